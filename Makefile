@@ -1,0 +1,52 @@
+# `make demo` and `make test` are the two commands; both make their own environment first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint format bench proto lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+env: $(VENV)/.complete  ## make .venv with all that development needs, pinned by hash
+
+$(VENV)/.complete: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+demo: env  ## private distances between sixteen airlines, on real data
+	$(BIN)/python -m pipelines.private_distances \
+	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
+	  --public-keys 9E,AA,AS,B6,DL,EV,F9,FL,HA,MQ,OO,UA,US,VX,WN,YV \
+	  --epsilon 1 --delta 1e-9 --sketch-dim 1024 --sparsity 4 --output out \
+	  --look-at-truth --possible-indices 1962240
+
+test: env  ## every test, doctest and README block
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+lint: env  ## ruff (all rules) and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: env  ## rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: env  ## speed beside peers and limits, as ratios within one run
+	$(BIN)/python -m benchmarks speed
+
+proto: env  ## compile wire.proto
+	$(BIN)/python -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. streamsketch/wire.proto
+
+lock:  ## pin every dependency again (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header pyproject.toml --all-extras --group dev --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

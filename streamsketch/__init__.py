@@ -1,0 +1,115 @@
+"""Mergeable sketches of data streams that can leave the building.
+
+Parties turn streams of (key, index, value) events into small integer vectors by a public random projection; the
+vectors add up exactly; each is published once with just enough noise for differential privacy; anyone can then
+estimate distances, inner products and angles, with error bars.
+
+Names are loaded on first use, so that ``import streamsketch`` itself is quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from streamsketch._version import __version__
+
+if TYPE_CHECKING:
+    from streamsketch.encoding import HASHED_DIM
+    from streamsketch.errors import (
+        DependentNoiseError,
+        IncompatibleProjectionsError,
+        InvalidInputError,
+        SketchOverflowError,
+        StreamsketchError,
+        WireFormatError,
+    )
+    from streamsketch.estimators import (
+        Estimate,
+        Interval,
+        cosine,
+        inner_product,
+        pairwise,
+        squared_distance,
+        squared_norm,
+    )
+    from streamsketch.pan_private import PanPrivateSketch
+    from streamsketch.parquet import load_table, save_table
+    from streamsketch.privacy.guarantee import L1, Guarantee, OneCoordinate, compose
+    from streamsketch.projections import SJLT, CountSketch, Projection
+    from streamsketch.release import PrivateSketch, load, mechanisms
+    from streamsketch.sketch import Sketch
+    from streamsketch.table import SketchTable
+
+_HOMES = {
+    "streamsketch.encoding": ("HASHED_DIM",),
+    "streamsketch.errors": (
+        "DependentNoiseError",
+        "IncompatibleProjectionsError",
+        "InvalidInputError",
+        "SketchOverflowError",
+        "StreamsketchError",
+        "WireFormatError",
+    ),
+    "streamsketch.estimators": (
+        "Estimate",
+        "Interval",
+        "cosine",
+        "inner_product",
+        "pairwise",
+        "squared_distance",
+        "squared_norm",
+    ),
+    "streamsketch.pan_private": ("PanPrivateSketch",),
+    "streamsketch.parquet": ("load_table", "save_table"),
+    "streamsketch.privacy.guarantee": ("L1", "Guarantee", "OneCoordinate", "compose"),
+    "streamsketch.projections": ("SJLT", "CountSketch", "Projection"),
+    "streamsketch.release": ("PrivateSketch", "load", "mechanisms"),
+    "streamsketch.sketch": ("Sketch",),
+    "streamsketch.table": ("SketchTable",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "HASHED_DIM",
+    "L1",
+    "SJLT",
+    "CountSketch",
+    "DependentNoiseError",
+    "Estimate",
+    "Guarantee",
+    "IncompatibleProjectionsError",
+    "Interval",
+    "InvalidInputError",
+    "OneCoordinate",
+    "PanPrivateSketch",
+    "PrivateSketch",
+    "Projection",
+    "Sketch",
+    "SketchOverflowError",
+    "SketchTable",
+    "StreamsketchError",
+    "WireFormatError",
+    "__version__",
+    "compose",
+    "cosine",
+    "inner_product",
+    "load",
+    "load_table",
+    "mechanisms",
+    "pairwise",
+    "save_table",
+    "squared_distance",
+    "squared_norm",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'streamsketch' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,367 @@
+"""The door: keys become indices, real values become integers on a public grid.
+
+Integer keys are indices as they are. Strings, bytes, dates and times, and tuples of columns become 60-bit
+*fingerprints*, keyed by the projection's public seed. n distinct keys collide with probability at most
+n²/2^60 (a collision costs accuracy, never privacy).
+
+Values meet the grid by truncation toward zero, in exact rational arithmetic: the sum of |q| over any
+updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (theory 2).
+"""
+
+import datetime
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import MAX_KEY, add_product, field_elements
+
+HASHED_DIM = MAX_KEY + 1
+"""The domain of fingerprints, 2^60: what `dim` must be where keys are not integers."""
+
+Exact: TypeAlias = int | float | str | Decimal | Fraction
+Ints: TypeAlias = NDArray[np.int64]
+
+_INT64_MAX = (1 << 63) - 1
+_MAX_EXPONENT = 40  # of decimals: "1e999999999" would be a number of a billion digits
+
+
+def exact_fraction(value: Exact, name: str) -> Fraction:
+    """Return ``value`` as a fraction; a float is read as the decimal it prints as, so 0.01 is 1/100.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``value`` is not a finite number.
+
+    Examples
+    --------
+    >>> exact_fraction(0.01, "resolution")
+    Fraction(1, 100)
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, float | np.floating):
+            return Fraction(repr(float(value)))
+        if isinstance(value, Decimal) and abs(value.adjusted()) > _MAX_EXPONENT:
+            raise ValueError
+        if isinstance(value, str) and (len(value) > 2 * _MAX_EXPONENT or "e" in value.lower()):
+            raise ValueError
+        if isinstance(value, Rational | Decimal | str):
+            return Fraction(value)
+        if isinstance(value, np.integer):
+            return Fraction(int(value))
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        pass
+    raise InvalidInputError(
+        f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {value!r}"
+    )
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+
+
+def fingerprint(key: object, seed: int) -> int:
+    """Return the 60-bit fingerprint of one key.
+
+    It is the low 60 bits, little-endian, of an 8-byte BLAKE2b with key = ``seed`` (8 bytes, little-endian),
+    person = ``streamsketch.key`` and, as message, one tag byte and the key's canonical bytes: ``s`` and UTF-8
+    for text, ``b`` and the bytes themselves, ``i`` and ASCII decimal for integers, ``d`` and ASCII decimal
+    days since 1970-01-01 for dates, ``t`` and ASCII decimal nanoseconds since 1970-01-01T00:00Z for times
+    (times without a zone count as UTC). So 1, "1" and b"1" differ.
+
+    Raises
+    ------
+    InvalidInputError
+        For any other type.
+
+    Examples
+    --------
+    >>> len({fingerprint(key, seed=0) for key in (1, "1", b"1")})
+    3
+    """
+    return int.from_bytes(_fingerprinter(seed)(key), "little") & MAX_KEY
+
+
+def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
+    """Return the indices in [0, dim) of one column of keys, or of several columns read as tuples: int64, (n,).
+
+    One column of integers passes through. One column of anything else becomes fingerprints. Several columns
+    become one index each row: fingerprints f_i of the parts, combined as the low 60 bits of
+    ``a_0 + Σ a_i f_i`` mod 2^61 - 1 with public coefficients ``a`` (a universal hash).
+
+    Parameters
+    ----------
+    columns
+        One or more columns of equal length: numpy arrays, lists, Arrow arrays.
+
+    Raises
+    ------
+    InvalidInputError
+        For nulls, floats, booleans, mixed types, an index outside [0, dim), columns of different lengths, or
+        fingerprints where ``dim`` is not 2^60.
+    """
+    if len(columns) == 1:
+        return _one_column(columns[0], dim, seed)
+    if not columns:
+        raise InvalidInputError("an index needs at least one column, got none")
+    parts = [_fingerprints(as_arrow(column, "index"), seed) for column in columns]
+    lengths = [part.size for part in parts]
+    if len(set(lengths)) > 1:
+        raise InvalidInputError(
+            f"the columns of an index must have the same length, got {', '.join(map(str, lengths))}"
+        )
+    _require_hashed_dim(dim, "tuples of columns")
+    constant, *factors = field_elements(seed, f"tuple/{len(parts)}", len(parts) + 1)
+    total = np.full(lengths[0], constant, dtype=np.uint64)
+    scratch = np.empty_like(total)
+    for factor, part in zip(factors, parts, strict=True):
+        add_product(total, np.uint64(factor), part.view(np.uint64), scratch)
+    combined: Ints = (total & np.uint64(MAX_KEY)).view(np.int64)
+    return combined
+
+
+def check_indices(largest: int, dim: int) -> None:
+    """Raise unless the largest index, read as an unsigned 64-bit integer, lies in [0, dim)."""
+    if largest >= dim:
+        signed = largest - (1 << 64) if largest > _INT64_MAX else largest
+        raise InvalidInputError(
+            f"index {'negative' if signed < 0 else 'too large'}: indices must lie in [0, {dim}). "
+            f"Give the projection a larger dim (up to 2**60), or pass keys as strings to have them hashed"
+        )
+
+
+def _one_column(column: Any, dim: int, seed: int) -> Ints:
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise InvalidInputError(f"indices must be one-dimensional, got shape {column.shape}")
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        return _as_int64(column, "index")
+    array = as_arrow(column, "index")
+    if pa.types.is_integer(_value_type(array)):
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        return _as_int64(array.to_numpy(zero_copy_only=False), "index")
+    if array.type == pa.null() and len(array) == 0:
+        return np.empty(0, dtype=np.int64)
+    prints = _fingerprints(array, seed)
+    _require_hashed_dim(dim, f"keys of type {_value_type(array)}")
+    return prints
+
+
+def _require_hashed_dim(dim: int, what: str) -> None:
+    if dim != HASHED_DIM:
+        raise InvalidInputError(
+            f"{what} are hashed to 60 bits, which needs a projection with dim=2**60, but this one has dim={dim}. "
+            f"Use dim=streamsketch.HASHED_DIM, or map the keys to integers in [0, {dim}) yourself"
+        )
+
+
+def _fingerprints(array: pa.Array, seed: int) -> Ints:
+    """Fingerprint an Arrow column through its dictionary: each distinct key is hashed once."""
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    digest = _fingerprinter(seed)
+    digests = b"".join(digest(key) for key in _canonical_keys(encoded.dictionary))
+    table = (np.frombuffer(digests, dtype="<u8") & np.uint64(MAX_KEY)).astype(np.int64)
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    taken: Ints = table[codes] if table.size else np.empty(0, dtype=np.int64)
+    return taken
+
+
+def _canonical_keys(distinct: pa.Array) -> Iterable[Any]:
+    if pa.types.is_timestamp(distinct.type):
+        unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[distinct.type.unit]
+        return [_Nanoseconds(count * unit) for count in distinct.cast(pa.int64()).to_pylist()]
+    keys: Iterable[Any] = distinct.to_pylist()
+    return keys
+
+
+class _Nanoseconds(int):
+    """Nanoseconds since 1970-01-01T00:00Z, apart from plain integers."""
+
+
+def _fingerprinter(seed: int) -> Callable[[object], bytes]:
+    keyed = hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"), person=b"streamsketch.key")
+
+    def digest(key: object) -> bytes:
+        state = keyed.copy()
+        state.update(_canonical_bytes(key))
+        return state.digest()
+
+    return digest
+
+
+def _canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
+    if isinstance(key, str):
+        return b"s" + key.encode()
+    if isinstance(key, bytes):
+        return b"b" + key
+    if isinstance(key, _Nanoseconds):
+        return b"t%d" % key
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        return b"i%d" % int(key)
+    if isinstance(key, datetime.datetime):
+        zoned = key if key.tzinfo else key.replace(tzinfo=datetime.UTC)
+        elapsed = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return b"t%d" % (elapsed // datetime.timedelta(microseconds=1) * 1000)
+    if isinstance(key, datetime.date):
+        return b"d%d" % (key - datetime.date(1970, 1, 1)).days
+    raise InvalidInputError(
+        f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
+        f"(cast floats and booleans to one of them first)"
+    )
+
+
+def as_arrow(column: Any, name: str) -> pa.Array:
+    """Return a column as one Arrow array without nulls; refuse types that have no exact meaning as keys."""
+    try:
+        array = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(
+            f"the {name} column must hold one type of integers, text, bytes, dates or times; "
+            f"Arrow could not read a {type(column).__name__} as one ({type(error).__name__})"
+        ) from None
+    if isinstance(array, pa.ChunkedArray):
+        if pa.types.is_dictionary(array.type):
+            array = array.unify_dictionaries()
+        array = array.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps a chunked array where there are no chunks
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    nulls = array.null_count
+    if nulls or (pa.types.is_dictionary(array.type) and array.dictionary.null_count):
+        raise InvalidInputError(
+            f"the {name} column has nulls ({nulls} of {len(array)} rows); drop or fill those rows first"
+        )
+    return array
+
+
+def _value_type(array: pa.Array) -> pa.DataType:
+    return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+
+
+def _as_int64(array: NDArray[Any], name: str) -> Ints:
+    if array.dtype == np.uint64 and array.size and int(array.max()) > _INT64_MAX:
+        raise InvalidInputError(f"{name} out of range: unsigned integers must be below 2**63")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+
+def quantise(values: Any, resolution: Fraction) -> Ints:
+    """Return trunc(values / resolution), exactly: int64, the shape of ``values``.
+
+    Parameters
+    ----------
+    values
+        One-dimensional integers, floats or decimals: numpy array, sequence or Arrow array.
+    resolution
+        The grid step, in the values' units.
+
+    Raises
+    ------
+    InvalidInputError
+        For NaN, infinities, nulls, other types, more than one dimension, or a quotient outside 63 bits.
+
+    Examples
+    --------
+    >>> quantise([1.0, -0.29, 2.999], Fraction(1, 100))
+    array([ 100,  -28, 299])
+    """
+    array = values if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" else _value_column(values)
+    if array.ndim != 1:
+        raise InvalidInputError(f"values must be one-dimensional, got shape {array.shape}")
+    if array.dtype.kind == "O":
+        return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)
+    if array.dtype.kind == "f":
+        return _quantise_floats(array.astype(np.float64), resolution)
+    integers = _as_int64(array, "value")
+    return integers if resolution == 1 else _quantise_ints(integers, resolution)
+
+
+def quantise_one(value: Any, resolution: Fraction) -> int:
+    """Return trunc(value / resolution) of one number, exactly; errors as `quantise`."""
+    if isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction) and not isinstance(
+        value, bool
+    ):
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, float | Decimal):
+            _require_finite(np.isfinite(float(plain)))
+        return _trunc(Fraction(plain), resolution)
+    raise InvalidInputError(f"a value must be a number, got a {type(value).__name__}")
+
+
+def _value_column(values: Any) -> NDArray[Any]:
+    try:
+        array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(
+            f"values must be one column of numbers; Arrow could not read a {type(values).__name__} as one "
+            f"({type(error).__name__})"
+        ) from None
+    if array.null_count:
+        raise InvalidInputError(
+            f"the value column has nulls ({array.null_count} of {len(array)} rows); drop or fill them first"
+        )
+    kind = array.type
+    if len(array) == 0:
+        return np.empty(0, dtype=np.int64)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise InvalidInputError(f"values must be integers, floats or decimals, got {kind}")
+    if isinstance(array, pa.ChunkedArray):
+        column: NDArray[Any] = array.to_numpy()
+    else:
+        column = array.to_numpy(zero_copy_only=False)
+    return column
+
+
+def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
+    # python's magnitudes: -2^63 has no int64 absolute value
+    largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
+    if largest * resolution.denominator <= _INT64_MAX and resolution.numerator <= _INT64_MAX:
+        scaled = np.abs(values) * resolution.denominator // resolution.numerator
+        quantised: Ints = np.where(values < 0, -scaled, scaled)
+        return quantised
+    return _quantise_exactly([Fraction(value) for value in values.tolist()], resolution)
+
+
+def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:
+    """Divide in floating point, then decide exactly wherever the rounding could have crossed an integer."""
+    _require_finite(bool(np.isfinite(values).all()))
+    with np.errstate(over="ignore", under="ignore"):
+        quotients = values / float(resolution)
+        # float(resolution) and the division each err by at most 2^-53, relatively
+        doubtful = np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * 2.0**-51
+    doubtful &= np.abs(quotients) >= 0.5  # noqa: PLR2004 - below it the quotient is surely less than one
+    doubtful |= ~np.isfinite(quotients)
+    result = np.trunc(np.where(doubtful, 0.0, quotients)).astype(np.int64)
+    if doubtful.any():
+        distinct, places = np.unique(values[doubtful], return_inverse=True)
+        exact = _quantise_exactly([Fraction(value) for value in distinct.tolist()], resolution)
+        result[doubtful] = exact[places]
+    return result
+
+
+def _quantise_exactly(values: list[Fraction], resolution: Fraction) -> Ints:
+    return np.array([_trunc(value, resolution) for value in values], dtype=np.int64)
+
+
+def _trunc(value: Fraction, resolution: Fraction) -> int:
+    quotient = int(value / resolution)
+    if abs(quotient) > _INT64_MAX:
+        raise InvalidInputError(
+            f"a value is more than 2**63 grid steps of {resolution}; use a coarser resolution, or clip the values first"
+        )
+    return quotient
+
+
+def _require_finite(finite: bool) -> None:
+    if not finite:
+        raise InvalidInputError("values must be finite, got NaN or infinity; drop or fill them first")

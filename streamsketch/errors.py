@@ -1,0 +1,44 @@
+"""The exceptions a user can catch.
+
+Every message says what was wrong, the values on both sides and the remedy. None carries a private value:
+no datum, no cell of an unreleased sketch. All derive from `StreamsketchError`; a wrong *type* is a plain
+``TypeError``.
+"""
+
+
+class StreamsketchError(Exception):
+    """Base of every exception this package raises on purpose."""
+
+
+class InvalidInputError(StreamsketchError, ValueError):
+    """A value outside what the method takes: NaN, an index out of range, ε ≤ 0, lengths that differ."""
+
+
+class IncompatibleProjectionsError(StreamsketchError, ValueError):
+    """Two sketches of different projections were brought together."""
+
+
+class SketchOverflowError(StreamsketchError, OverflowError):
+    """An update or merge could carry a cell past 63 bits; it was not applied."""
+
+
+class DependentNoiseError(StreamsketchError, ValueError):
+    """Two releases share noise, so sums, differences and error bars that assume independence would be wrong."""
+
+
+class WireFormatError(StreamsketchError, ValueError):
+    """Bytes are not a sound private sketch.
+
+    Attributes
+    ----------
+    where
+        The byte range or field at fault, e.g. ``"projection.sparsity"``.
+    """
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where}: {problem}")
+        self.where = where
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type["WireFormatError"], tuple[str, str]]:
+        return type(self), (self.where, self.problem)

@@ -1,0 +1,141 @@
+"""Pan-private sketches: private on the inside too, for machines that may be seized in the middle of a stream."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import calibration
+from streamsketch.privacy.guarantee import L1, Guarantee
+from streamsketch.privacy.sampling import SystemBits
+from streamsketch.projections.base import Projection
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of, sensitivity_of
+from streamsketch.sketch import encode_batch
+
+
+class PanPrivateSketch:
+    """A sketch whose noise is inside from the start, so that even a look at its memory is private.
+
+    The guarantee covers one intrusion (a look at the whole state at any moment) together with the one
+    published release: (ε, δ)-differential privacy for `L1` neighbours, where a unit's updates over the whole
+    stream have absolute values that sum to at most the bound (Stausholm 2021, Section 3.4; theory 4.2). The
+    release carries fresh noise on top, since the difference of the two would otherwise show the stream
+    in between exactly; so its noise variance is twice that of `Sketch.release`. An update costs O(sparsity) an
+    event, and a call one look over the cells.
+
+    Parameters
+    ----------
+    projection
+        The public map.
+    epsilon, delta, neighbours, mechanism
+        As in `Sketch.release`; ``neighbours`` must be `L1`.
+
+    Raises
+    ------
+    InvalidInputError
+        As `Sketch.release`, or for another neighbour relation.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+    >>> counter = PanPrivateSketch(projection, epsilon=1.0, neighbours=L1(1))
+    >>> counter.update(17)
+    >>> counter.release().noise.k2 > 60
+    True
+    """
+
+    __slots__ = ("_guarantee", "_noise", "_projection", "_released", "_state")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        projection: Projection,
+        *,
+        epsilon: float,
+        neighbours: L1,
+        delta: float = 0.0,
+        mechanism: str = "auto",
+    ) -> None:
+        if not isinstance(neighbours, L1):
+            raise InvalidInputError(
+                f"pan-privacy bounds a unit's updates over the whole stream, which is L1(bound); got {neighbours!r}"
+            )
+        self._noise = calibration.choose(
+            _both_views(sensitivity_of(projection, neighbours)), epsilon, delta, mechanism
+        )
+        single = guarantee_of(self._noise, epsilon, delta, neighbours)
+        self._guarantee = dataclasses.replace(single, mechanism=f"{self._noise}, inside and on release")
+        self._projection = projection
+        self._state = self._noise.sample(projection.sketch_dim, SystemBits())
+        self._released = False
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._projection
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one intrusion and the release together promise."""
+        return self._guarantee
+
+    def update(self, indices: Any, values: Any = 1) -> None:
+        """Add one event or a batch of events, at once: nothing waits in a buffer. See `Sketch.update`.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            As `Sketch.update`, or when the release has been made.
+        """
+        self._check_open()
+        encoded, quantised = encode_batch(self._projection, indices, values)
+        # the exact mass Σ|q| must not be kept: an intruder would see it. The noisy cells bound themselves.
+        bound = int(np.abs(self._state).max()) // self._projection.max_entry + 1
+        self._projection.add_to(self._state, encoded, quantised, bound)
+
+    def state(self) -> Ints:
+        """Return what an intruder would see: int64, (sketch_dim,), noise included."""
+        return self._state.copy()
+
+    def release(self) -> PrivateSketch:
+        """Return the one release, with fresh noise on top; the sketch is closed afterwards.
+
+        Raises
+        ------
+        InvalidInputError
+            At the second call: a second release would spend ε again.
+        """
+        self._check_open()
+        bits = SystemBits()
+        values = self._state + self._noise.sample(self._projection.sketch_dim, bits)
+        self._released = True
+        cumulants = self._noise.cumulants
+        return PrivateSketch(
+            self._projection,
+            values,
+            cumulants + cumulants,
+            self._guarantee,
+            release_ids=[bits.read(RELEASE_ID_BYTES)],
+        )
+
+    def _check_open(self) -> None:
+        if self._released:
+            raise InvalidInputError(
+                "this pan-private sketch has been released and is closed; a second release would spend ε again. "
+                "Start a new one"
+            )
+
+    def __repr__(self) -> str:
+        return f"<PanPrivateSketch of {self.projection!r}, {self._guarantee}>"
+
+
+def _both_views(sensitivity: calibration.Sensitivity) -> calibration.Sensitivity:
+    """The view inside and the release, as one vector of 2k cells.
+
+    A unit's change splits into a part v before the intrusion and a part w after; with |v| + |w| ≤ Δ̃ the two noises
+    together see an ℓ1 change of Δ1·(|v| + |w|) and a squared ℓ2 change of Δ2²·(|v|² + |w|²): no more than one view does.
+    """
+    return calibration.Sensitivity(sensitivity.l1, sensitivity.l2_squared, 2 * sensitivity.cells)

@@ -1,0 +1,204 @@
+"""What a release promises: neighbour relations, guarantees, and how guarantees add up."""
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from streamsketch.encoding import Exact, exact_fraction
+from streamsketch.errors import InvalidInputError
+
+Populations = Literal["disjoint", "overlapping"]
+
+_MAX_TEXT = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbours(ABC):
+    """Which change of the data one privacy unit can make, and a release hides.
+
+    Parameters
+    ----------
+    bound
+        The largest change, in the values' units. Contributions beyond it are not protected: clip them first.
+    unit
+        What is protected, in a word: ``"event"``, ``"flight"``, ``"user"``.
+    """
+
+    bound: Exact
+    unit: str = "event"
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        bound = exact_fraction(self.bound, "the bound of a neighbour relation")
+        if bound <= 0:
+            raise InvalidInputError(f"the bound of a neighbour relation must be positive, got {self.bound!r}")
+        _check_text("the privacy unit", self.unit)
+        object.__setattr__(self, "bound", bound)
+
+    @abstractmethod
+    def grid_steps(self, resolution: Fraction) -> int:
+        """Return Δ̃, the largest ℓ1 change of the integer vector x̃, in grid steps."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.bound}, unit={self.unit!r})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class L1(Neighbours):
+    """Streams that differ in the updates of one unit, whose absolute values sum to at most ``bound``.
+
+    For data on the grid that is ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation
+    toward zero gives Σ|q| ≤ Σ|v| / resolution, so Δ̃ = ⌊bound / resolution⌋ however many updates a unit makes.
+
+    Examples
+    --------
+    >>> L1(1, unit="flight")
+    L1(1, unit='flight')
+    """
+
+    kind: ClassVar[str] = "l1"
+
+    def grid_steps(self, resolution: Fraction) -> int:
+        """Return ⌊bound / resolution⌋.
+
+        Raises
+        ------
+        InvalidInputError
+            If that is 0: the grid would hide every protected change by rounding it away.
+        """
+        steps = Fraction(self.bound) // resolution
+        if steps < 1:
+            raise InvalidInputError(
+                f"the bound {self.bound} is below one grid step of {resolution}, so every protected contribution "
+                f"rounds to zero. Use a finer resolution"
+            )
+        return steps
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class OneCoordinate(Neighbours):
+    """Vectors that differ in one coordinate, by at most ``bound`` (Li and Li 2023, Definition 2.2).
+
+    Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉.
+
+    Examples
+    --------
+    >>> OneCoordinate("1/2").grid_steps(Fraction(1, 4))
+    2
+    """
+
+    kind: ClassVar[str] = "one-coordinate"
+
+    def grid_steps(self, resolution: Fraction) -> int:
+        """Return ⌈bound / resolution⌉."""
+        return math.ceil(Fraction(self.bound) / resolution)
+
+
+@dataclasses.dataclass(frozen=True)
+class Guarantee:
+    """(ε, δ)-differential privacy for a neighbour relation.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss bound, in nats.
+    delta
+        Probability with which the bound may fail; 0 is pure differential privacy.
+    neighbours
+        The relation under which it holds.
+    mechanism
+        What was done, with its exact parameter, e.g. ``"discrete Laplace, scale 4"``.
+
+    Examples
+    --------
+    >>> print(Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 4"))
+    ε = 1, δ = 0 for one event of at most 1 (L1), by discrete Laplace, scale 4
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    mechanism: str
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        _check_text("the mechanism", self.mechanism)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def __str__(self) -> str:
+        relation = "L1" if isinstance(self.neighbours, L1) else "one coordinate"
+        return (
+            f"ε = {self.epsilon:g}, δ = {self.delta:g} for one {self.neighbours.unit} of at most "
+            f"{self.neighbours.bound} ({relation}), by {self.mechanism}"
+        )
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """Raise `InvalidInputError` unless ε is finite and > 0, and δ in [0, 1)."""
+    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
+        raise InvalidInputError(f"epsilon must be a finite number > 0, got {epsilon!r}; 0.1 to 10 is usual")
+    if not (isinstance(delta, int | float) and 0 <= delta < 1):
+        raise InvalidInputError(f"delta must be a number in [0, 1), got {delta!r}; far below 1 / number of units")
+
+
+def _check_text(name: str, text: str) -> None:
+    """Keep what strangers' files may bring to a terminal short and printable."""
+    if not (isinstance(text, str) and 0 < len(text) <= _MAX_TEXT and text.isprintable()):
+        raise InvalidInputError(f"{name} must be 1 to {_MAX_TEXT} printable characters, got {text!r:.60}")
+
+
+def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Guarantee:
+    """Return the guarantee of publishing several releases together.
+
+    Parameters
+    ----------
+    guarantees
+        At least one, all for the same neighbour relation.
+    populations
+        ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
+        composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
+        Theorem 3.16).
+
+    Raises
+    ------
+    InvalidInputError
+        For no guarantees, another word, or guarantees for different neighbour relations.
+
+    Examples
+    --------
+    >>> parts = [Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 4")] * 3
+    >>> compose(parts, populations="overlapping").epsilon
+    3.0
+    >>> compose(parts, populations="disjoint").epsilon
+    1.0
+    """
+    parts = list(guarantees)
+    if populations not in ("disjoint", "overlapping"):
+        raise InvalidInputError(
+            f"populations must be 'disjoint' (no privacy unit is in two streams) or 'overlapping', got {populations!r}"
+        )
+    if not parts:
+        raise InvalidInputError("there is no guarantee to compose; give at least one")
+    first = parts[0]
+    for other in parts[1:]:
+        if other.neighbours != first.neighbours:
+            raise InvalidInputError(
+                f"guarantees compose only for one neighbour relation, got {first.neighbours} and {other.neighbours}. "
+                f"Release all streams for the same neighbours"
+            )
+    mechanism = "; ".join(dict.fromkeys(part.mechanism for part in parts))
+    if len(mechanism) > _MAX_TEXT:
+        mechanism = "several mechanisms"
+    if populations == "disjoint":
+        epsilon, delta = max(part.epsilon for part in parts), max(part.delta for part in parts)
+    else:
+        epsilon = math.fsum(part.epsilon for part in parts)
+        delta = math.fsum(part.delta for part in parts)
+    if delta >= 1:
+        raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they promise nothing")
+    return Guarantee(epsilon, delta, first.neighbours, mechanism)

@@ -1,0 +1,309 @@
+"""Projection: the public agreement between parties."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import HASHED_DIM, Exact, Ints, check_indices, exact_fraction, indices_of
+from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, SketchOverflowError
+
+if TYPE_CHECKING:
+    from streamsketch.sketch import Sketch
+    from streamsketch.table import SketchTable
+
+MAX_SKETCH_DIM = 1 << 24
+MAX_MASS = (1 << 63) - 1
+_MAX_SEED = (1 << 64) - 1
+_MAX_RESOLUTION_PART = (1 << 63) - 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Projection(ABC):
+    """A public random linear map ``S = scale · A`` with an integer matrix A of shape (sketch_dim, dim).
+
+    Equal fields mean the same matrix on every machine and in every version; parties that agree on a
+    Projection can compare what they publish. Every map is normalised: E‖Sx‖² = ‖x‖² (Stausholm 2021,
+    Definition 4), so in data units ``Sx ≈ scale · resolution · (A x̃)`` with x̃ = trunc(x / resolution).
+
+    Parameters
+    ----------
+    dim
+        Number of possible indices, 1 to 2^60. For hashed keys: `streamsketch.HASHED_DIM`, 2^60.
+    sketch_dim
+        Number of cells of a sketch (k), 1 to 2^24.
+    seed
+        Public seed, 0 to 2^64 - 1. Choose it independently of the data.
+    resolution
+        Grid step (g) of the values, in their units: an int, Fraction, Decimal, string such as ``"1/100"``,
+        or a float, read as the decimal it prints as.
+    """
+
+    dim: int
+    sketch_dim: int
+    seed: int
+    resolution: Exact = Fraction(1)
+
+    kind: ClassVar[str]
+    """The map's name in JSON and on the wire."""
+
+    def __post_init__(self) -> None:
+        self._set_int("dim", 1, HASHED_DIM)
+        self._set_int("sketch_dim", 1, MAX_SKETCH_DIM)
+        self._set_int("seed", 0, _MAX_SEED)
+        resolution = exact_fraction(self.resolution, "resolution")
+        if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _MAX_RESOLUTION_PART:
+            raise InvalidInputError(
+                f"resolution must be a positive fraction of 63-bit integers, got {self.resolution!r}; "
+                f"use 1 for counts"
+            )
+        object.__setattr__(self, "resolution", resolution)
+
+    def _set_int(self, name: str, low: int, high: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {value!r}")
+        if not low <= value <= high:
+            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {value}")
+        object.__setattr__(self, name, int(value))
+
+    # --- what the map is -----------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def scale_squared(self) -> Fraction:
+        """The square of the public scale c, exactly."""
+
+    @property
+    @abstractmethod
+    def l1_sensitivity(self) -> int:
+        """Δ1(A): the largest ℓ1 norm of a column of A (Stausholm 2021, Definition 3), in grid steps."""
+
+    @property
+    @abstractmethod
+    def l2_sensitivity_squared(self) -> int:
+        """Δ2(A)²: the largest squared ℓ2 norm of a column of A, in grid steps squared."""
+
+    @property
+    @abstractmethod
+    def max_entry(self) -> int:
+        """The largest absolute entry of A: no cell exceeds it times Σ|q|."""
+
+    @property
+    def scale(self) -> float:
+        """The public scale c that makes the map norm-preserving in expectation."""
+        return math.sqrt(self.scale_squared)
+
+    @property
+    def unit(self) -> float:
+        """One grid step of a cell in data units: scale times resolution."""
+        return self.scale * float(self.grid)
+
+    @property
+    def grid(self) -> Fraction:
+        """The resolution as the exact fraction it is kept as."""
+        return Fraction(self.resolution)
+
+    @abstractmethod
+    def squared_norm_variance(self, squared_norm: float, fourth_power_sum: float = 0.0) -> float:
+        """Var‖Sz‖² over the draw of S, from ‖z‖₂² and ‖z‖₄⁴ (0 gives an upper bound); theory 4, V_S."""
+
+    @abstractmethod
+    def inner_product_variance(
+        self,
+        squared_norm_x: float,
+        squared_norm_y: float,
+        inner_product: float,
+        product_square_sum: float = 0.0,
+    ) -> float:
+        """Var⟨Sx, Sy⟩ over the draw of S, from the norms, ⟨x, y⟩ and Σx²y² (0: upper bound); theory 4, W_S."""
+
+    @abstractmethod
+    def columns(self, indices: Any) -> NDArray[np.int64]:
+        """Return columns of A, rebuilt from the seed: int64, (sketch_dim, n).
+
+        Meant for study and tests: it costs O(n · sketch_dim) memory.
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is outside [0, dim).
+        """
+
+    # --- adding to state -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add A x̃ of one batch to a sketch's cells; return the new mass Σ|q|.
+
+        Parameters
+        ----------
+        state
+            int64, (sketch_dim,), changed in place.
+        indices, values
+            int64, (n,), C-contiguous: indices in [0, dim) and values in grid steps.
+        mass
+            Σ|q| of what ``state`` holds already.
+
+        Raises
+        ------
+        InvalidInputError
+            If an index is outside [0, dim); ``state`` is unchanged.
+        SketchOverflowError
+            If a cell could leave 63 bits; ``state`` is unchanged.
+        """
+
+    @abstractmethod
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add each item's column to ``table[slots[i]]``, (n_rows, sketch_dim); otherwise as `add_to`."""
+
+    def check_mass(self, mass: int) -> None:
+        """Raise `SketchOverflowError` if Σ|q| = ``mass`` could carry a cell past 63 bits (theory 1)."""
+        if mass * self.max_entry > MAX_MASS:
+            raise SketchOverflowError(
+                "the absolute values added to this sketch could exceed 2**63 grid steps in all, past which a "
+                f"cell might wrap; nothing was added. Use a resolution coarser than {self.resolution}"
+            )
+
+    def check_batch(self, largest: int, added: int, mass: int) -> int:
+        """Return ``mass + added`` once the batch's largest index and its mass have been found in range."""
+        check_indices(largest, self.dim)
+        self.check_mass(mass + added)
+        return mass + added
+
+    # --- making sketches -----------------------------------------------------------------------------------
+
+    def sketch(self) -> "Sketch":
+        """Return an empty `Sketch` of this projection."""
+        from streamsketch.sketch import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
+
+        return Sketch(self)
+
+    def table(self, keys: Iterable[Any] = ()) -> "SketchTable":
+        """Return a `SketchTable` of this projection, with an empty sketch for each of ``keys``."""
+        from streamsketch.table import SketchTable  # noqa: PLC0415 - as above
+
+        return SketchTable(self, keys)
+
+    def indices_of(self, *columns: Any) -> Ints:
+        """Return the index of each row of one or several key columns: int64, (n,).
+
+        Integers pass through; text, bytes, dates, times and tuples of columns are hashed to 60 bits, the
+        same way for every party with this seed.
+
+        Raises
+        ------
+        InvalidInputError
+            For nulls, floats, columns of different lengths, an index outside [0, dim), or keys that need
+            hashing where ``dim`` is not 2^60.
+
+        Examples
+        --------
+        >>> from streamsketch import HASHED_DIM, SJLT
+        >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=1)
+        >>> projection.indices_of(["JFK-MIA", "JFK-BOS"], [5, 6])
+        array([1, 2])
+        """
+        return indices_of(columns, self.dim, self.seed)
+
+    # --- agreement -----------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Return the projection as canonical JSON: sorted keys, no spaces, the resolution as ``"n/d"``.
+
+        Examples
+        --------
+        >>> from streamsketch import CountSketch
+        >>> CountSketch(dim=100, sketch_dim=8, seed=1).to_json()
+        '{"dim":100,"independence":8,"kind":"count-sketch","resolution":"1/1","seed":1,"sketch_dim":8}'
+        """
+        fields: dict[str, Any] = {field.name: getattr(self, field.name) for field in self._fields()}
+        fields["resolution"] = f"{self.grid.numerator}/{self.grid.denominator}"
+        return json.dumps({"kind": self.kind, **fields}, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "Projection":
+        """Return the projection that `to_json` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If the text is not JSON, names an unknown kind, or lacks, repeats or adds a field.
+        """
+        try:
+            fields = json.loads(text, object_pairs_hook=_no_repeats)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"a projection must be one JSON object: {error}") from None
+        if not isinstance(fields, dict):
+            raise InvalidInputError(f"a projection must be one JSON object, got a {type(fields).__name__}")
+        return projection_from_fields(fields)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """128 bits of BLAKE2b of `to_json`, in hex: equal for equal projections, to compare by eye."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=16).hexdigest()
+
+    def check_same(self, other: "Projection") -> None:
+        """Raise `IncompatibleProjectionsError`, listing the fields that differ, unless ``other`` is equal."""
+        if self == other:
+            return
+        mine = {"kind": self.kind} | {field.name: getattr(self, field.name) for field in self._fields()}
+        theirs = {"kind": other.kind} | {field.name: getattr(other, field.name) for field in other._fields()}
+        differing = [
+            f"{name} ({mine.get(name, 'absent')} here, {theirs.get(name, 'absent')} there)"
+            for name in sorted(mine.keys() | theirs.keys())
+            if mine.get(name) != theirs.get(name)
+        ]
+        raise IncompatibleProjectionsError(
+            f"the sketches were made with different projections: {', '.join(differing)}. "
+            f"Sketch both streams with one Projection: share its to_json() text"
+        )
+
+    @classmethod
+    def _fields(cls) -> tuple[dataclasses.Field[Any], ...]:
+        return tuple(field for field in dataclasses.fields(cls) if field.init)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a projection with some fields changed (`dataclasses.replace`)."""
+        return dataclasses.replace(self, **changes)
+
+
+KINDS: dict[str, type[Projection]] = {}
+"""Every concrete projection by the name it has on the wire."""
+
+
+def register(projection: type[Projection]) -> type[Projection]:
+    """Make a projection known to `Projection.from_json` and to the wire format."""
+    KINDS[projection.kind] = projection
+    return projection
+
+
+def projection_from_fields(fields: dict[str, Any]) -> Projection:
+    """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
+    given = dict(fields)
+    kind = given.pop("kind", None)
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise InvalidInputError(f"unknown projection kind {kind!r}; this version knows {', '.join(KINDS)}")
+    names = {field.name for field in cls._fields()}
+    if given.keys() != names:
+        missing, unknown = sorted(names - given.keys()), sorted(given.keys() - names)
+        raise InvalidInputError(
+            f"a projection of kind {kind!r} has the fields {sorted(names)}; missing: {missing}, unknown: {unknown}"
+        )
+    return cls(**given)
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError("a field appears twice")
+    return dict(pairs)

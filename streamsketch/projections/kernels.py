@@ -1,0 +1,149 @@
+"""Numba kernels that add a sparse projection of a batch to integer state.
+
+Every cell is bounded by the mass Σ|values| of all that went into it, which callers keep below 2^63
+(theory 1, "Overflow"); intermediate sums may wrap, the final ones cannot.
+"""
+
+import numpy as np
+
+from streamsketch._jit import kernel
+from streamsketch.hashing import horner_narrow, horner_wide
+
+_BLOCK = 512  # items hashed at a time: keys, hash words and values stay in the L1 cache
+_LOW_32 = np.uint64((1 << 32) - 1)
+_32, _LIMIT_32, _LIMIT_54 = np.uint64(32), np.uint64(1 << 32), np.uint64(1 << 54)
+
+
+@kernel
+def _block_bounds(keys, values):  # type: ignore[no-untyped-def]
+    """Return (largest key, Σ|values| in units of 2^32, the rest of Σ|values|) of at most 512 items."""
+    largest, total, seen = np.uint64(0), np.uint64(0), np.uint64(0)
+    for i in range(keys.size):
+        largest = max(largest, keys[i])
+    for i in range(values.size):
+        magnitude = np.uint64(abs(values[i]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
+        total += magnitude
+        seen |= magnitude
+    if seen < _LIMIT_54:  # 512 of them stay below 2^63
+        return largest, total >> _32, total & _LOW_32
+    upper, lower = np.uint64(0), np.uint64(0)
+    for i in range(values.size):
+        magnitude = np.uint64(abs(values[i]))
+        upper += magnitude >> _32
+        lower += magnitude & _LOW_32
+    return largest, upper, lower
+
+
+@kernel
+def batch_bounds(keys, values):  # type: ignore[no-untyped-def]
+    """Return the largest key and Σ|values| as two limbs: (max, units of 2^32, the rest), uint64.
+
+    Negative indices seen as uint64 are huge, so one comparison finds them too. The limbs cannot overflow
+    for fewer than 2^31 items.
+    """
+    largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+    for start in range(0, keys.size, _BLOCK):
+        bounds = _block_bounds(keys[start : start + _BLOCK], values[start : start + _BLOCK])
+        largest = max(largest, bounds[0])
+        upper += bounds[1]
+        lower += bounds[2]
+    return largest, upper, lower
+
+
+@kernel
+def _scatter_word(words, values, scratch, first_row, n_rows, width):  # type: ignore[no-untyped-def]
+    """Add ``values`` to the cell each word's bit fields name, in ``n_rows`` rows of ``scratch``."""
+    field = np.uint64((1 << width) - 1)
+    step = np.uint64(width)
+    row = 0
+    while row + 4 <= n_rows:  # four rows in one pass: fewer loads of the word, independent stores
+        row_0, row_1 = scratch[first_row + row], scratch[first_row + row + 1]
+        row_2, row_3 = scratch[first_row + row + 2], scratch[first_row + row + 3]
+        offset = np.uint64(row * width)
+        for i in range(values.size):
+            word, value = words[i] >> offset, values[i]
+            row_0[word & field] += value
+            word >>= step
+            row_1[word & field] += value
+            word >>= step
+            row_2[word & field] += value
+            word >>= step
+            row_3[word & field] += value
+        row += 4
+    while row < n_rows:
+        cells = scratch[first_row + row]
+        offset = np.uint64(row * width)
+        for i in range(values.size):
+            cells[(words[i] >> offset) & field] += values[i]
+        row += 1
+
+
+@kernel
+def sjlt_scratch(keys, values, coefficients, rows, width, rows_per_word):  # type: ignore[no-untyped-def]
+    """Return (scratch, largest key, upper, lower): the batch's projection with plus and minus cells apart.
+
+    The sign bit tops each field, so ``scratch[r]`` holds 2^(width-1) plus cells, then as many minus cells: no
+    branch, no multiplication. Bounds are as in `batch_bounds`; out-of-range keys land in
+    arbitrary cells of the scratch, which the caller then throws away.
+    """
+    scratch = np.zeros((rows, 1 << width), dtype=np.int64)
+    word_block = np.empty(_BLOCK, dtype=np.uint64)
+    largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+    for start in range(0, keys.size, _BLOCK):
+        key_block = keys[start : start + _BLOCK]
+        value_block = values[start : start + _BLOCK]
+        words = word_block[: key_block.size]
+        block_largest, block_upper, block_lower = _block_bounds(key_block, value_block)
+        largest = max(largest, block_largest)
+        upper += block_upper
+        lower += block_lower
+        for word in range(coefficients.shape[0]):
+            if block_largest < _LIMIT_32:
+                horner_narrow(key_block, coefficients[word], words)
+            else:
+                horner_wide(key_block, coefficients[word], words)
+            first_row = word * rows_per_word
+            _scatter_word(
+                words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width
+            )
+    return scratch, largest, upper, lower
+
+
+@kernel
+def fold_scratch(scratch, state):  # type: ignore[no-untyped-def]
+    """Add plus minus minus cells of a scratch to the k cells of ``state``."""
+    buckets = scratch.shape[1] // 2
+    for row in range(scratch.shape[0]):
+        for bucket in range(buckets):
+            state[row * buckets + bucket] += scratch[row, bucket] - scratch[row, buckets + bucket]
+
+
+@kernel
+def sjlt_scatter(table, slots, keys, values, coefficients, rows, width, rows_per_word):  # type: ignore[no-untyped-def]
+    """Add item i's column times ``values[i]`` to ``table[slots[i]]``, for every i; keys are in range."""
+    field = np.uint64((1 << width) - 1)
+    sign = np.uint64(width - 1)
+    buckets = 1 << (width - 1)
+    bucket = np.uint64(buckets - 1)
+    word_block = np.empty(_BLOCK, dtype=np.uint64)
+    for start in range(0, keys.size, _BLOCK):
+        key_block = keys[start : start + _BLOCK]
+        words = word_block[: key_block.size]
+        largest = np.uint64(0)
+        for i in range(key_block.size):
+            largest = max(largest, key_block[i])
+        for word in range(coefficients.shape[0]):
+            if largest < _LIMIT_32:
+                horner_narrow(key_block, coefficients[word], words)
+            else:
+                horner_wide(key_block, coefficients[word], words)
+            first_row = word * rows_per_word
+            last_row = min(first_row + rows_per_word, rows)
+            for i in range(key_block.size):
+                bits, value, cells = words[i], values[start + i], table[slots[start + i]]
+                for row in range(first_row, last_row):
+                    slot = bits & field
+                    # value ^ -1 + 1 = -value: the sign costs no branch, which random signs would mispredict
+                    minus = np.int64(slot >> sign)
+                    cells[row * buckets + np.int64(slot & bucket)] += (value ^ -minus) + minus
+                    bits >>= np.uint64(width)

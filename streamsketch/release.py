@@ -1,0 +1,375 @@
+"""PrivateSketch: what may leave the party."""
+
+import math
+import os
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.errors import DependentNoiseError, InvalidInputError, SketchOverflowError
+from streamsketch.privacy import calibration
+from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
+from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
+from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.projections.base import Projection
+from streamsketch.sketch import Sketch
+
+RELEASE_ID_BYTES = 8
+_MAX_CELL = (1 << 63) - 1
+
+
+class PrivateSketch:
+    """A published sketch: integer cells with noise inside, and all a reader needs to use them honestly.
+
+    Immutable. In data units its cells are ``unit · values``. What is protected, and how well, says `guarantee`.
+
+    Parameters
+    ----------
+    projection
+        The public map.
+    values
+        Noisy cells: int64, (sketch_dim,), in grid steps times ``multiplier``.
+    noise
+        Cumulants of one cell's noise, in grid steps of ``values``.
+    guarantee
+        What was promised to the people in the data.
+    multiplier
+        Exact factor on all cells, from `scaled`.
+    release_ids
+        One random id for each release that went into this one: estimates between sketches that share noise are
+        refused, as their error bars would be wrong.
+
+    Raises
+    ------
+    InvalidInputError
+        If the values have another shape or type.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> basket = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> basket.update([17, 18], [3, 1])
+    >>> released = basket.release(epsilon=1.0, neighbours=L1(1, unit="sale"))
+    >>> print(released.guarantee)
+    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+    >>> PrivateSketch.from_bytes(released.to_bytes()) == released
+    True
+    """
+
+    __slots__ = ("_guarantee", "_multiplier", "_noise", "_projection", "_release_ids", "_values")
+
+    def __init__(
+        self,
+        projection: Projection,
+        values: Ints,
+        noise: Cumulants,
+        guarantee: Guarantee,
+        *,
+        multiplier: Exact = 1,
+        release_ids: Iterable[bytes],
+    ) -> None:
+        if values.dtype != np.int64 or values.shape != (projection.sketch_dim,):
+            raise InvalidInputError(
+                f"values must be int64 of shape ({projection.sketch_dim},), got {values.dtype} of shape {values.shape}"
+            )
+        ids = tuple(sorted(release_ids))
+        if not ids or len(set(ids)) < len(ids) or any(len(one) != RELEASE_ID_BYTES for one in ids):
+            raise InvalidInputError(f"release ids must be distinct, of {RELEASE_ID_BYTES} bytes, and at least one")
+        factor = exact_fraction(multiplier, "multiplier")
+        if factor == 0:
+            raise InvalidInputError("the multiplier must not be 0")
+        self._projection = projection
+        self._values = values.copy()
+        self._values.flags.writeable = False
+        self._noise = noise
+        self._guarantee = guarantee
+        self._multiplier = factor
+        self._release_ids = ids
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._projection
+
+    @property
+    def values(self) -> Ints:
+        """Noisy cells: int64, (sketch_dim,), read-only."""
+        return self._values
+
+    @property
+    def noise(self) -> Cumulants:
+        """Cumulants of one cell's noise, in grid steps of ``values``."""
+        return self._noise
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised to the people in the data."""
+        return self._guarantee
+
+    @property
+    def multiplier(self) -> Fraction:
+        """Exact factor on all cells."""
+        return self._multiplier
+
+    @property
+    def release_ids(self) -> tuple[bytes, ...]:
+        """One id for each release that went into this one."""
+        return self._release_ids
+
+    @property
+    def unit(self) -> float:
+        """One step of a cell in data units: multiplier times scale times resolution."""
+        return float(self._multiplier) * self._projection.unit
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PrivateSketch):
+            return NotImplemented
+        return (
+            self._projection == other._projection
+            and self._noise == other._noise
+            and self._guarantee == other._guarantee
+            and self._multiplier == other._multiplier
+            and self._release_ids == other._release_ids
+            and np.array_equal(self._values, other._values)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._projection, self._release_ids))
+
+    def __repr__(self) -> str:
+        return f"<PrivateSketch of {self._projection!r}, {self._guarantee}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        for name, value in saved.items():
+            setattr(self, name, value)
+        self._values.flags.writeable = False
+
+    # --- arithmetic: noise adds up ----------------------------------------------------------------------------
+
+    def merge(self, other: "PrivateSketch", *, populations: Populations) -> "PrivateSketch":
+        """Return the release of both streams together; noise cumulants add up.
+
+        Parameters
+        ----------
+        other
+            A release of the same projection, with noise of its own.
+        populations
+            ``"disjoint"`` if no privacy unit is in both streams, else ``"overlapping"``; see
+            `streamsketch.compose`.
+
+        Raises
+        ------
+        TypeError
+            If ``other`` is not a PrivateSketch.
+        IncompatibleProjectionsError
+            If the projections differ.
+        DependentNoiseError
+            If a release went into both.
+        SketchOverflowError
+            If a cell would leave 63 bits.
+        """
+        return self._combine(other, 1, populations)
+
+    def subtract(self, other: "PrivateSketch", *, populations: Populations) -> "PrivateSketch":
+        """Return the release of this stream minus the other; noise cumulants add up. See `merge`."""
+        return self._combine(other, -1, populations)
+
+    def scaled(self, factor: Exact) -> Self:
+        """Return ``factor`` times this release: cells, noise and signal alike, exactly.
+
+        Averages are sums scaled by ``Fraction(1, n)``. Scaling is post-processing: the guarantee stays.
+        """
+        return type(self)(
+            self._projection,
+            self._values,
+            self._noise,
+            self._guarantee,
+            multiplier=self._multiplier * exact_fraction(factor, "factor"),
+            release_ids=self._release_ids,
+        )
+
+    def _combine(self, other: "PrivateSketch", sign: int, populations: Populations) -> "PrivateSketch":
+        if not isinstance(other, PrivateSketch):
+            raise TypeError(
+                f"only a PrivateSketch can be combined with a PrivateSketch, got a {type(other).__name__}. "
+                f"Call release() on a Sketch first"
+            )
+        self._projection.check_same(other._projection)
+        check_independent([self, other])
+        guarantee = compose([self._guarantee, other._guarantee], populations=populations)
+        step = _common_step(self._multiplier, other._multiplier)
+        mine, theirs = int(self._multiplier / step), sign * int(other._multiplier / step)
+        if abs(mine) * _largest(self._values) + abs(theirs) * _largest(other._values) > _MAX_CELL:
+            raise SketchOverflowError(
+                "the sum of these releases could exceed 2**63 grid steps in a cell; nothing was changed. "
+                "Scale them by multipliers with a larger common step, or merge fewer"
+            )
+        return PrivateSketch(
+            self._projection,
+            mine * self._values + theirs * other._values,
+            self._noise.scaled(mine) + other._noise.scaled(theirs),
+            guarantee,
+            multiplier=step,
+            release_ids=self._release_ids + other._release_ids,
+        )
+
+    def __add__(self, other: object) -> "PrivateSketch":
+        raise TypeError(
+            "releases are added with a.merge(b, populations='disjoint' or 'overlapping'): whether people are in both "
+            "streams decides the guarantee of the sum"
+        )
+
+    __sub__ = __add__
+
+    # --- exchange -------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
+        from streamsketch.wire import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
+
+        return encode(self)
+
+    @staticmethod
+    def from_bytes(
+        data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28
+    ) -> "PrivateSketch":
+        """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        expect
+            The agreed projection, if any.
+        max_bytes
+            Refuse longer input before looking at it.
+
+        Raises
+        ------
+        WireFormatError
+            If the bytes are too long, cut, changed, of another version, inconsistent, or of another projection
+            than expected. Its ``where`` names the place.
+        """
+        from streamsketch.wire import decode  # noqa: PLC0415 - as above
+
+        return decode(data, expect=expect, max_bytes=max_bytes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_bytes` to a file, by custom named ``….sketch``; the file appears whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+        try:
+            partial.write_bytes(self.to_bytes())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def load(
+    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28
+) -> PrivateSketch:
+    """Return the release in a ``.sketch`` file; parameters and errors as `PrivateSketch.from_bytes`.
+
+    Raises
+    ------
+    WireFormatError
+        As `PrivateSketch.from_bytes`.
+    OSError
+        If the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        return PrivateSketch.from_bytes(file.read(max_bytes + 1), expect=expect, max_bytes=max_bytes)
+
+
+# --- making releases ------------------------------------------------------------------------------------------
+
+
+def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
+    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (theory 2)."""
+    if not isinstance(neighbours, Neighbours):
+        raise TypeError(
+            f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
+        )
+    steps = neighbours.grid_steps(projection.grid)
+    return calibration.Sensitivity(
+        l1=projection.l1_sensitivity * steps,
+        l2_squared=projection.l2_sensitivity_squared * steps**2,
+        cells=projection.sketch_dim,
+    )
+
+
+def mechanisms(
+    projection: Projection, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0
+) -> list[calibration.Candidate]:
+    """Return the mechanisms that give (ε, δ) with their noise and predicted variance, the automatic choice first.
+
+    See `streamsketch.privacy.calibration.candidates`.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=1)
+    >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
+    ['laplace', 'gaussian']
+    """
+    return calibration.candidates(sensitivity_of(projection, neighbours), epsilon, delta)
+
+
+def release_sketch(
+    sketch: Sketch, epsilon: float, delta: float, neighbours: Neighbours, mechanism: str
+) -> PrivateSketch:
+    """Return ``sketch`` plus noise from the operating system's CSPRNG; see `Sketch.release`."""
+    noise = calibration.choose(sensitivity_of(sketch.projection, neighbours), epsilon, delta, mechanism)
+    return add_noise(sketch, noise, guarantee_of(noise, epsilon, delta, neighbours), SystemBits())
+
+
+def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbours) -> Guarantee:
+    """Return what noise calibrated to (ε, δ) promises: Laplace keeps ε with δ = 0, whatever δ was allowed."""
+    spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
+    return Guarantee(epsilon, spent, neighbours, str(noise))
+
+
+def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource) -> PrivateSketch:
+    """Return the cells of ``sketch`` plus ``noise`` drawn from ``bits``.
+
+    The caller answers for ``guarantee``: the noise must be calibrated to it, and the bits secret and uniform.
+    """
+    projection = sketch.projection
+    drawn = noise.sample(projection.sketch_dim, bits)
+    # wraps around past 2^63, which costs accuracy but no privacy (theory 4.2); |noise| < 2^47, so never in practice
+    values = sketch.state + drawn
+    return PrivateSketch(
+        projection, values, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)]
+    )
+
+
+def check_independent(releases: Iterable[PrivateSketch]) -> None:
+    """Raise `DependentNoiseError` if one release's noise is in two of the given sketches."""
+    seen: set[bytes] = set()
+    for release in releases:
+        if not seen.isdisjoint(release.release_ids):
+            raise DependentNoiseError(
+                "two of these sketches share the noise of a release (the same one twice, or a merge beside one of its "
+                "parts), so their errors are not independent. Compare separate releases; for one sketch's own size "
+                "use squared_norm"
+            )
+        seen.update(release.release_ids)
+
+
+def _largest(values: Ints) -> int:
+    return max(-int(values.min()), int(values.max()))
+
+
+def _common_step(first: Fraction, second: Fraction) -> Fraction:
+    """Return the largest positive fraction of which both are whole multiples."""
+    denominator = math.lcm(first.denominator, second.denominator)
+    return Fraction(math.gcd(int(first * denominator), int(second * denominator)), denominator)

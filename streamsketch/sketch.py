@@ -1,0 +1,314 @@
+"""Sketch: one stream's exact, private state."""
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamsketch.encoding import Ints, quantise, quantise_one
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections.base import MAX_MASS, Projection
+
+if TYPE_CHECKING:
+    from streamsketch.privacy.guarantee import Neighbours
+    from streamsketch.release import PrivateSketch
+
+_BUFFER = 1024  # single events wait here, so that a kernel call serves many
+_BUFFER_MASS = _BUFFER << 31  # its values are of 32 bits
+
+
+class Sketch:
+    """One stream's sketch ``y = A x̃``: exact int64 cells, mergeable, and **private**.
+
+    A merge is exact and independent of order, so any split of a stream over any number of workers gives the
+    same bits. The state is never printed and has no public byte format: publish what `release` returns.
+    Copies, pickles and comparisons are exact. Not safe for use by several threads at once.
+
+    Parameters
+    ----------
+    projection
+        The public map, shared by all parties.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+    >>> one, other = projection.sketch(), projection.sketch()
+    >>> one.update(17, 3)
+    >>> other.update([17, 99], [-3, 1])
+    >>> one.merge(other)
+    >>> single = projection.sketch()
+    >>> single.update(99)
+    >>> one == single
+    True
+    """
+
+    __slots__ = ("_dim", "_indices", "_mass", "_pending", "_projection", "_state", "_values")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, projection: Projection) -> None:
+        if not isinstance(projection, Projection):
+            raise TypeError(f"a Sketch needs a Projection, got a {type(projection).__name__}")
+        self._restore(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0)
+
+    def _restore(self, projection: Projection, state: Ints, mass: int) -> None:
+        self._projection = projection
+        self._dim = projection.dim
+        self._state = state
+        self._mass = mass
+        self._pending = 0
+        self._indices = memoryview(b"")
+        self._resize_buffer()
+
+    def _resize_buffer(self) -> None:
+        """Buffer single events only while even the fullest buffer cannot overflow a cell."""
+        room = MAX_MASS // self._projection.max_entry - self._mass
+        slots = _BUFFER if self._projection.grid == 1 and room > _BUFFER_MASS else 0
+        if slots != len(self._indices):
+            self._indices = memoryview(array("Q", bytes(8 * slots)))
+            self._values = memoryview(array("i", bytes(4 * slots)))
+
+    @classmethod
+    def from_state(cls, projection: Projection, state: Ints, mass: int) -> "Sketch":
+        """Return a sketch that holds a copy of the given cells; ``mass`` is Σ|q| of the updates they sum up.
+
+        Raises
+        ------
+        InvalidInputError
+            If ``state`` is not int64 of shape (sketch_dim,), or ``mass`` is smaller than a cell allows.
+        SketchOverflowError
+            If ``mass`` reaches 2^63.
+        """
+        if state.dtype != np.int64 or state.shape != (projection.sketch_dim,):
+            raise InvalidInputError(
+                f"a state must be int64 of shape ({projection.sketch_dim},), got {state.dtype} of shape {state.shape}"
+            )
+        largest = max(-int(state.min()), int(state.max()))
+        if largest > mass * projection.max_entry:
+            raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
+        projection.check_mass(mass)
+        sketch = cls.__new__(cls)
+        sketch._restore(projection, state.copy(), mass)
+        return sketch
+
+    # --- updating -------------------------------------------------------------------------------------------
+
+    def update(self, indices: Any, values: Any = 1) -> None:
+        """Add one event or a batch of events to the stream.
+
+        Parameters
+        ----------
+        indices
+            One integer in [0, dim), or a one-dimensional array, list or Arrow column of them. Text, bytes,
+            dates and times are hashed (dim must then be 2^60); for tuples of columns pass
+            ``projection.indices_of(…)``.
+        values
+            One number for all, or one for each index: integers, floats or decimals in data units, positive
+            or negative. Each becomes trunc(value / resolution).
+
+        Raises
+        ------
+        InvalidInputError
+            For an index out of range, NaN, infinities, nulls, wrong types or lengths that differ.
+        SketchOverflowError
+            If Σ|q| could reach 2^63. After any error the sketch is as it was.
+        """
+        try:
+            pending = self._pending
+            self._indices[pending] = indices  # takes nothing but an integer in [0, 2^64)
+            self._values[pending] = values  # takes nothing but an integer of 32 bits
+            if indices < self._dim:
+                self._pending = pending + 1
+                return
+        except IndexError:  # the buffer is full, or takes no events
+            if pending:
+                self._flush()
+                self.update(indices, values)
+                return
+        except (TypeError, ValueError):
+            pass
+        encoded, quantised = encode_batch(self._projection, indices, values)
+        self._flush()
+        self._mass = self._projection.add_to(self._state, encoded, quantised, self._mass)
+        self._resize_buffer()
+
+    def _flush(self) -> None:
+        if self._pending:
+            indices = np.frombuffer(self._indices, dtype=np.int64, count=self._pending)
+            values = np.frombuffer(self._values, dtype=np.int32, count=self._pending).astype(np.int64)
+            self._mass = self._projection.add_to(self._state, indices, values, self._mass)
+            self._pending = 0
+            self._resize_buffer()
+
+    # --- merging --------------------------------------------------------------------------------------------
+
+    def merge(self, other: "Sketch") -> None:
+        """Add another stream's sketch to this one, exactly.
+
+        Raises
+        ------
+        TypeError
+            If ``other`` is not a Sketch.
+        IncompatibleProjectionsError
+            If the projections differ.
+        SketchOverflowError
+            If the sum could leave 63 bits; this sketch is then unchanged.
+        """
+        self._combine(other, 1)
+
+    def _combine(self, other: "Sketch", sign: int) -> None:
+        if not isinstance(other, Sketch):
+            raise TypeError(
+                f"only a Sketch of the same projection can be merged into a Sketch, got a {type(other).__name__}. "
+                f"A published PrivateSketch merges with other PrivateSketches"
+            )
+        self._projection.check_same(other._projection)
+        self._flush()
+        other._flush()
+        mass = self._mass + other._mass
+        self._projection.check_mass(mass)
+        self._state += sign * other._state
+        self._mass = mass
+        self._resize_buffer()
+
+    def __iadd__(self, other: "Sketch") -> "Sketch":
+        self._combine(other, 1)
+        return self
+
+    def __isub__(self, other: "Sketch") -> "Sketch":
+        self._combine(other, -1)
+        return self
+
+    def __add__(self, other: "Sketch") -> "Sketch":
+        total = self.copy()
+        total._combine(other, 1)
+        return total
+
+    def __sub__(self, other: "Sketch") -> "Sketch":
+        total = self.copy()
+        total._combine(other, -1)
+        return total
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._projection
+
+    @property
+    def state(self) -> Ints:
+        """A copy of the exact cells ``A x̃``: int64, (sketch_dim,), in grid steps. **Private.**"""
+        self._flush()
+        return self._state.copy()
+
+    @property
+    def mass(self) -> int:
+        """Σ|q| over all updates, in grid steps: the bound no cell exceeds. **Private.**"""
+        self._flush()
+        return self._mass
+
+    def copy(self) -> "Sketch":
+        """Return an independent copy."""
+        self._flush()
+        duplicate = type(self).__new__(type(self))
+        duplicate._restore(self._projection, self._state.copy(), self._mass)
+        return duplicate
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Sketch":
+        return self.copy()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        self._flush()
+        other._flush()
+        return self._projection == other._projection and np.array_equal(self._state, other._state)
+
+    def __getstate__(self) -> tuple[Projection, Ints, int]:
+        self._flush()
+        return self._projection, self._state, self._mass
+
+    def __setstate__(self, saved: tuple[Projection, Ints, int]) -> None:
+        self._restore(*saved)
+
+    def __repr__(self) -> str:
+        return f"<Sketch, private, of {self._projection!r}>"
+
+    # --- publishing -----------------------------------------------------------------------------------------
+
+    def release(
+        self,
+        *,
+        epsilon: float,
+        neighbours: "Neighbours",
+        delta: float = 0.0,
+        mechanism: str = "auto",
+    ) -> "PrivateSketch":
+        """Return what may leave the party: the cells plus exact discrete noise from the OS's CSPRNG.
+
+        The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork
+        and Roth 2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the
+        analytic calibration of Balle and Wang 2018, Theorem 8, carried to the lattice (theory 3). Every call is
+        one more release of the same data; what they spend adds up (`streamsketch.compose`).
+
+        Parameters
+        ----------
+        epsilon
+            Privacy loss bound in nats, > 0.
+        neighbours
+            Which change of the stream must stay hidden: ``L1(bound)`` or ``OneCoordinate(bound)``. A unit that
+            contributes more than the bound must be clipped before it reaches the sketch.
+        delta
+            In [0, 1).
+        mechanism
+            ``"auto"``: Laplace when δ < exp(-Δ1²/Δ2²), else Gaussian (Stausholm 2021, Note 5).
+            ``"laplace"``, ``"gaussian"``: that one. ``"least-variance"``: the one with the smaller predicted
+            variance of a squared distance between close streams.
+
+        Raises
+        ------
+        InvalidInputError
+            For ε or δ out of range, Gaussian with δ = 0, or noise too wide for exact 64-bit sampling.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, SJLT
+        >>> basket = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+        >>> basket.update([17, 18], [3, 1])
+        >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
+        1.0
+        """
+        from streamsketch.release import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
+
+        return release_sketch(self, epsilon, delta, neighbours, mechanism)
+
+
+def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Ints, Ints]:
+    """Return (indices, values) as int64 arrays of equal length, (n,): encoded and on the grid.
+
+    Raises
+    ------
+    InvalidInputError
+        For wrong types, NaN, nulls or lengths that differ. Ranges of integers are the kernel's to check.
+    """
+    if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
+        if isinstance(indices, bool | float | None):
+            raise InvalidInputError(
+                f"an index must be an integer, text, bytes, a date or a time, got a {type(indices).__name__}"
+            )
+        if isinstance(indices, int) and not 0 <= indices < projection.dim:
+            raise InvalidInputError(f"index out of range: indices must lie in [0, {projection.dim})")
+        indices = [indices]
+    encoded = projection.indices_of(indices)
+    if not hasattr(values, "__len__"):
+        quantised = np.full(encoded.size, quantise_one(values, projection.grid), dtype=np.int64)
+    else:
+        quantised = quantise(values, projection.grid)
+        if quantised.size != encoded.size:
+            raise InvalidInputError(
+                f"indices and values must have the same length, got {encoded.size} and {quantised.size}"
+            )
+    return encoded, quantised

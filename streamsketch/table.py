@@ -1,0 +1,157 @@
+"""SketchTable: the sketches of many keys as one array."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.encoding import Ints, as_arrow
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections.base import Projection
+from streamsketch.sketch import Sketch, encode_batch
+
+
+class SketchTable(Mapping[Any, Sketch]):
+    """Many keys' sketches as one (n_keys, sketch_dim) int64 array: one kernel call ingests a batch for all.
+
+    Private, exact and mergeable as `Sketch` is. Keys may be text, bytes, integers: whatever Arrow can hold in
+    one column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch.
+
+    Parameters
+    ----------
+    projection
+        The public map.
+    keys
+        Keys to hold from the start, without events.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
+    >>> table.update(["AA", "UA", "AA"], [17, 18, 19], [1, 1, 2])
+    >>> sorted(table)
+    ['AA', 'UA']
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, projection: Projection, keys: Iterable[Any] = ()) -> None:
+        if not isinstance(projection, Projection):
+            raise TypeError(f"a SketchTable needs a Projection, got a {type(projection).__name__}")
+        self._projection = projection
+        self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(keys))}
+        self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
+        self._mass = 0
+
+    # --- updating -------------------------------------------------------------------------------------------
+
+    def update(self, keys: Any, indices: Any, values: Any = 1) -> None:
+        """Add a batch of (key, index, value) events, given as columns of equal length.
+
+        Parameters
+        ----------
+        keys
+            Column of keys; repeated text is cheapest as an Arrow dictionary array.
+        indices, values
+            As in `Sketch.update`.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            As `Sketch.update`; the table is then as it was.
+        """
+        encoded, quantised = encode_batch(self._projection, indices, values)
+        column = as_arrow(keys, "key")
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        if len(column) != encoded.size:
+            raise InvalidInputError(
+                f"keys and indices must have the same length, got {len(column)} and {encoded.size}"
+            )
+        codes = column.indices.to_numpy(zero_copy_only=False)
+        used = np.zeros(len(column.dictionary), dtype=bool)
+        used[codes] = True  # a dictionary may list keys that no row of this batch has
+        distinct = column.dictionary.to_pylist()
+        new = dict.fromkeys(key for key, seen in zip(distinct, used, strict=True) if seen and key not in self._slots)
+        grown = len(self._slots) + len(new)
+        cells = self._cells
+        if grown > len(cells):
+            cells = np.zeros((max(grown, 2 * len(cells)), self._projection.sketch_dim), dtype=np.int64)
+            cells[: len(self._slots)] = self._cells[: len(self._slots)]
+        slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
+        lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
+        rows = lookup[codes] if lookup.size else np.empty(0, dtype=np.int64)
+        self._mass = self._projection.add_to_rows(cells, rows, encoded, quantised, self._mass)
+        self._cells, self._slots = cells, slots
+
+    # --- merging --------------------------------------------------------------------------------------------
+
+    def merge(self, other: "SketchTable") -> None:
+        """Add another table's sketches to this one's, key by key, exactly.
+
+        Raises
+        ------
+        TypeError, IncompatibleProjectionsError, SketchOverflowError
+            As `Sketch.merge`; this table is then as it was.
+        """
+        if not isinstance(other, SketchTable):
+            raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
+        self._projection.check_same(other._projection)
+        mass = self._mass + other._mass
+        self._projection.check_mass(mass)
+        slots = dict(self._slots)
+        for key in other._slots:
+            slots.setdefault(key, len(slots))
+        cells = np.zeros((len(slots), self._projection.sketch_dim), dtype=np.int64)
+        cells[: len(self._slots)] = self._cells[: len(self._slots)]
+        places = np.fromiter((slots[key] for key in other._slots), dtype=np.int64, count=len(other))
+        cells[places] += other._cells[: len(other)]
+        self._cells, self._slots, self._mass = cells, slots, mass
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._projection
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the cells, in bytes."""
+        return self._cells.nbytes
+
+    def __getitem__(self, key: Any) -> Sketch:
+        # the table's whole mass bounds each of its rows
+        return Sketch.from_state(self._projection, self._cells[self._slots[key]], self._mass)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def copy(self) -> "SketchTable":
+        """Return an independent copy."""
+        duplicate = SketchTable(self._projection)
+        duplicate._slots = dict(self._slots)
+        duplicate._cells = self._cells[: len(self._slots)].copy()
+        duplicate._mass = self._mass
+        return duplicate
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SketchTable":
+        return self.copy()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SketchTable):
+            return NotImplemented
+        return (
+            self._projection == other._projection
+            and self._slots.keys() == other._slots.keys()
+            and all(np.array_equal(self._cells[slot], other._cells[other._slots[key]]) for key, slot in self._slots.items())
+        )
+
+    def __repr__(self) -> str:
+        return f"<SketchTable, private, of {len(self)} keys, {self._projection!r}>"

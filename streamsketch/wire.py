@@ -1,0 +1,202 @@
+"""The exchange format: bytes that mean the same everywhere. WIRE.md describes them for other languages.
+
+A file is a frame (magic, version, payload length, payload, checksum) around one protobuf message. Reading trusts
+nothing: sizes are checked against the bytes that are there before anything is allocated by them.
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from streamsketch import wire_pb2
+from streamsketch.encoding import Ints
+from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
+from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
+from streamsketch.privacy.noise import Cumulants
+from streamsketch.projections.base import Projection, projection_from_fields
+from streamsketch.release import PrivateSketch
+
+MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
+VERSION = 1
+
+_HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
+_CHECKSUM_BYTES = 16
+_WIDTHS = (1, 2, 4, 8)
+_OPTIONAL_FIELDS = ("sparsity", "independence")
+_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
+
+Part = TypeVar("Part")
+
+
+def encode(release: PrivateSketch) -> bytes:
+    """Return a release as a framed message; equal releases give equal bytes."""
+    payload = _message(release).SerializeToString(deterministic=True)
+    framed = _HEADER.pack(MAGIC, VERSION, len(payload)) + payload
+    return framed + _checksum(framed)
+
+
+def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
+    """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
+    payload = _unframe(data, max_bytes)
+    message = wire_pb2.PrivateSketch()
+    try:
+        message.ParseFromString(payload)
+    except DecodeError:
+        raise WireFormatError("payload", "is not a PrivateSketch message") from None
+    projection = _at("projection", lambda: _projection(message.projection))
+    if expect is not None:
+        try:
+            expect.check_same(projection)
+        except IncompatibleProjectionsError as error:
+            raise WireFormatError("projection", f"is not the expected one: {error}") from None
+    release = _at(
+        "release",
+        lambda: PrivateSketch(
+            projection,
+            _values(message.values, projection.sketch_dim),
+            _at("noise", lambda: Cumulants(message.noise.k2, message.noise.k4)),
+            _at("guarantee", lambda: _guarantee(message.guarantee)),
+            multiplier=_ratio("multiplier", message.multiplier),
+            release_ids=message.release_ids,
+        ),
+    )
+    if _message(release).SerializeToString(deterministic=True) != payload:
+        raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
+    return release
+
+
+# --- frame ----------------------------------------------------------------------------------------------------
+
+
+def _unframe(data: bytes, max_bytes: int) -> bytes:
+    data = bytes(data) if isinstance(data, bytearray | memoryview) else data
+    if not isinstance(data, bytes):
+        raise TypeError(f"a private sketch is read from bytes, got a {type(data).__name__}")
+    if len(data) > max_bytes:
+        raise WireFormatError("length", f"{len(data)} bytes or more, over the limit of {max_bytes}; raise max_bytes")
+    least = _HEADER.size + _CHECKSUM_BYTES
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise WireFormatError("bytes 0-7", "are not a streamsketch file's first bytes")
+    if len(data) < least:
+        raise WireFormatError("length", f"{len(data)} bytes, a private sketch has {least} or more: it was cut off")
+    _, version, length = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise WireFormatError("byte 8", f"says format version {version}, this release reads {VERSION}; upgrade")
+    if length != len(data) - least:
+        raise WireFormatError(
+            "bytes 9-16", f"say {length} bytes of payload, {len(data) - least} are there: cut off or run together"
+        )
+    if _checksum(data[:-_CHECKSUM_BYTES]) != data[-_CHECKSUM_BYTES:]:
+        raise WireFormatError("checksum", "does not match: the bytes were changed on the way; fetch them again")
+    return data[_HEADER.size : -_CHECKSUM_BYTES]
+
+
+def _checksum(framed: bytes) -> bytes:
+    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES).digest()
+
+
+# --- to messages ------------------------------------------------------------------------------------------------
+
+
+def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
+    guarantee = release.guarantee
+    values = release.values
+    width = _least_width(values)
+    return wire_pb2.PrivateSketch(
+        projection=_projection_message(release.projection),
+        values=wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes()),
+        noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4),
+        guarantee=wire_pb2.Guarantee(
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
+            neighbours=wire_pb2.Neighbours(
+                kind=guarantee.neighbours.kind,
+                bound=_ratio_message(Fraction(guarantee.neighbours.bound)),
+                unit=guarantee.neighbours.unit,
+            ),
+            mechanism=guarantee.mechanism,
+        ),
+        multiplier=_ratio_message(release.multiplier),
+        release_ids=release.release_ids,
+    )
+
+
+def _projection_message(projection: Projection) -> wire_pb2.Projection:
+    message = wire_pb2.Projection(
+        kind=projection.kind,
+        dim=projection.dim,
+        sketch_dim=projection.sketch_dim,
+        seed=projection.seed,
+        resolution=_ratio_message(projection.grid),
+    )
+    for name in _OPTIONAL_FIELDS:
+        if hasattr(projection, name):
+            setattr(message, name, getattr(projection, name))
+    return message
+
+
+def _ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
+    try:
+        return wire_pb2.Ratio(numerator=ratio.numerator, denominator=ratio.denominator)
+    except ValueError:
+        raise InvalidInputError(f"{ratio} does not fit the exchange format, which has 64-bit fractions") from None
+
+
+def _least_width(values: Ints) -> int:
+    largest = max(int(values.max()), -int(values.min()) - 1)
+    return next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
+
+
+# --- from messages ----------------------------------------------------------------------------------------------
+
+
+def _at(where: str, build: Callable[[], Part]) -> Part:
+    try:
+        return build()
+    except InvalidInputError as error:
+        raise WireFormatError(where, str(error)) from None
+
+
+def _projection(message: wire_pb2.Projection) -> Projection:
+    fields: dict[str, Any] = {
+        "kind": message.kind,
+        "dim": message.dim,
+        "sketch_dim": message.sketch_dim,
+        "seed": message.seed,
+        "resolution": _ratio("projection.resolution", message.resolution),
+    }
+    fields |= {name: getattr(message, name) for name in _OPTIONAL_FIELDS if message.HasField(name)}
+    return projection_from_fields(fields)
+
+
+def _values(message: wire_pb2.Values, sketch_dim: int) -> Ints:
+    if message.width not in _WIDTHS:
+        raise WireFormatError("values.width", f"must be one of {_WIDTHS}, got {message.width}")
+    if len(message.cells) != message.width * sketch_dim:
+        raise WireFormatError(
+            "values.cells", f"{len(message.cells)} bytes, but {sketch_dim} cells of {message.width} bytes were announced"
+        )
+    return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
+
+
+def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
+    relation = _NEIGHBOURS.get(message.neighbours.kind)
+    if relation is None:
+        raise WireFormatError(
+            "guarantee.neighbours.kind", f"must be one of {', '.join(_NEIGHBOURS)}, got {message.neighbours.kind!r}"
+        )
+    bound = _ratio("guarantee.neighbours.bound", message.neighbours.bound)
+    return Guarantee(
+        message.epsilon, message.delta, relation(bound, message.neighbours.unit), message.mechanism
+    )
+
+
+def _ratio(where: str, message: wire_pb2.Ratio) -> Fraction:
+    if message.denominator == 0:
+        raise WireFormatError(where, "has denominator 0")
+    return Fraction(message.numerator, message.denominator)

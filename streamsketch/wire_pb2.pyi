@@ -1,0 +1,87 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class PrivateSketch(_message.Message):
+    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids")
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEE_FIELD_NUMBER: _ClassVar[int]
+    MULTIPLIER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+    projection: Projection
+    values: Values
+    noise: Noise
+    guarantee: Guarantee
+    multiplier: Ratio
+    release_ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Projection(_message.Message):
+    __slots__ = ("kind", "dim", "sketch_dim", "seed", "resolution", "sparsity", "independence")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_DIM_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_FIELD_NUMBER: _ClassVar[int]
+    SPARSITY_FIELD_NUMBER: _ClassVar[int]
+    INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    dim: int
+    sketch_dim: int
+    seed: int
+    resolution: Ratio
+    sparsity: int
+    independence: int
+    def __init__(self, kind: _Optional[str] = ..., dim: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., seed: _Optional[int] = ..., resolution: _Optional[_Union[Ratio, _Mapping]] = ..., sparsity: _Optional[int] = ..., independence: _Optional[int] = ...) -> None: ...
+
+class Values(_message.Message):
+    __slots__ = ("width", "cells")
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    width: int
+    cells: bytes
+    def __init__(self, width: _Optional[int] = ..., cells: _Optional[bytes] = ...) -> None: ...
+
+class Noise(_message.Message):
+    __slots__ = ("k2", "k4")
+    K2_FIELD_NUMBER: _ClassVar[int]
+    K4_FIELD_NUMBER: _ClassVar[int]
+    k2: float
+    k4: float
+    def __init__(self, k2: _Optional[float] = ..., k4: _Optional[float] = ...) -> None: ...
+
+class Guarantee(_message.Message):
+    __slots__ = ("epsilon", "delta", "neighbours", "mechanism")
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    mechanism: str
+    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ...) -> None: ...
+
+class Neighbours(_message.Message):
+    __slots__ = ("kind", "bound", "unit")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    bound: Ratio
+    unit: str
+    def __init__(self, kind: _Optional[str] = ..., bound: _Optional[_Union[Ratio, _Mapping]] = ..., unit: _Optional[str] = ...) -> None: ...
+
+class Ratio(_message.Message):
+    __slots__ = ("numerator", "denominator")
+    NUMERATOR_FIELD_NUMBER: _ClassVar[int]
+    DENOMINATOR_FIELD_NUMBER: _ClassVar[int]
+    numerator: int
+    denominator: int
+    def __init__(self, numerator: _Optional[int] = ..., denominator: _Optional[int] = ...) -> None: ...
