@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from streamsketch._version import __version__
 
 if TYPE_CHECKING:
-    from streamsketch.encoding import HASHED_DIM
+    from streamsketch.encoding import HASHED_DIM, quantise
     from streamsketch.errors import (
         DependentNoiseError,
         IncompatibleProjectionsError,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streamsketch.table import SketchTable
 
 _HOMES = {
-    "streamsketch.encoding": ("HASHED_DIM",),
+    "streamsketch.encoding": ("HASHED_DIM", "quantise"),
     "streamsketch.errors": (
         "DependentNoiseError",
         "IncompatibleProjectionsError",
@@ -96,6 +96,7 @@ __all__ = [
     "load_table",
     "mechanisms",
     "pairwise",
+    "quantise",
     "save_table",
     "squared_distance",
     "squared_norm",

@@ -57,13 +57,13 @@ class Sketch:
         self._state = state
         self._mass = mass
         self._pending = 0
-        self._indices = memoryview(b"")
-        self._resize_buffer()
+        self._indices = self._values = memoryview(b"")
 
-    def _resize_buffer(self) -> None:
-        """Buffer single events only while even the fullest buffer cannot overflow a cell."""
+    def _fit_buffer(self, slots: int) -> None:
+        """Let ``slots`` events wait in the buffer, or none once even a full one could overflow a cell."""
         room = MAX_MASS // self._projection.max_entry - self._mass
-        slots = _BUFFER if self._projection.grid == 1 and room > _BUFFER_MASS else 0
+        if self._projection.grid != 1 or room <= _BUFFER_MASS:
+            slots = 0
         if slots != len(self._indices):
             self._indices = memoryview(array("Q", bytes(8 * slots)))
             self._values = memoryview(array("i", bytes(4 * slots)))
@@ -120,9 +120,10 @@ class Sketch:
             if indices < self._dim:
                 self._pending = pending + 1
                 return
-        except IndexError:  # the buffer is full, or takes no events
-            if pending:
-                self._flush()
+        except IndexError:  # the buffer is full, or not there yet
+            self._flush()
+            self._fit_buffer(_BUFFER)
+            if len(self._indices):
                 self.update(indices, values)
                 return
         except (TypeError, ValueError):
@@ -130,7 +131,7 @@ class Sketch:
         encoded, quantised = encode_batch(self._projection, indices, values)
         self._flush()
         self._mass = self._projection.add_to(self._state, encoded, quantised, self._mass)
-        self._resize_buffer()
+        self._fit_buffer(len(self._indices))
 
     def _flush(self) -> None:
         if self._pending:
@@ -138,7 +139,7 @@ class Sketch:
             values = np.frombuffer(self._values, dtype=np.int32, count=self._pending).astype(np.int64)
             self._mass = self._projection.add_to(self._state, indices, values, self._mass)
             self._pending = 0
-            self._resize_buffer()
+            self._fit_buffer(len(self._indices))
 
     # --- merging --------------------------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class Sketch:
         self._projection.check_mass(mass)
         self._state += sign * other._state
         self._mass = mass
-        self._resize_buffer()
+        self._fit_buffer(len(self._indices))
 
     def __iadd__(self, other: "Sketch") -> "Sketch":
         self._combine(other, 1)

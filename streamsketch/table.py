@@ -9,6 +9,7 @@ import pyarrow as pa
 from streamsketch.encoding import Ints, as_arrow
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
+from streamsketch.projections.kernels import add_masses
 from streamsketch.sketch import Sketch, encode_batch
 
 
@@ -42,6 +43,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._projection = projection
         self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(keys))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
+        self._masses = np.zeros(len(self._slots), dtype=np.int64)
         self._mass = 0
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -75,15 +77,24 @@ class SketchTable(Mapping[Any, Sketch]):
         distinct = column.dictionary.to_pylist()
         new = dict.fromkeys(key for key, seen in zip(distinct, used, strict=True) if seen and key not in self._slots)
         grown = len(self._slots) + len(new)
-        cells = self._cells
+        cells, masses = self._cells, self._masses
         if grown > len(cells):
-            cells = np.zeros((max(grown, 2 * len(cells)), self._projection.sketch_dim), dtype=np.int64)
-            cells[: len(self._slots)] = self._cells[: len(self._slots)]
+            cells, masses = self._resized(max(grown, 2 * len(cells)))
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
         rows = lookup[codes] if lookup.size else np.empty(0, dtype=np.int64)
         self._mass = self._projection.add_to_rows(cells, rows, encoded, quantised, self._mass)
-        self._cells, self._slots = cells, slots
+        add_masses(masses, rows, quantised)
+        self._cells, self._masses, self._slots = cells, masses, slots
+
+    def _resized(self, rows: int) -> tuple[Ints, Ints]:
+        """Return copies of the cells and masses with room for ``rows`` keys."""
+        used = len(self._slots)
+        cells = np.zeros((rows, self._projection.sketch_dim), dtype=np.int64)
+        cells[:used] = self._cells[:used]
+        masses = np.zeros(rows, dtype=np.int64)
+        masses[:used] = self._masses[:used]
+        return cells, masses
 
     # --- merging --------------------------------------------------------------------------------------------
 
@@ -103,11 +114,11 @@ class SketchTable(Mapping[Any, Sketch]):
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))
-        cells = np.zeros((len(slots), self._projection.sketch_dim), dtype=np.int64)
-        cells[: len(self._slots)] = self._cells[: len(self._slots)]
+        cells, masses = self._resized(len(slots))
         places = np.fromiter((slots[key] for key in other._slots), dtype=np.int64, count=len(other))
         cells[places] += other._cells[: len(other)]
-        self._cells, self._slots, self._mass = cells, slots, mass
+        masses[places] += other._masses[: len(other)]
+        self._cells, self._masses, self._slots, self._mass = cells, masses, slots, mass
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -122,8 +133,8 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._cells.nbytes
 
     def __getitem__(self, key: Any) -> Sketch:
-        # the table's whole mass bounds each of its rows
-        return Sketch.from_state(self._projection, self._cells[self._slots[key]], self._mass)
+        slot = self._slots[key]
+        return Sketch.from_state(self._projection, self._cells[slot], int(self._masses[slot]))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._slots)
@@ -135,7 +146,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """Return an independent copy."""
         duplicate = SketchTable(self._projection)
         duplicate._slots = dict(self._slots)
-        duplicate._cells = self._cells[: len(self._slots)].copy()
+        duplicate._cells, duplicate._masses = self._resized(len(self._slots))
         duplicate._mass = self._mass
         return duplicate
 

@@ -147,3 +147,10 @@ def sjlt_scatter(table, slots, keys, values, coefficients, rows, width, rows_per
                     minus = np.int64(slot >> sign)
                     cells[row * buckets + np.int64(slot & bucket)] += (value ^ -minus) + minus
                     bits >>= np.uint64(width)
+
+
+@kernel
+def add_masses(masses, slots, values):  # type: ignore[no-untyped-def]
+    """Add |values[i]| to ``masses[slots[i]]``; their sum stays below 2^63."""
+    for i in range(slots.size):
+        masses[slots[i]] += abs(values[i])

@@ -1,0 +1,6 @@
+"""Runnable Beam jobs: thin, read → streamsketch.beam → write, on the public API only."""
+
+import logging
+
+# Beam says on import that Google's BigQuery client is missing; these jobs do not use it.
+logging.getLogger().addFilter(lambda record: "apitools" not in record.getMessage())

@@ -1,0 +1,71 @@
+"""The job's results as a picture."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+_READABLE = 24  # more keys than this leave no room for numbers in the cells
+
+
+def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
+    """Draw all pairs: squared distance below the diagonal, relative standard error above, like keys adjacent."""
+    rows = distances.to_pylist()
+    names = sorted({row[end] for row in rows for end in ("first", "second")})
+    place = {name: i for i, name in enumerate(names)}
+    value, error = np.zeros((2, len(names), len(names)))
+    for row in rows:
+        i, j = place[row["first"]], place[row["second"]]
+        value[i, j] = value[j, i] = row["squared_distance"]
+        error[i, j] = error[j, i] = row["standard_error"]
+    order = _like_beside_like(value)
+    value, error = value[np.ix_(order, order)], error[np.ix_(order, order)]
+    names = [names[i] for i in order]
+
+    shown = value.copy()
+    np.fill_diagonal(shown, np.nan)
+    positive = shown[shown > 0]
+    low, high = (positive.min(), positive.max()) if positive.size else (1.0, 10.0)
+    side = max(5.0, min(14.0, 0.55 * len(names) + 2.5))
+    figure = Figure(figsize=(side + 1, side), layout="constrained")
+    axes = figure.subplots()
+    colours = mpl.colormaps["viridis_r"].copy()
+    colours.set_bad("white")
+    image = axes.imshow(np.maximum(shown, low), cmap=colours, norm=LogNorm(low, max(high, low * 1.01)))
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(length=0)
+    axes.set_title(
+        f"{title}\nbelow the diagonal: estimate in thousands; above: its standard error",
+        fontsize=11,
+        loc="left",
+    )
+    figure.colorbar(image, label="estimated squared distance", shrink=0.8)
+    if len(names) <= _READABLE:
+        for i in range(len(names)):
+            for j in range(len(names)):
+                if i == j:
+                    continue
+                if i > j:
+                    text = f"{value[i, j] / 1000:,.1f}"
+                elif error[i, j] >= value[i, j]:
+                    text = ">100%"
+                else:
+                    text = f"{100 * error[i, j] / value[i, j]:.0f}%"
+                dark = image.norm(max(value[i, j], low)) > 0.55
+                axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def _like_beside_like(value: np.ndarray) -> list[int]:
+    """Order keys so that near ones are adjacent (hierarchical clustering)."""
+    if len(value) < 3:
+        return list(range(len(value)))
+    tree = linkage(squareform(np.sqrt(np.maximum(value, 0.0)), checks=False), "average", optimal_ordering=True)
+    return [int(leaf) for leaf in leaves_list(tree)]

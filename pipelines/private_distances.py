@@ -1,0 +1,173 @@
+"""Private squared distances between the streams of a data set's keys: an Apache Beam pipeline.
+
+Each key is a party, each row an event. Every party's stream is sketched, each sketch is released once with exact
+noise, and all squared distances between the releases are estimated with error bars.
+
+    python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \\
+        --value amount --l1 500 --unit customer --epsilon 1 --public-keys north,south,west --output out
+
+Any further option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+import streamsketch as ss
+from pipelines.batches import text_key
+from pipelines.picture import draw_heat_map
+from pipelines.sinks import WriteDistances, WriteReleases, read_distances
+from pipelines.tables import show_distances
+from pipelines.truth import look_at_truth
+from streamsketch.beam import PairwiseDistances, ReadColumns, ReleasePerKey, SketchPerKey, read_batches
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job with command-line arguments; return the exit status."""
+    parser = _parser()
+    known, rest = parser.parse_known_args(arguments)
+    console = Console()
+    try:
+        options = _beam_options(parser, rest)
+        projection = ss.SJLT(
+            dim=ss.HASHED_DIM,
+            sketch_dim=known.sketch_dim,
+            sparsity=known.sparsity,
+            seed=known.seed,
+            resolution=known.resolution,
+        )
+        for pattern in known.input:  # a missing file or column should not need a pipeline to be found
+            next(read_batches([pattern], _columns(known), text=_text(known)), None)
+        pipeline = build(known, projection, options)
+        with _progress(console) as progress:
+            step = progress.add_task("Sketching, releasing and comparing (Apache Beam)", total=1)
+            pipeline.run().wait_until_finish()
+            progress.advance(step)
+            distances = read_distances(known.output)
+            truth = None
+            if known.look_at_truth:
+                step = progress.add_task("Looking at the raw data, which a user could not do", total=1)
+                truth = look_at_truth(known)
+                progress.advance(step)
+            step = progress.add_task("Drawing the heat map", total=1)
+            title = f"Private squared distances of {known.key} streams, ε = {known.epsilon:g}"
+            draw_heat_map(distances, Path(known.output) / "distances.png", title)
+            progress.advance(step)
+    except ss.StreamsketchError as error:
+        console.print(f"[bold red]error:[/] {error}", highlight=False)
+        return 2
+    show_distances(console, distances, truth, known)
+    return 0
+
+
+def build(
+    arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions
+) -> beam.Pipeline:
+    """Return the pipeline: files → columns → sketches → releases → distances → files."""
+    pipeline = beam.Pipeline(options=options)
+    releases = (
+        pipeline
+        | "Read" >> ReadColumns(arguments.input, _columns(arguments), text=_text(arguments))
+        | "Keys as text" >> beam.Map(text_key, arguments.key)
+        | "Sketch" >> SketchPerKey(projection, key=arguments.key, index=arguments.index, value=arguments.value)
+        | "Release"
+        >> ReleasePerKey(
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            neighbours=ss.L1(arguments.l1, unit=arguments.unit),
+            mechanism=arguments.mechanism,
+            public_keys=arguments.public_keys,
+            keys_are_public=arguments.keys_are_public,
+            projection=projection,
+        )
+    )
+    releases | "Write releases" >> WriteReleases(arguments.output)
+    releases | "Compare" >> PairwiseDistances() | "Write distances" >> WriteDistances(arguments.output)
+    return pipeline
+
+
+def _columns(arguments: argparse.Namespace) -> list[str]:
+    return [arguments.key, *arguments.index, *([arguments.value] if arguments.value else [])]
+
+
+def _text(arguments: argparse.Namespace) -> list[str]:
+    return [arguments.key, *arguments.index]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.private_distances",
+        description="Private squared distances between the streams of a data set's keys.",
+        epilog="Any further option goes to Apache Beam, e.g. --runner=FlinkRunner.",
+        allow_abbrev=False,
+    )
+    data = parser.add_argument_group("data")
+    data.add_argument("--input", nargs="+", required=True, metavar="FILE", help="Parquet or CSV files, or globs")
+    data.add_argument("--key", required=True, metavar="COLUMN", help="column that names the party")
+    data.add_argument(
+        "--index", required=True, type=_names, metavar="COLUMN[,COLUMN…]", help="columns that together index an event"
+    )
+    data.add_argument("--value", metavar="COLUMN", help="column of values; without it each row counts 1")
+    data.add_argument("--resolution", default="1", metavar="STEP", help="grid step of the values (default 1)")
+    data.add_argument("--output", required=True, metavar="DIR", help="folder for the results")
+    privacy = parser.add_argument_group("privacy")
+    privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
+    privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
+    privacy.add_argument("--unit", default="event", help="what is protected, in a word (default event)")
+    privacy.add_argument(
+        "--l1", default="1", metavar="BOUND", help="largest sum of |value| one unit contributes, to one key (default 1)"
+    )
+    privacy.add_argument(
+        "--mechanism", default="auto", choices=["auto", "laplace", "gaussian", "least-variance"], help="(default auto)"
+    )
+    keys = privacy.add_mutually_exclusive_group(required=True)
+    keys.add_argument(
+        "--public-keys", type=_names, metavar="KEY[,KEY…]", help="keys to release, known without looking at the data"
+    )
+    keys.add_argument("--keys-are-public", action="store_true", help="say that the keys in the data are public")
+    sketch = parser.add_argument_group("sketch")
+    sketch.add_argument("--sketch-dim", default=1024, type=int, metavar="K", help="cells a sketch (default 1024)")
+    sketch.add_argument("--sparsity", default=4, type=int, metavar="S", help="cells an event meets (default 4)")
+    sketch.add_argument("--seed", default=2013, type=int, help="public seed of the projection (default 2013)")
+    demo = parser.add_argument_group("demonstration, on data that are public anyway")
+    demo.add_argument(
+        "--look-at-truth", action="store_true", help="compute the exact distances too and show them beside"
+    )
+    demo.add_argument(
+        "--possible-indices", type=int, metavar="N", help="size of the raw histogram, for comparison with noising it"
+    )
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"a name is empty in {text!r}")
+    return names
+
+
+def _beam_options(parser: argparse.ArgumentParser, rest: list[str]) -> PipelineOptions:
+    """Return Beam's options, with the in-process runner as default; refuse what Beam does not know either."""
+    options = PipelineOptions(rest)
+    known = options.get_all_options()
+    for argument in rest:
+        name = argument.removeprefix("--").split("=")[0]
+        if argument.startswith("-") and name not in known and name.removeprefix("no_") not in known:
+            parser.error(f"neither this job nor Beam has an option {argument}")
+    standard = options.view_as(StandardOptions)
+    standard.runner = standard.runner or "FnApiRunner"
+    return options
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TimeElapsedColumn(), console=console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

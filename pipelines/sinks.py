@@ -1,0 +1,93 @@
+"""Where results go: files with fixed names, so that a retried write changes nothing."""
+
+import io
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from apache_beam.io.filesystems import FileSystems
+
+import streamsketch as ss
+from streamsketch.parquet import table_of
+
+SKETCHES, DISTANCES = "sketches.parquet", "distances.parquet"
+
+
+class WriteReleases(beam.PTransform):
+    """Write ``KV[key, PrivateSketch]`` as ``sketches.parquet`` and one ``sketches/KEY.sketch`` each."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        return releases | beam.combiners.ToList() | beam.Map(_write_releases, self._folder)
+
+
+class WriteDistances(beam.PTransform):
+    """Write ``KV[(key, key), Estimate]`` as ``distances.parquet`` and ``distances.csv``, nearest pair first."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def expand(self, distances: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder)
+
+
+def read_distances(folder: str) -> pa.Table:
+    """Return the table that `WriteDistances` wrote."""
+    with FileSystems.open(FileSystems.join(folder, DISTANCES)) as file:
+        return pq.read_table(pa.BufferReader(file.read()))
+
+
+def _write_releases(releases: Iterable[tuple[Any, ss.PrivateSketch]], folder: str) -> None:
+    by_key = dict(sorted(releases))
+    _write(folder, SKETCHES, _parquet_bytes(table_of(by_key)))
+    for key, release in by_key.items():
+        _write(FileSystems.join(folder, "sketches"), f"{quote(str(key), safe='')}.sketch", release.to_bytes())
+
+
+def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str) -> None:
+    rows = []
+    for (first, second), estimate in distances:
+        low, high = estimate.interval(0.95)
+        rows.append(
+            {
+                "first": first,
+                "second": second,
+                "squared_distance": estimate.value,
+                "standard_error": estimate.standard_error,
+                "low_95": low,
+                "high_95": high,
+            }
+        )
+    rows.sort(key=lambda row: (row["squared_distance"], row["first"], row["second"]))
+    schema = pa.schema(
+        [("first", pa.string()), ("second", pa.string())]
+        + [(name, pa.float64()) for name in ("squared_distance", "standard_error", "low_95", "high_95")]
+    )
+    table = pa.Table.from_pylist(rows, schema)
+    _write(folder, DISTANCES, _parquet_bytes(table))
+    text = io.BytesIO()
+    pa_csv.write_csv(table, text)
+    _write(folder, "distances.csv", text.getvalue())
+
+
+def _parquet_bytes(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def _write(folder: str, name: str, content: bytes) -> None:
+    if not FileSystems.exists(folder):
+        FileSystems.mkdirs(folder)
+    with FileSystems.create(FileSystems.join(folder, name)) as file:
+        file.write(content)

@@ -1,0 +1,24 @@
+"""Apache Beam transforms: sketches, releases and distances of data that does not fit one machine.
+
+The merged sketches have the same bits as one loop over the data, on any runner, with any bundling and any
+retries; releases carry noise that is drawn once (theory 4.2).
+"""
+
+from streamsketch.beam.coders import PrivateSketchCoder, SketchCoder, register_coders
+from streamsketch.beam.distances import PairwiseDistances
+from streamsketch.beam.reading import ReadColumns, read_batches
+from streamsketch.beam.releasing import ReleasePerKey
+from streamsketch.beam.sketching import MergeSketches, SketchPerKey
+
+register_coders()
+
+__all__ = [
+    "MergeSketches",
+    "PairwiseDistances",
+    "PrivateSketchCoder",
+    "ReadColumns",
+    "ReleasePerKey",
+    "SketchCoder",
+    "SketchPerKey",
+    "read_batches",
+]
