@@ -57,7 +57,7 @@ def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
                     text = ">100%"
                 else:
                     text = f"{100 * error[i, j] / value[i, j]:.0f}%"
-                dark = image.norm(max(value[i, j], low)) > 0.55
+                dark = value[i, j] > (low * high) ** 0.5  # past the middle of the logarithmic scale
                 axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

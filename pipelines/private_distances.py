@@ -1,9 +1,9 @@
-"""Private squared distances between the streams of a data set's keys: an Apache Beam pipeline.
+r"""Private squared distances between the streams of a data set's keys: an Apache Beam pipeline.
 
 Each key is a party, each row an event. Every party's stream is sketched, each sketch is released once with exact
 noise, and all squared distances between the releases are estimated with error bars.
 
-    python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \\
+    python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
         --value amount --l1 500 --unit customer --epsilon 1 --public-keys north,south,west --output out
 
 Any further option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
@@ -66,9 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def build(
-    arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions
-) -> beam.Pipeline:
+def build(arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions) -> beam.Pipeline:
     """Return the pipeline: files → columns → sketches → releases → distances → files."""
     pipeline = beam.Pipeline(options=options)
     releases = (
@@ -166,7 +164,9 @@ def _beam_options(parser: argparse.ArgumentParser, rest: list[str]) -> PipelineO
 
 
 def _progress(console: Console) -> Progress:
-    return Progress(SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TimeElapsedColumn(), console=console)
+    return Progress(
+        SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TimeElapsedColumn(), console=console
+    )
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ from pipelines.truth import Truth
 _SHOWN = 24
 
 
-def show_distances(
-    console: Console, distances: pa.Table, truth: Truth | None, arguments: argparse.Namespace
-) -> None:
+def show_distances(console: Console, distances: pa.Table, truth: Truth | None, arguments: argparse.Namespace) -> None:
     """Print the nearest pairs with their error bars and, where the truth was looked at, how good they are."""
     rows = distances.to_pylist()
     console.print()
@@ -63,9 +61,7 @@ def _table(rows: list[dict[str, object]], truth: Truth | None, arguments: argpar
     return table
 
 
-def _show_truth(
-    console: Console, rows: list[dict[str, object]], truth: Truth, arguments: argparse.Namespace
-) -> None:
+def _show_truth(console: Console, rows: list[dict[str, object]], truth: Truth, arguments: argparse.Namespace) -> None:
     covered = sum(_covers(row, truth) for row in rows)
     console.print(
         f"* From the raw data: this demonstration may look, a user of the releases could not. {covered} of {len(rows)} "

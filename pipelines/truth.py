@@ -53,9 +53,7 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
     distinct, columns_of = np.unique(np.concatenate(indices), return_inverse=True)
     weights = np.concatenate(values)
     kept = rows >= 0
-    histograms = coo_array(
-        (weights[kept], (rows[kept], columns_of[kept])), shape=(len(names), distinct.size)
-    ).tocsr()
+    histograms = coo_array((weights[kept], (rows[kept], columns_of[kept])), shape=(len(names), distinct.size)).tocsr()
     gram = (histograms @ histograms.T).toarray()
     step = float(projection.grid)
     squares = {
@@ -69,8 +67,7 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
         scale = Fraction(arguments.l1) / (projection.grid * Fraction(arguments.epsilon))
         noise = DiscreteLaplace(scale.limit_denominator(1 << 20))
         raw = {
-            pair: step**2
-            * math.sqrt(squared_distance_variance(noise, arguments.possible_indices, square / step**2))
+            pair: step**2 * math.sqrt(squared_distance_variance(noise, arguments.possible_indices, square / step**2))
             for pair, square in squares.items()
         }
     return Truth(squares, int(distinct.size), raw)

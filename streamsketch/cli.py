@@ -24,7 +24,7 @@ app = typer.Typer(
 Files = Annotated[list[Path], typer.Argument(help=".sketch files", metavar="FILE...")]
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
         typer.echo(ss.__version__)
         raise typer.Exit

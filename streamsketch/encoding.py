@@ -8,8 +8,10 @@ Values meet the grid by truncation toward zero, in exact rational arithmetic: th
 updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (theory 2).
 """
 
-import datetime
+import contextlib
+import datetime as dt
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -30,6 +32,7 @@ Exact: TypeAlias = int | float | str | Decimal | Fraction
 Ints: TypeAlias = NDArray[np.int64]
 
 _INT64_MAX = (1 << 63) - 1
+_NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
 _MAX_EXPONENT = 40  # of decimals: "1e999999999" would be a number of a billion digits
 
 
@@ -46,21 +49,17 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
     >>> exact_fraction(0.01, "resolution")
     Fraction(1, 100)
     """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
+    with contextlib.suppress(ValueError, OverflowError, ZeroDivisionError):
         if isinstance(value, float | np.floating):
             return Fraction(repr(float(value)))
-        if isinstance(value, Decimal) and abs(value.adjusted()) > _MAX_EXPONENT:
-            raise ValueError
-        if isinstance(value, str) and (len(value) > 2 * _MAX_EXPONENT or "e" in value.lower()):
-            raise ValueError
-        if isinstance(value, Rational | Decimal | str):
-            return Fraction(value)
         if isinstance(value, np.integer):
             return Fraction(int(value))
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
-        pass
+        if isinstance(value, Rational) and not isinstance(value, bool):
+            return Fraction(value)
+        if isinstance(value, Decimal) and abs(value.adjusted()) <= _MAX_EXPONENT:
+            return Fraction(value)
+        if isinstance(value, str) and len(value) <= 2 * _MAX_EXPONENT and "e" not in value.lower():
+            return Fraction(value)
     raise InvalidInputError(
         f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {value!r}"
     )
@@ -198,7 +197,7 @@ def _fingerprinter(seed: int) -> Callable[[object], bytes]:
     return digest
 
 
-def _canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
+def _canonical_bytes(key: object) -> bytes:
     if isinstance(key, str):
         return b"s" + key.encode()
     if isinstance(key, bytes):
@@ -207,12 +206,12 @@ def _canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for ea
         return b"t%d" % key
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return b"i%d" % int(key)
-    if isinstance(key, datetime.datetime):
-        zoned = key if key.tzinfo else key.replace(tzinfo=datetime.UTC)
-        elapsed = zoned - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        return b"t%d" % (elapsed // datetime.timedelta(microseconds=1) * 1000)
-    if isinstance(key, datetime.date):
-        return b"d%d" % (key - datetime.date(1970, 1, 1)).days
+    if isinstance(key, dt.datetime):
+        zoned = key if key.tzinfo else key.replace(tzinfo=dt.UTC)
+        elapsed = zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+        return b"t%d" % (elapsed // dt.timedelta(microseconds=1) * 1000)
+    if isinstance(key, dt.date):
+        return b"d%d" % (key - dt.date(1970, 1, 1)).days
     raise InvalidInputError(
         f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
         f"(cast floats and booleans to one of them first)"
@@ -273,7 +272,7 @@ def quantise(values: Any, resolution: Fraction) -> Ints:
     Examples
     --------
     >>> quantise([1.0, -0.29, 2.999], Fraction(1, 100))
-    array([ 100,  -28, 299])
+    array([100, -28, 299])
     """
     array = values if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" else _value_column(values)
     if array.ndim != 1:
@@ -288,12 +287,10 @@ def quantise(values: Any, resolution: Fraction) -> Ints:
 
 def quantise_one(value: Any, resolution: Fraction) -> int:
     """Return trunc(value / resolution) of one number, exactly; errors as `quantise`."""
-    if isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction) and not isinstance(
-        value, bool
-    ):
+    if isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction) and not isinstance(value, bool):
         plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, float | Decimal):
-            _require_finite(np.isfinite(float(plain)))
+        if isinstance(plain, float | Decimal) and not math.isfinite(plain):
+            raise InvalidInputError(_NOT_FINITE)
         return _trunc(Fraction(plain), resolution)
     raise InvalidInputError(f"a value must be a number, got a {type(value).__name__}")
 
@@ -334,12 +331,13 @@ def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
 
 def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:
     """Divide in floating point, then decide exactly wherever the rounding could have crossed an integer."""
-    _require_finite(bool(np.isfinite(values).all()))
+    if not np.isfinite(values).all():
+        raise InvalidInputError(_NOT_FINITE)
     with np.errstate(over="ignore", under="ignore"):
         quotients = values / float(resolution)
         # float(resolution) and the division each err by at most 2^-53, relatively
         doubtful = np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * 2.0**-51
-    doubtful &= np.abs(quotients) >= 0.5  # noqa: PLR2004 - below it the quotient is surely less than one
+    doubtful &= np.abs(quotients) >= 0.5  # below it the quotient is surely less than one
     doubtful |= ~np.isfinite(quotients)
     result = np.trunc(np.where(doubtful, 0.0, quotients)).astype(np.int64)
     if doubtful.any():
@@ -360,8 +358,3 @@ def _trunc(value: Fraction, resolution: Fraction) -> int:
             f"a value is more than 2**63 grid steps of {resolution}; use a coarser resolution, or clip the values first"
         )
     return quotient
-
-
-def _require_finite(finite: bool) -> None:
-    if not finite:
-        raise InvalidInputError("values must be finite, got NaN or infinity; drop or fill them first")

@@ -76,9 +76,7 @@ class Estimate:
         root = np.sqrt(self.variance)
         return root if isinstance(self.variance, np.ndarray) else float(root)
 
-    def interval(
-        self, confidence: float = 0.95, method: Literal["normal", "chebyshev"] = "normal"
-    ) -> Interval:
+    def interval(self, confidence: float = 0.95, method: Literal["normal", "chebyshev"] = "normal") -> Interval:
         """Return an interval around the value, cut to the quantity's possible range.
 
         Parameters
@@ -214,8 +212,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     noise_x, noise_y = first.noise.k2 / norm_x, second.noise.k2 / norm_y
     product_part = noise_x + noise_y + k * noise_x * noise_y
     norm_part = sum(
-        _squared_norm_noise(norm, noise, k) / norm**2
-        for norm, noise in ((norm_x, first.noise), (norm_y, second.noise))
+        _squared_norm_noise(norm, noise, k) / norm**2 for norm, noise in ((norm_x, first.noise), (norm_y, second.noise))
     )
     covariance_part = 2 * (noise_x + noise_y)
     noise_variance = product_part + bounded**2 * (norm_part / 4 - covariance_part)
@@ -272,7 +269,7 @@ def distances_between(projection: Projection, rows: Block, columns: Block, *, sa
     k2, k4 = x_k2[:, None] + y_k2, x_k4[:, None] + y_k4
     value = squares_x[:, None] + squares_y - 2 * gram - k * k2
     size = np.maximum(value, 0.0)
-    projection_variance = np.asarray(projection.squared_norm_variance(size))  # type: ignore[arg-type]
+    projection_variance = np.asarray(projection.squared_norm_variance(size))
     noise_variance = 4 * k2 * size + k * k4 + 2 * k * k2**2
     if same:
         for array in (value, projection_variance, noise_variance):
@@ -297,8 +294,9 @@ def _views(*sketches: AnySketch) -> list[_View]:
 
 def _view(sketch: AnySketch) -> _View:
     if isinstance(sketch, PrivateSketch):
-        return _View(sketch.projection, sketch.unit * sketch.values, sketch.noise.scaled(sketch.unit))
-    return _View(sketch.projection, sketch.projection.unit * sketch.state, Cumulants())
+        cells = sketch.unit * sketch.values.astype(np.float64)
+        return _View(sketch.projection, cells, sketch.noise.scaled(sketch.unit))
+    return _View(sketch.projection, sketch.projection.unit * sketch.state.astype(np.float64), Cumulants())
 
 
 def _squared_norm_noise(squared_norm: float, noise: Cumulants, cells: int) -> float:

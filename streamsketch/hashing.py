@@ -11,11 +11,14 @@ several rows of a sparse projection: each takes one field, its sign on top and i
 
 import hashlib
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
+
+Words: TypeAlias = NDArray[np.uint64]
 
 PRIME = (1 << 61) - 1
 MAX_KEY = (1 << 60) - 1
@@ -36,7 +39,7 @@ def field_elements(seed: int, label: str, count: int) -> list[int]:
     Examples
     --------
     >>> field_elements(seed=7, label="example", count=2)
-    [1, 2]
+    [753330603531878367, 1838065021840226669]
     """
     elements = []
     for index in range(count):
@@ -75,21 +78,21 @@ class BitSlices:
         return -(-self.rows // self.words)
 
 
-def polynomials(seed: int, label: str, words: int, independence: int) -> NDArray[np.uint64]:
+def polynomials(seed: int, label: str, words: int, independence: int) -> Words:
     """Return the coefficients, leading one first, of ``words`` polynomials: uint64, (words, independence)."""
     elements = field_elements(seed, label, words * independence)
     return np.array(elements, dtype=np.uint64).reshape(words, independence)
 
 
 @kernel
-def _reduce(out):  # type: ignore[no-untyped-def]
+def _reduce(out: Words) -> None:
     for i in range(out.size):
         folded = (out[i] & _P) + (out[i] >> _61)  # < p + 8
         out[i] = folded - _P if folded >= _P else folded
 
 
 @kernel
-def horner_narrow(keys, coefficients, out):  # type: ignore[no-untyped-def]
+def horner_narrow(keys: Words, coefficients: Words, out: Words) -> None:
     """Write the polynomial's value mod p at each key < 2^32 into ``out``."""
     for i in range(keys.size):
         out[i] = coefficients[0]
@@ -101,14 +104,12 @@ def horner_narrow(keys, coefficients, out):  # type: ignore[no-untyped-def]
             key = keys[i] & _LOW_32
             upper = (out[i] >> _32) * key
             lower = (out[i] & _LOW_32) * key
-            out[i] = (
-                (upper >> _29) + ((upper & _LOW_29) << _32) + (lower >> _61) + (lower & _P) + coefficient
-            )
+            out[i] = (upper >> _29) + ((upper & _LOW_29) << _32) + (lower >> _61) + (lower & _P) + coefficient
     _reduce(out)
 
 
 @kernel
-def horner_wide(keys, coefficients, out):  # type: ignore[no-untyped-def]
+def horner_wide(keys: Words, coefficients: Words, out: Words) -> None:
     """Write the polynomial's value mod p at each key < 2^60 into ``out``."""
     for i in range(keys.size):
         out[i] = coefficients[0]
@@ -134,7 +135,7 @@ def horner_wide(keys, coefficients, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_product(total, factor, keys, scratch):  # type: ignore[no-untyped-def]
+def add_product(total: Words, factor: np.uint64, keys: Words, scratch: Words) -> None:
     """Add ``factor · keys`` mod p to ``total`` (all < p; keys < 2^60), through a scratch array of equal size."""
     horner_wide(keys, np.array([factor, np.uint64(0)], dtype=np.uint64), scratch)
     for i in range(total.size):

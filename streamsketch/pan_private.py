@@ -63,9 +63,7 @@ class PanPrivateSketch:
             raise InvalidInputError(
                 f"pan-privacy bounds a unit's updates over the whole stream, which is L1(bound); got {neighbours!r}"
             )
-        self._noise = calibration.choose(
-            _both_views(sensitivity_of(projection, neighbours)), epsilon, delta, mechanism
-        )
+        self._noise = calibration.choose(_both_views(sensitivity_of(projection, neighbours)), epsilon, delta, mechanism)
         single = guarantee_of(self._noise, epsilon, delta, neighbours)
         self._guarantee = dataclasses.replace(single, mechanism=f"{self._noise}, inside and on release")
         self._projection = projection
@@ -133,9 +131,10 @@ class PanPrivateSketch:
 
 
 def _both_views(sensitivity: calibration.Sensitivity) -> calibration.Sensitivity:
-    """The view inside and the release, as one vector of 2k cells.
+    """Return the sensitivity of the view inside and the release together, one vector of 2k cells.
 
-    A unit's change splits into a part v before the intrusion and a part w after; with |v| + |w| ≤ Δ̃ the two noises
-    together see an ℓ1 change of Δ1·(|v| + |w|) and a squared ℓ2 change of Δ2²·(|v|² + |w|²): no more than one view does.
+    A unit's change splits into a part v before the intrusion and a part w after; with |v| + |w| ≤ Δ̃ the two
+    noises together see an ℓ1 change of Δ1·(|v| + |w|) and a squared ℓ2 change of Δ2²·(|v|² + |w|²): no more
+    than one view does.
     """
     return calibration.Sensitivity(sensitivity.l1, sensitivity.l2_squared, 2 * sensitivity.cells)

@@ -239,9 +239,7 @@ class PrivateSketch:
         return encode(self)
 
     @staticmethod
-    def from_bytes(
-        data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28
-    ) -> "PrivateSketch":
+    def from_bytes(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> "PrivateSketch":
         """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
 
         Parameters
@@ -274,9 +272,7 @@ class PrivateSketch:
             partial.unlink(missing_ok=True)
 
 
-def load(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28
-) -> PrivateSketch:
+def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
     """Return the release in a ``.sketch`` file; parameters and errors as `PrivateSketch.from_bytes`.
 
     Raises
@@ -347,9 +343,7 @@ def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSourc
     drawn = noise.sample(projection.sketch_dim, bits)
     # wraps around past 2^63, which costs accuracy but no privacy (theory 4.2); |noise| < 2^47, so never in practice
     values = sketch.state + drawn
-    return PrivateSketch(
-        projection, values, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)]
-    )
+    return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)])
 
 
 def check_independent(releases: Iterable[PrivateSketch]) -> None:

@@ -1,7 +1,7 @@
 """Sketch: one stream's exact, private state."""
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -172,11 +172,11 @@ class Sketch:
         self._mass = mass
         self._fit_buffer(len(self._indices))
 
-    def __iadd__(self, other: "Sketch") -> "Sketch":
+    def __iadd__(self, other: "Sketch") -> Self:
         self._combine(other, 1)
         return self
 
-    def __isub__(self, other: "Sketch") -> "Sketch":
+    def __isub__(self, other: "Sketch") -> Self:
         self._combine(other, -1)
         return self
 
@@ -199,13 +199,13 @@ class Sketch:
 
     @property
     def state(self) -> Ints:
-        """A copy of the exact cells ``A x̃``: int64, (sketch_dim,), in grid steps. **Private.**"""
+        """A private copy of the exact cells ``A x̃``: int64, (sketch_dim,), in grid steps."""
         self._flush()
         return self._state.copy()
 
     @property
     def mass(self) -> int:
-        """Σ|q| over all updates, in grid steps: the bound no cell exceeds. **Private.**"""
+        """Σ|q| over all updates, in grid steps, as private as the cells: the bound no cell exceeds."""
         self._flush()
         return self._mass
 

@@ -68,9 +68,7 @@ class SketchTable(Mapping[Any, Sketch]):
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         if len(column) != encoded.size:
-            raise InvalidInputError(
-                f"keys and indices must have the same length, got {len(column)} and {encoded.size}"
-            )
+            raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
         codes = column.indices.to_numpy(zero_copy_only=False)
         used = np.zeros(len(column.dictionary), dtype=bool)
         used[codes] = True  # a dictionary may list keys that no row of this batch has
@@ -161,7 +159,9 @@ class SketchTable(Mapping[Any, Sketch]):
         return (
             self._projection == other._projection
             and self._slots.keys() == other._slots.keys()
-            and all(np.array_equal(self._cells[slot], other._cells[other._slots[key]]) for key, slot in self._slots.items())
+            and all(
+                np.array_equal(self._cells[slot], other._cells[other._slots[key]]) for key, slot in self._slots.items()
+            )
         )
 
     def __repr__(self) -> str:

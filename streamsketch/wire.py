@@ -179,7 +179,8 @@ def _values(message: wire_pb2.Values, sketch_dim: int) -> Ints:
         raise WireFormatError("values.width", f"must be one of {_WIDTHS}, got {message.width}")
     if len(message.cells) != message.width * sketch_dim:
         raise WireFormatError(
-            "values.cells", f"{len(message.cells)} bytes, but {sketch_dim} cells of {message.width} bytes were announced"
+            "values.cells",
+            f"{len(message.cells)} bytes, but {sketch_dim} cells of {message.width} bytes were announced",
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
 
@@ -191,9 +192,7 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
             "guarantee.neighbours.kind", f"must be one of {', '.join(_NEIGHBOURS)}, got {message.neighbours.kind!r}"
         )
     bound = _ratio("guarantee.neighbours.bound", message.neighbours.bound)
-    return Guarantee(
-        message.epsilon, message.delta, relation(bound, message.neighbours.unit), message.mechanism
-    )
+    return Guarantee(message.epsilon, message.delta, relation(bound, message.neighbours.unit), message.mechanism)
 
 
 def _ratio(where: str, message: wire_pb2.Ratio) -> Fraction:

@@ -52,8 +52,7 @@ class ReadColumns(beam.PTransform):
             | "Patterns" >> beam.Create(self._patterns)
             | "Split files" >> beam.FlatMap(_splits).with_output_types(tuple[str, int])
             | "Spread splits" >> beam.Reshuffle()
-            | "Read batches"
-            >> beam.FlatMap(_batches, self._columns, self._text).with_output_types(pa.RecordBatch)
+            | "Read batches" >> beam.FlatMap(_batches, self._columns, self._text).with_output_types(pa.RecordBatch)
         )
 
     def display_data(self) -> dict[str, Any]:
@@ -123,4 +122,4 @@ def _parquet_batches(file: Any, path: str, group: int, columns: list[str]) -> It
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind))

@@ -105,14 +105,15 @@ class ReleasePerKey(beam.PTransform):
         _require_one_pane(sketches)
         if self._public_keys is not None:
             kept = sketches | "Keep public keys" >> beam.ParDo(
-                _KeepKeys(frozenset(self._public_keys), self._count_private_data)
+                _KeepKeys(frozenset(self._public_keys), count=self._count_private_data)
             )
             keys = sketches.pipeline | "Public keys" >> beam.Create(self._public_keys)
             sketches = (kept, self._empty_sketches(keys, sketches)) | "Add keys without data" >> beam.Flatten()
         return (
             sketches
             | "One group a key" >> beam.GroupByKey()
-            | "Add noise" >> beam.ParDo(_Release(self._privacy, secrets.token_bytes(32), self._count_private_data))
+            | "Add noise"
+            >> beam.ParDo(_Release(self._privacy, secrets.token_bytes(32), count=self._count_private_data))
             | "Fix the releases" >> beam.Reshuffle()
         )
 
@@ -125,9 +126,9 @@ class ReleasePerKey(beam.PTransform):
                 | "Projections" >> beam.Map(lambda keyed: keyed[1].projection.to_json())
                 | "Distinct projections" >> beam.Distinct()
             )
-        return keys | "Empty sketches" >> beam.Map(
-            _empty_sketch, beam.pvalue.AsList(projections)
-        ).with_output_types(beam.typehints.KV[Any, Sketch])
+        return keys | "Empty sketches" >> beam.Map(_empty_sketch, beam.pvalue.AsList(projections)).with_output_types(
+            beam.typehints.KV[Any, Sketch]
+        )
 
     def display_data(self) -> dict[str, Any]:
         """Show the guarantee in the runner's interface; never a secret."""
@@ -141,9 +142,7 @@ class _Privacy:
         self.epsilon, self.delta, self.neighbours, self.mechanism = epsilon, delta, neighbours, mechanism
 
     def noise(self, projection: Projection) -> Noise:
-        return calibration.choose(
-            sensitivity_of(projection, self.neighbours), self.epsilon, self.delta, self.mechanism
-        )
+        return calibration.choose(sensitivity_of(projection, self.neighbours), self.epsilon, self.delta, self.mechanism)
 
     def display_data(self) -> dict[str, Any]:
         return {
@@ -187,7 +186,7 @@ def _require_one_pane(sketches: beam.PCollection) -> None:
 class _KeepKeys(beam.DoFn):
     """Drop the data of keys that are not public."""
 
-    def __init__(self, keys: frozenset[Any], count: bool) -> None:
+    def __init__(self, keys: frozenset[Any], *, count: bool) -> None:
         self._keys, self._count = keys, count
 
     def process(self, keyed: tuple[Any, Sketch]) -> Iterator[tuple[Any, Sketch]]:
@@ -201,7 +200,7 @@ class _KeepKeys(beam.DoFn):
 class _Release(beam.DoFn):
     """Add noise that is a function of the secret and the release."""
 
-    def __init__(self, privacy: _Privacy, secret: bytes, count: bool) -> None:
+    def __init__(self, privacy: _Privacy, secret: bytes, *, count: bool) -> None:
         self._privacy, self._secret, self._count = privacy, secret, count
 
     def process(self, group: tuple[Any, Iterable[Sketch]]) -> Iterator[tuple[Any, PrivateSketch]]:

@@ -79,18 +79,14 @@ class SketchPerKey(beam.PTransform):
 class _SketchBundles(beam.DoFn):
     """One table a bundle and window, flushed at the bundle's end or when it has grown large."""
 
-    def __init__(
-        self, projection: Projection, key: str, index: tuple[str, ...], value: str | None
-    ) -> None:
+    def __init__(self, projection: Projection, key: str, index: tuple[str, ...], value: str | None) -> None:
         self._projection = projection
         self._key, self._index, self._value = key, index, value
 
     def start_bundle(self) -> None:
         self._bundles: dict[BoundedWindow, _Bundle] = {}
 
-    def process(
-        self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam
-    ) -> Iterator[tuple[Any, Sketch]]:
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[tuple[Any, Sketch]]:
         bundle = self._bundles.setdefault(window, _Bundle(self._projection))
         if isinstance(element, pa.RecordBatch | pa.Table):
             bundle.add_columns(

@@ -103,7 +103,7 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     Examples
     --------
     >>> round(gaussian_sigma(1.0, 1e-9), 6)
-    5.0
+    5.495266
     """
 
     def excess(log_sigma: float) -> float:
@@ -170,11 +170,7 @@ def choose(sensitivity: Sensitivity, epsilon: float, delta: float, mechanism: st
 
 
 def _candidate(mechanism: str, sensitivity: Sensitivity, epsilon: float, delta: float) -> Candidate:
-    noise: Noise
-    if mechanism == "laplace":
-        noise = laplace(sensitivity, epsilon)
-    else:
-        noise = gaussian(sensitivity, epsilon, delta)
+    noise: Noise = laplace(sensitivity, epsilon) if mechanism == "laplace" else gaussian(sensitivity, epsilon, delta)
     return Candidate(mechanism, noise, squared_distance_variance(noise, sensitivity.cells))
 
 

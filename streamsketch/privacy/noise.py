@@ -30,9 +30,7 @@ class Cumulants:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.k2) and math.isfinite(self.k4) and self.k2 >= 0):
-            raise InvalidInputError(
-                f"noise cumulants must be finite with k2 >= 0, got k2={self.k2}, k4={self.k4}"
-            )
+            raise InvalidInputError(f"noise cumulants must be finite with k2 >= 0, got k2={self.k2}, k4={self.k4}")
 
     def __add__(self, other: "Cumulants") -> "Cumulants":
         return Cumulants(self.k2 + other.k2, self.k4 + other.k4)

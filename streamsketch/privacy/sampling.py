@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
+
+Bytes: TypeAlias = NDArray[np.uint8]
 
 MAX_LAPLACE_SCALE = 1 << 32
 MAX_SIGMA_SQUARED = 1 << 48
@@ -113,8 +115,8 @@ def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Ints:
     """Draw ``size`` exact samples of P(n) ∝ exp(-|n| / scale): int64, (size,)."""
     check_laplace(scale)
 
-    def fill(out: Ints, buffer: NDArray[np.uint8]) -> tuple[int, int]:
-        return _laplace_samples(out, buffer, np.int64(scale.numerator), np.int64(scale.denominator))
+    def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
+        return _laplace_samples(out, buffer, scale.numerator, scale.denominator)
 
     return _draw(fill, size, bits)
 
@@ -128,22 +130,22 @@ def discrete_gaussian(sigma_squared: Fraction, size: int, bits: BitSource) -> In
     # far² · denominator ≤ 2^62 keeps the kernel in 64 bits, and far > 2^6 σ as the numerator is < 2^49
     far = (1 << 31) >> -(-(sigma_squared.denominator - 1).bit_length() // 2)
 
-    def fill(out: Ints, buffer: NDArray[np.uint8]) -> tuple[int, int]:
+    def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
         return _gaussian_samples(
             out,
             buffer,
-            np.int64(sigma_squared.numerator),
-            np.int64(sigma_squared.denominator),
-            np.int64(centre),
-            np.int64(far),
-            np.int64(proposal.numerator),
-            np.int64(proposal.denominator),
+            sigma_squared.numerator,
+            sigma_squared.denominator,
+            centre,
+            far,
+            proposal.numerator,
+            proposal.denominator,
         )
 
     return _draw(fill, size, bits)
 
 
-def _draw(fill: Callable[[Ints, NDArray[np.uint8]], tuple[int, int]], size: int, bits: BitSource) -> Ints:
+def _draw(fill: Callable[[Ints, Bytes], tuple[int, int]], size: int, bits: BitSource) -> Ints:
     """Fill an array of samples, reading more bytes as the sampler runs out of them.
 
     A sample cut off by the end of the buffer starts again from its own first byte, with fresh ones behind:
@@ -165,7 +167,7 @@ def _draw(fill: Callable[[Ints, NDArray[np.uint8]], tuple[int, int]], size: int,
 
 
 @kernel
-def _bernoulli(numerator, denominator, buffer, at):  # type: ignore[no-untyped-def]
+def _bernoulli(numerator: int, denominator: int, buffer: Bytes, at: int) -> tuple[int, int]:
     """Return (bit, position), bit = 1 with probability numerator/denominator ≤ 1; denominator < 2^54.
 
     Compares the base-256 digits of the fraction with random bytes until they differ: one byte mostly, and
@@ -180,7 +182,7 @@ def _bernoulli(numerator, denominator, buffer, at):  # type: ignore[no-untyped-d
         remainder <<= 8  # < 2^62
         digit = remainder // denominator
         remainder -= digit * denominator
-        drawn = np.int64(buffer[at])
+        drawn = int(buffer[at])
         at += 1
         if drawn != digit:
             return (1 if drawn < digit else 0), at
@@ -189,15 +191,15 @@ def _bernoulli(numerator, denominator, buffer, at):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _bernoulli_exp_fraction(numerator, denominator, buffer, at):  # type: ignore[no-untyped-def]
+def _bernoulli_exp_fraction(numerator: int, denominator: int, buffer: Bytes, at: int) -> tuple[int, int]:
     """Return (bit, position), bit = 1 with probability exp(-numerator/denominator), a fraction in [0, 1].
 
     CKS Algorithm 1: with K the first k at which Bernoulli(fraction/k) fails, P(K odd) = exp(-fraction).
     Bernoulli(fraction/k) is drawn as Bernoulli(1/k) and Bernoulli(fraction), so no product can overflow.
     """
-    k = np.int64(1)
+    k = 1
     while True:
-        bit, at = _bernoulli(np.int64(1), k, buffer, at)
+        bit, at = _bernoulli(1, k, buffer, at)
         if at >= 0 and bit == 1:
             bit, at = _bernoulli(numerator, denominator, buffer, at)
         if at < 0:
@@ -208,17 +210,17 @@ def _bernoulli_exp_fraction(numerator, denominator, buffer, at):  # type: ignore
 
 
 @kernel
-def _uniform(limit, buffer, at):  # type: ignore[no-untyped-def]
+def _uniform(limit: int, buffer: Bytes, at: int) -> tuple[int, int]:
     """Return (integer, position), uniform on [0, limit), limit < 2^54, by rejection."""
     mask = limit - 1
     for shift in (1, 2, 4, 8, 16, 32):
         mask |= mask >> shift
     while True:
-        drawn, left = np.int64(0), mask
+        drawn, left = 0, mask
         while left > 0:
             if at >= buffer.size:
-                return np.int64(0), -1
-            drawn = (drawn << 8) | np.int64(buffer[at])
+                return 0, -1
+            drawn = (drawn << 8) | int(buffer[at])
             at += 1
             left >>= 8
         drawn &= mask
@@ -227,29 +229,38 @@ def _uniform(limit, buffer, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _laplace(numerator, denominator, buffer, at):  # type: ignore[no-untyped-def]
+def _geometric(buffer: Bytes, at: int) -> tuple[int, int]:
+    """Return (rounds, position): how often in a row Bernoulli(1/e) says 1."""
+    rounds = 0
+    while True:
+        bit, at = _bernoulli_exp_fraction(1, 1, buffer, at)
+        if at < 0:
+            return 0, -1
+        if bit == 0:
+            return rounds, at
+        rounds += 1
+
+
+@kernel
+def _laplace(numerator: int, denominator: int, buffer: Bytes, at: int) -> tuple[int, int]:
     """Return (sample, position) of discrete Laplace noise of scale numerator/denominator (CKS Algorithm 2)."""
     while True:
         remainder, at = _uniform(numerator, buffer, at)
         if at < 0:
-            return np.int64(0), -1
+            return 0, -1
         bit, at = _bernoulli_exp_fraction(remainder, numerator, buffer, at)
         if at < 0:
-            return np.int64(0), -1
+            return 0, -1
         if bit == 0:
             continue
-        rounds = np.int64(0)  # geometric with ratio 1/e; numerator < 2^48, so 2^63 is e^-32768 away
-        while True:
-            bit, at = _bernoulli_exp_fraction(np.int64(1), np.int64(1), buffer, at)
-            if at < 0:
-                return np.int64(0), -1
-            if bit == 0:
-                break
-            rounds += 1
+        rounds, at = _geometric(buffer, at)
+        if at < 0:
+            return 0, -1
         if at >= buffer.size:
-            return np.int64(0), -1
+            return 0, -1
         negative = buffer[at] & 1
         at += 1
+        # numerator < 2^48: a product of 2^63 would take 2^15 rounds, which is e^-32768 away
         magnitude = (remainder + numerator * rounds) // denominator
         if negative:
             if magnitude == 0:
@@ -259,7 +270,7 @@ def _laplace(numerator, denominator, buffer, at):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _laplace_samples(out, buffer, numerator, denominator):  # type: ignore[no-untyped-def]
+def _laplace_samples(out: Ints, buffer: Bytes, numerator: int, denominator: int) -> tuple[int, int]:
     """Fill ``out`` while bytes last; return (samples drawn, bytes they used)."""
     used = 0
     for i in range(out.size):
@@ -272,9 +283,16 @@ def _laplace_samples(out, buffer, numerator, denominator):  # type: ignore[no-un
 
 
 @kernel
-def _gaussian_samples(  # type: ignore[no-untyped-def]
-    out, buffer, variance_numerator, variance_denominator, centre, far, numerator, denominator
-):
+def _gaussian_samples(
+    out: Ints,
+    buffer: Bytes,
+    variance_numerator: int,
+    variance_denominator: int,
+    centre: int,
+    far: int,
+    numerator: int,
+    denominator: int,
+) -> tuple[int, int]:
     """Fill ``out`` with discrete Gaussians while bytes last; return (samples drawn, bytes they used).
 
     CKS Algorithm 3 with a proposal of scale σ²/centre: accept y with probability exp(-(|y| - centre)²/2σ²).
@@ -294,7 +312,7 @@ def _gaussian_samples(  # type: ignore[no-untyped-def]
             whole = exponent // (2 * variance_numerator)
             bit = 1
             while whole > 0 and bit == 1:
-                bit, at = _bernoulli_exp_fraction(np.int64(1), np.int64(1), buffer, at)
+                bit, at = _bernoulli_exp_fraction(1, 1, buffer, at)
                 if at < 0:
                     return i, used
                 whole -= 1

@@ -24,9 +24,10 @@ MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
 _MAX_SEED = (1 << 64) - 1
 _MAX_RESOLUTION_PART = (1 << 63) - 1
+_LONG_DIM = 1 << 20
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Projection(ABC):
     """A public random linear map ``S = scale · A`` with an integer matrix A of shape (sketch_dim, dim).
 
@@ -62,8 +63,7 @@ class Projection(ABC):
         resolution = exact_fraction(self.resolution, "resolution")
         if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _MAX_RESOLUTION_PART:
             raise InvalidInputError(
-                f"resolution must be a positive fraction of 63-bit integers, got {self.resolution!r}; "
-                f"use 1 for counts"
+                f"resolution must be a positive fraction of 63-bit integers, got {self.resolution!r}; use 1 for counts"
             )
         object.__setattr__(self, "resolution", resolution)
 
@@ -210,7 +210,7 @@ class Projection(ABC):
         >>> from streamsketch import HASHED_DIM, SJLT
         >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=1)
         >>> projection.indices_of(["JFK-MIA", "JFK-BOS"], [5, 6])
-        array([1, 2])
+        array([ 360132448379924442, 1020117559732024979])
         """
         return indices_of(columns, self.dim, self.seed)
 
@@ -270,6 +270,13 @@ class Projection(ABC):
     @classmethod
     def _fields(cls) -> tuple[dataclasses.Field[Any], ...]:
         return tuple(field for field in dataclasses.fields(cls) if field.init)
+
+    def __repr__(self) -> str:
+        fields = {field.name: getattr(self, field.name) for field in self._fields()}
+        if self.dim > _LONG_DIM and self.dim & (self.dim - 1) == 0:
+            fields["dim"] = f"2**{self.dim.bit_length() - 1}"
+        fields["resolution"] = self.grid.numerator if self.grid.denominator == 1 else repr(str(self.grid))
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in fields.items())})"
 
     def replace(self, **changes: Any) -> Self:
         """Return a projection with some fields changed (`dataclasses.replace`)."""

@@ -4,10 +4,15 @@ Every cell is bounded by the mass Σ|values| of all that went into it, which cal
 (theory 1, "Overflow"); intermediate sums may wrap, the final ones cannot.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 
 from streamsketch._jit import kernel
-from streamsketch.hashing import horner_narrow, horner_wide
+from streamsketch.encoding import Ints
+from streamsketch.hashing import Words, horner_narrow, horner_wide
+
+Bounds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64]
 
 _BLOCK = 512  # items hashed at a time: keys, hash words and values stay in the L1 cache
 _LOW_32 = np.uint64((1 << 32) - 1)
@@ -15,7 +20,7 @@ _32, _LIMIT_32, _LIMIT_54 = np.uint64(32), np.uint64(1 << 32), np.uint64(1 << 54
 
 
 @kernel
-def _block_bounds(keys, values):  # type: ignore[no-untyped-def]
+def _block_bounds(keys: Words, values: Ints) -> Bounds:
     """Return (largest key, Σ|values| in units of 2^32, the rest of Σ|values|) of at most 512 items."""
     largest, total, seen = np.uint64(0), np.uint64(0), np.uint64(0)
     for i in range(keys.size):
@@ -35,7 +40,7 @@ def _block_bounds(keys, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def batch_bounds(keys, values):  # type: ignore[no-untyped-def]
+def batch_bounds(keys: Words, values: Ints) -> Bounds:
     """Return the largest key and Σ|values| as two limbs: (max, units of 2^32, the rest), uint64.
 
     Negative indices seen as uint64 are huge, so one comparison finds them too. The limbs cannot overflow
@@ -51,7 +56,7 @@ def batch_bounds(keys, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _scatter_word(words, values, scratch, first_row, n_rows, width):  # type: ignore[no-untyped-def]
+def _scatter_word(words: Words, values: Ints, scratch: Ints, first_row: int, n_rows: int, width: int) -> None:
     """Add ``values`` to the cell each word's bit fields name, in ``n_rows`` rows of ``scratch``."""
     field = np.uint64((1 << width) - 1)
     step = np.uint64(width)
@@ -79,7 +84,9 @@ def _scatter_word(words, values, scratch, first_row, n_rows, width):  # type: ig
 
 
 @kernel
-def sjlt_scratch(keys, values, coefficients, rows, width, rows_per_word):  # type: ignore[no-untyped-def]
+def sjlt_scratch(
+    keys: Words, values: Ints, coefficients: Words, rows: int, width: int, rows_per_word: int
+) -> tuple[Ints, np.uint64, np.uint64, np.uint64]:
     """Return (scratch, largest key, upper, lower): the batch's projection with plus and minus cells apart.
 
     The sign bit tops each field, so ``scratch[r]`` holds 2^(width-1) plus cells, then as many minus cells: no
@@ -103,14 +110,12 @@ def sjlt_scratch(keys, values, coefficients, rows, width, rows_per_word):  # typ
             else:
                 horner_wide(key_block, coefficients[word], words)
             first_row = word * rows_per_word
-            _scatter_word(
-                words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width
-            )
+            _scatter_word(words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width)
     return scratch, largest, upper, lower
 
 
 @kernel
-def fold_scratch(scratch, state):  # type: ignore[no-untyped-def]
+def fold_scratch(scratch: Ints, state: Ints) -> None:
     """Add plus minus minus cells of a scratch to the k cells of ``state``."""
     buckets = scratch.shape[1] // 2
     for row in range(scratch.shape[0]):
@@ -119,7 +124,16 @@ def fold_scratch(scratch, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sjlt_scatter(table, slots, keys, values, coefficients, rows, width, rows_per_word):  # type: ignore[no-untyped-def]
+def sjlt_scatter(
+    table: Ints,
+    slots: Ints,
+    keys: Words,
+    values: Ints,
+    coefficients: Words,
+    rows: int,
+    width: int,
+    rows_per_word: int,
+) -> None:
     """Add item i's column times ``values[i]`` to ``table[slots[i]]``, for every i; keys are in range."""
     field = np.uint64((1 << width) - 1)
     sign = np.uint64(width - 1)
@@ -150,7 +164,7 @@ def sjlt_scatter(table, slots, keys, values, coefficients, rows, width, rows_per
 
 
 @kernel
-def add_masses(masses, slots, values):  # type: ignore[no-untyped-def]
+def add_masses(masses: Ints, slots: Ints, values: Ints) -> None:
     """Add |values[i]| to ``masses[slots[i]]``; their sum stays below 2^63."""
     for i in range(slots.size):
         masses[slots[i]] += abs(values[i])

@@ -18,7 +18,7 @@ from streamsketch.projections.base import Projection, register
 _MAX_INDEPENDENCE = 256
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class _BlockHashed(Projection):
     """Maps whose column holds one ±1 in each of s row blocks, at buckets and signs from polynomial hashing."""
 
@@ -93,9 +93,7 @@ class _BlockHashed(Projection):
         product_square_sum: float = 0.0,
     ) -> float:
         """W_S = (1/k)(‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²) for independence ≥ 4 (theory 4)."""
-        return (
-            squared_norm_x * squared_norm_y + inner_product**2 - 2 * product_square_sum
-        ) / self.sketch_dim
+        return (squared_norm_x * squared_norm_y + inner_product**2 - 2 * product_square_sum) / self.sketch_dim
 
     def columns(self, indices: Any) -> NDArray[np.int64]:
         """Return columns of A, rebuilt from the seed: int64, (sketch_dim, n); see `Projection.columns`."""
@@ -131,7 +129,7 @@ class _BlockHashed(Projection):
 
 
 @register
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class SJLT(_BlockHashed):
     """The Sparser Johnson-Lindenstrauss transform, block construction (Kane and Nelson 2014, Fig. 1c).
 
@@ -175,9 +173,7 @@ class SJLT(_BlockHashed):
         return self.sparsity
 
     @classmethod
-    def for_accuracy(
-        cls, alpha: float, beta: float, *, dim: int, seed: int, resolution: Any = 1
-    ) -> Self:
+    def for_accuracy(cls, alpha: float, beta: float, *, dim: int, seed: int, resolution: Any = 1) -> Self:
         """Return an SJLT that keeps a squared distance within a factor 1 ± alpha with probability 1 - beta.
 
         The orders are those of Kane and Nelson 2014 and Stausholm 2021, Theorem 3: k = Θ(α⁻² ln 1/β),
@@ -201,7 +197,7 @@ class SJLT(_BlockHashed):
         Examples
         --------
         >>> SJLT.for_accuracy(0.1, 0.01, dim=1 << 40, seed=1)
-        SJLT(...)
+        SJLT(dim=2**40, sketch_dim=2272, seed=1, resolution=1, independence=10, sparsity=71)
         """
         for name, value in (("alpha", alpha), ("beta", beta)):
             if not 0 < value < 0.5:
@@ -221,7 +217,7 @@ class SJLT(_BlockHashed):
 
 
 @register
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class CountSketch(_BlockHashed):
     """CountSketch: an SJLT of sparsity 1, the cheapest update and the least noise for δ = 0.
 
