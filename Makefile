@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+OUT    ?= out
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test lint format bench proto lock clean
@@ -23,7 +24,7 @@ demo: env  ## private distances between sixteen airlines, on real data
 	$(BIN)/python -m pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
 	  --public-keys 9E,AA,AS,B6,DL,EV,F9,FL,HA,MQ,OO,UA,US,VX,WN,YV \
-	  --epsilon 1 --delta 1e-9 --sketch-dim 1024 --sparsity 4 --output out \
+	  --epsilon 1 --delta 1e-9 --sketch-dim 1024 --sparsity 4 --output $(OUT) \
 	  --look-at-truth --possible-indices 1962240
 
 test: env  ## every test, doctest and README block
@@ -49,4 +50,4 @@ lock:  ## pin every dependency again (needs uv)
 	  --no-header pyproject.toml --all-extras --group dev --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,14 +29,14 @@ def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
 
     shown = value.copy()
     np.fill_diagonal(shown, np.nan)
-    positive = shown[shown > 0]
-    low, high = (positive.min(), positive.max()) if positive.size else (1.0, 10.0)
+    off_diagonal = ~np.eye(len(names), dtype=bool)
+    low = error[off_diagonal].min()  # colours below the smallest standard error would show noise alone
+    high = max(value.max(), 10 * low)
     side = max(5.0, min(14.0, 0.55 * len(names) + 2.5))
     figure = Figure(figsize=(side + 1, side), layout="constrained")
     axes = figure.subplots()
-    colours = mpl.colormaps["viridis_r"].copy()
-    colours.set_bad("white")
-    image = axes.imshow(np.maximum(shown, low), cmap=colours, norm=LogNorm(low, max(high, low * 1.01)))
+    colours = mpl.colormaps["viridis_r"].with_extremes(bad="white")
+    image = axes.imshow(np.maximum(shown, low), cmap=colours, norm=LogNorm(low, high))
     axes.set_xticks(range(len(names)), names)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
@@ -60,7 +60,7 @@ def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
                 dark = value[i, j] > (low * high) ** 0.5  # past the middle of the logarithmic scale
                 axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=120)
 
 
 def _like_beside_like(value: np.ndarray) -> list[int]:

@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pipeline.run().wait_until_finish()
             progress.advance(step)
             distances = read_distances(known.output)
+            if not len(distances):
+                raise ss.InvalidInputError("there are no two keys to compare; name at least two in --public-keys")
             truth = None
             if known.look_at_truth:
                 step = progress.add_task("Looking at the raw data, which a user could not do", total=1)

@@ -1,6 +1,5 @@
 """The ``streamsketch`` command."""
 
-import math
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import streamsketch as ss
+from streamsketch.estimators import rounded
 
 app = typer.Typer(
     name="streamsketch",
@@ -56,14 +56,13 @@ def inspect(file: Annotated[Path, typer.Argument(help="a .sketch file", metavar=
         "fingerprint": projection.fingerprint,
         "cells": f"{projection.sketch_dim}, unit {release.unit:.6g}",
         "noise per cell": f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
-        "squared norm": f"{_number(norm.value, norm.standard_error)} ± "
-        f"{_number(norm.standard_error, norm.standard_error)}, 95 % interval {_interval(norm)}",
+        "squared norm": f"{norm}, 95 % interval {_interval(norm)}",
         "releases inside": str(len(release.release_ids)),
         "size": f"{file.stat().st_size:,} bytes",
     }
     for name, fact in facts.items():
         table.add_row(name, escape(fact))
-    Console().print(table)
+    _show(table)
 
 
 @app.command()
@@ -84,20 +83,27 @@ def compare(
         ]
         pairs.sort(key=lambda pair: pair[0].value)
         table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("pair", overflow="fold")
+        table.add_column("pair", overflow="fold", min_width=13)
         for name in ("squared distance", "± s.e.", f"{100 * confidence:.4g} % interval", "cosine"):
-            table.add_column(name, justify="right", no_wrap=True)
+            table.add_column(name, justify="right")
         for distance, first, second in pairs:
             table.add_row(
                 escape(f"{first.stem} – {second.stem}"),
-                _number(distance.value, distance.standard_error),
-                _number(distance.standard_error, distance.standard_error),
+                rounded(distance.value, distance.standard_error),
+                rounded(distance.standard_error, distance.standard_error),
                 _interval(distance, confidence),
                 _cosine(releases[first], releases[second]),
             )
     except ss.StreamsketchError as error:
         raise _mistake(str(error)) from None
-    Console().print(table)
+    _show(table)
+
+
+def _show(table: Table) -> None:
+    console = Console()
+    if not console.is_terminal:  # a pipe or a file has no edge to fold at
+        console = Console(width=160)
+    console.print(table)
 
 
 def _load(file: Path) -> ss.PrivateSketch:
@@ -110,14 +116,8 @@ def _load(file: Path) -> ss.PrivateSketch:
 
 
 def _interval(estimate: ss.Estimate, confidence: float = 0.95) -> str:
-    low, high = (_number(end, estimate.standard_error) for end in estimate.interval(confidence))
+    low, high = (rounded(end, estimate.standard_error) for end in estimate.interval(confidence))
     return f"{low} … {high}"
-
-
-def _number(value: float, standard_error: float) -> str:
-    """Return a value with two digits of its standard error, not more."""
-    decimals = max(0, 1 - math.floor(math.log10(standard_error))) if standard_error > 0 else 6
-    return f"{value:,.{decimals}f}"
 
 
 def _cosine(first: ss.PrivateSketch, second: ss.PrivateSketch) -> str:
@@ -125,7 +125,7 @@ def _cosine(first: ss.PrivateSketch, second: ss.PrivateSketch) -> str:
         estimate = ss.cosine(first, second)
     except ss.InvalidInputError:
         return "undefined"
-    return f"{estimate.value:.3f} ± {estimate.standard_error:.3f}"
+    return str(estimate)
 
 
 def _mistake(message: str) -> typer.Exit:

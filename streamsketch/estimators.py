@@ -56,7 +56,7 @@ class Estimate:
     >>> estimate.standard_error
     5.0
     >>> print(estimate)
-    100 ± 5
+    100.0 ± 5.0
     """
 
     value: Real
@@ -108,7 +108,19 @@ class Estimate:
     def __str__(self) -> str:
         if isinstance(self.value, np.ndarray):
             return f"{self.value.shape} estimates"
-        return f"{self.value:.6g} ± {self.standard_error:.3g}"
+        return f"{rounded(self.value, self.standard_error)} ± {rounded(self.standard_error, self.standard_error)}"
+
+
+def rounded(value: float, standard_error: float) -> str:
+    """Return a value with the digits that its standard error leaves meaning to: two of the error's own.
+
+    Examples
+    --------
+    >>> rounded(20931.46, 1734.2), rounded(0.16423, 0.036)
+    ('20,931', '0.164')
+    """
+    decimals = max(0, 1 - math.floor(math.log10(standard_error))) if standard_error > 0 else 6
+    return f"{value:,.{decimals}f}"
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:

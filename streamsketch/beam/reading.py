@@ -12,6 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 from streamsketch.errors import InvalidInputError
 
 _BATCH_ROWS = 1 << 17
+_CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its row groups, or -1 for the whole file."""
@@ -23,8 +24,8 @@ class ReadColumns(beam.PTransform):
     Parameters
     ----------
     patterns
-        File names or globs, on any file system Beam knows. Names with ``.csv`` in them (``.csv.gz`` too) are read as
-        CSV with a header line, others as Parquet.
+        File names or globs, on any file system Beam knows. Names with ``.csv`` in them (``.csv.gz``, ``.bz2``,
+        ``.zst`` too) are read as CSV with a header line, others as Parquet.
     columns
         The columns to read.
     text
@@ -92,15 +93,16 @@ def _splits(pattern: str) -> Iterator[Split]:
 
 def _batches(split: Split, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
     path, group = split
-    if group < 0:
-        with FileSystems.open(path) as file:
-            try:
-                yield from _csv_batches(file, columns, text)
-            except pa.ArrowException as error:
-                raise InvalidInputError(f"{path} cannot be read as CSV with {', '.join(columns)}: {error}") from None
-    else:
-        with FileSystems.open(path, compression_type="uncompressed") as file:
+    with FileSystems.open(path, compression_type="uncompressed") as file:
+        if group >= 0:
             yield from _parquet_batches(file, path, group, columns)
+            return
+        codec = _CODECS.get(path.rsplit(".", 1)[-1])
+        try:
+            stream = pa.PythonFile(file, mode="r")
+            yield from _csv_batches(pa.CompressedInputStream(stream, codec) if codec else stream, columns, text)
+        except pa.ArrowException as error:
+            raise InvalidInputError(f"{path} cannot be read as CSV with {', '.join(columns)}: {error}") from None
 
 
 def _csv_batches(file: Any, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:

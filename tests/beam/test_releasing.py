@@ -1,0 +1,210 @@
+"""Releases through Beam: once each, for public keys only, whatever the runner repeats."""
+
+import pickle
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+from apache_beam.transforms import trigger
+from apache_beam.transforms.display import DisplayData
+
+import streamsketch as ss
+from streamsketch.beam import PairwiseDistances, PrivateSketchCoder, ReleasePerKey, SketchPerKey, releasing
+from streamsketch.privacy.sampling import SystemBits
+from tests.beam.running import run
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
+EVENTS = [("AA", (index, 1)) for index in range(30)] + [("UA", (7, 5)), ("hidden", (8, 1))]
+
+
+def sketches(pipeline: beam.Pipeline) -> beam.PCollection:
+    return pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
+
+
+def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any], dict[str, int]]:
+    return run(lambda pipeline: sketches(pipeline) | ReleasePerKey(**PRIVACY, **arguments), tmp_path, *options)
+
+
+def distinct_bytes(found: list[tuple[str, ss.PrivateSketch]]) -> dict[str, set[bytes]]:
+    images = defaultdict(set)
+    for key, release in found:
+        images[key].add(release.to_bytes())
+    return images
+
+
+@pytest.fixture
+def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the sink into the bundle that draws the noise, so that it sees every drawing of a repeated bundle."""
+    monkeypatch.setattr(beam.Reshuffle, "expand", lambda _, releases: releases)
+
+
+@pytest.mark.usefixtures("fused")
+def test_a_repeated_noise_step_draws_the_same_noise(tmp_path: Path) -> None:
+    found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
+    assert len(found) == 6
+    assert {key: len(images) for key, images in distinct_bytes(found).items()} == {"AA": 1, "UA": 1}
+
+
+def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
+    found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
+    assert len(found) == 6, "the sink sees every repetition"
+    assert {key: len(images) for key, images in distinct_bytes(found).items()} == {"AA": 1, "UA": 1}
+
+
+@pytest.mark.usefixtures("fused")
+def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sloppy(releasing._Release):
+        def process(self, group: Any) -> Any:
+            for key, release in super().process(group):
+                values = release.values + release.projection.sketch().release(**PRIVACY).values
+                yield (
+                    key,
+                    ss.PrivateSketch(
+                        release.projection,
+                        np.asarray(values),
+                        release.noise,
+                        release.guarantee,
+                        release_ids=[SystemBits().read(8)],
+                    ),
+                )
+
+    monkeypatch.setattr(releasing, "_Release", Sloppy)
+    found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
+    assert max(len(images) for images in distinct_bytes(found).values()) == 3
+
+
+def test_every_run_draws_its_own_noise(tmp_path: Path) -> None:
+    (first, _), (second, _) = (released(tmp_path, public_keys=["UA"]) for _ in range(2))
+    assert first[0][1] != second[0][1]
+
+
+def test_keys_share_no_noise_even_with_equal_streams(tmp_path: Path) -> None:
+    found, _ = released(tmp_path, public_keys=["no data", "none here"])
+    (_, one), (_, other) = found
+    assert not np.array_equal(one.values, other.values)
+    ss.squared_distance(one, other)  # would raise on shared noise
+
+
+def test_exactly_the_public_keys_are_released(tmp_path: Path) -> None:
+    found, counters = released(tmp_path, public_keys=["AA", "UA", "ZZ"])
+    assert sorted(key for key, _ in found) == ["AA", "UA", "ZZ"]
+    assert counters == {"releases": 3}
+
+
+def test_a_key_without_data_is_noise_alone(tmp_path: Path) -> None:
+    found, _ = released(tmp_path, public_keys=["ZZ"])
+    estimate = ss.squared_norm(found[0][1])
+    assert abs(estimate.value) < 6 * estimate.standard_error
+    assert found[0][1].noise == PROJECTION.sketch().release(**PRIVACY).noise
+
+
+def test_the_noise_is_that_of_a_release_by_hand(tmp_path: Path) -> None:
+    found, _ = released(tmp_path, keys_are_public=True)
+    assert sorted(key for key, _ in found) == ["AA", "UA", "hidden"]
+    by_hand = PROJECTION.sketch().release(**PRIVACY)
+    for _, release in found:
+        assert release.guarantee == by_hand.guarantee
+        assert release.noise == by_hand.noise
+        assert release.projection == PROJECTION
+
+
+def test_dropped_and_empty_keys_are_counted_when_asked(tmp_path: Path) -> None:
+    _, counters = released(tmp_path, public_keys=["AA", "UA", "ZZ"], count_private_data=True)
+    assert counters == {"releases": 3, "keys_dropped": 1, "keys_without_data": 1}
+
+
+def test_no_data_at_all_needs_the_projection_and_then_works(tmp_path: Path) -> None:
+    def build(release: ReleasePerKey) -> Any:
+        return lambda pipeline: pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | release
+
+    with pytest.raises(ss.InvalidInputError, match=r"Give ReleasePerKey\(projection="):
+        run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"])), tmp_path)
+    found, _ = run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"], projection=PROJECTION)), tmp_path)
+    assert [key for key, _ in found] == ["AA"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "set of keys would leak"),
+        ({"public_keys": ["a"], "keys_are_public": True}, "one of the two"),
+        ({"public_keys": []}, "empty"),
+        ({"public_keys": "AA"}, "a collection"),
+        ({"public_keys": ["a"], "epsilon": 0.0}, "epsilon must be"),
+        ({"public_keys": ["a"], "delta": 1.0}, "delta must be"),
+        ({"public_keys": ["a"], "mechanism": "gaussian"}, "never gives delta = 0"),
+        ({"public_keys": ["a"], "mechanism": "geometric"}, "mechanism must be one of"),
+    ],
+)
+def test_mistakes_are_found_before_the_job_runs(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        ReleasePerKey(**(PRIVACY | arguments))
+
+
+def test_neighbours_must_be_said() -> None:
+    with pytest.raises(TypeError, match="neighbours"):
+        ReleasePerKey(epsilon=1.0, neighbours=1, public_keys=["a"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("windowing", "message"),
+    [
+        (beam.WindowInto(beam.window.FixedWindows(10)), "needs the global window"),
+        (
+            beam.WindowInto(
+                beam.window.GlobalWindows(),
+                trigger=trigger.Repeatedly(trigger.AfterCount(1)),
+                accumulation_mode=trigger.AccumulationMode.DISCARDING,
+            ),
+            "may fire again",
+        ),
+    ],
+)
+def test_windows_that_could_publish_twice_are_refused(windowing: beam.WindowInto, message: str) -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    keyed = pipeline | beam.Create([("a", PROJECTION.sketch())]) | windowing
+    with pytest.raises(ss.InvalidInputError, match=message):
+        keyed | ReleasePerKey(**PRIVACY, public_keys=["a"])
+
+
+def test_the_secret_shows_nowhere() -> None:
+    release = releasing._Release(releasing._Privacy(1.0, 0.0, ss.L1(1), "auto"), b"s" * 32, count=False)
+    shown = repr(release) + str(DisplayData.create_from(release).items)
+    shown += str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
+    assert "ssss" not in shown
+    assert "epsilon" in shown
+
+
+def test_releases_travel_in_the_exchange_format() -> None:
+    coder = beam.coders.registry.get_coder(ss.PrivateSketch)
+    assert isinstance(coder, PrivateSketchCoder)
+    assert coder.is_deterministic()
+    release = PROJECTION.sketch().release(**PRIVACY)
+    assert coder.encode(release) == release.to_bytes()
+    assert coder.decode(coder.encode(release)) == release
+    assert pickle.loads(pickle.dumps(release)) == release  # noqa: S301 - our own bytes
+
+
+def test_all_pairs_are_compared_once_as_by_hand(tmp_path: Path) -> None:
+    keyed = []
+    for number in range(70):  # more keys than blocks
+        sketch = PROJECTION.sketch()
+        sketch.update(number, 3 * number)
+        keyed.append((f"key {number:02}", sketch.release(**PRIVACY)))
+    found, _ = run(lambda pipeline: pipeline | beam.Create(keyed) | PairwiseDistances(), tmp_path)
+    by_key = dict(keyed)
+    assert len(found) == len(dict(found)) == 70 * 69 // 2
+    for (first, second), estimate in found:
+        assert first < second
+        by_hand = ss.squared_distance(by_key[first], by_key[second])
+        assert estimate.value == pytest.approx(by_hand.value, abs=1e-6)
+        assert estimate.standard_error == pytest.approx(by_hand.standard_error)
+
+
+def test_one_key_alone_has_no_distances(tmp_path: Path) -> None:
+    keyed = [("a", PROJECTION.sketch().release(**PRIVACY))]
+    assert run(lambda pipeline: pipeline | beam.Create(keyed) | PairwiseDistances(), tmp_path)[0] == []

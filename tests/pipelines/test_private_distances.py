@@ -1,0 +1,113 @@
+"""The job on a user's own files, through its command line."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+from pipelines import private_distances, sinks
+
+SALES = pa.table(
+    {
+        "shop": ["north", "north", "south", "south", "west/1"],
+        "product": ["apple", "pear", "apple", "pear", "apple"],
+        "day": [1, 1, 1, 2, 1],
+        "paid": [30.0, 40.0, -10.0, 2.5, 100.25],
+    }
+)
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    pq.write_table(SALES, tmp_path / "sales.parquet")
+    pa_csv.write_csv(SALES, tmp_path / "sales.csv")
+    return tmp_path
+
+
+def arguments(folder: Path, name: str = "sales.parquet", *more: str) -> list[str]:
+    fixed = ["--key", "shop", "--index", "product,day", "--value", "paid", "--resolution", "0.25", "--l1", "50"]
+    privacy = ["--unit", "receipt", "--epsilon", "1e6", "--sketch-dim", "256", "--sparsity", "2"]
+    keys = [] if "--keys-are-public" in more else ["--public-keys", "north,south,west/1,east"]
+    return ["--input", str(folder / name), *fixed, *privacy, *keys, "--output", str(folder / "out"), *more]
+
+
+def exact(first: str, second: str) -> float:
+    cells: dict[tuple[object, object], float] = {}
+    for row in SALES.to_pylist():
+        sign = (row["shop"] == first) - (row["shop"] == second)
+        # text in CSV files and tuples' parts in Parquet files alike
+        cells[row["product"], row["day"]] = cells.get((row["product"], row["day"]), 0.0) + sign * row["paid"]
+    return sum(value**2 for value in cells.values())
+
+
+@pytest.mark.parametrize("name", ["sales.parquet", "sales.csv"])
+def test_distances_of_the_users_files_come_out(sales: Path, name: str) -> None:
+    assert private_distances.main(arguments(sales, name)) == 0
+    rows = sinks.read_distances(str(sales / "out")).to_pylist()
+    assert len(rows) == 6
+    assert [row["squared_distance"] for row in rows] == sorted(row["squared_distance"] for row in rows)
+    for row in rows:  # at ε = 10⁶ the noise is nearly nil; the few indices hardly meet in 256 cells
+        assert row["squared_distance"] == pytest.approx(exact(row["first"], row["second"]), rel=1e-6)
+    written = pa_csv.read_csv(sales / "out" / "distances.csv").to_pylist()
+    assert [row["first"] for row in written] == [row["first"] for row in rows]
+
+
+def test_releases_are_written_twice_alike(sales: Path) -> None:
+    private_distances.main(arguments(sales))
+    table = ss.load_table(sales / "out" / "sketches.parquet")
+    assert sorted(table) == ["east", "north", "south", "west/1"]
+    for key, name in {"east": "east", "west/1": "west%2F1"}.items():
+        assert ss.load(sales / "out" / "sketches" / f"{name}.sketch") == table[key]
+    assert str(table["east"].guarantee).startswith("ε = 1e+06, δ = 0 for one receipt of at most 50 (L1)")
+
+
+def test_the_keys_may_be_declared_public(sales: Path) -> None:
+    private_distances.main(arguments(sales, "sales.parquet", "--keys-are-public"))
+    assert sorted(ss.load_table(sales / "out" / "sketches.parquet")) == ["north", "south", "west/1"]
+
+
+def test_the_truth_is_shown_only_where_asked(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    private_distances.main(arguments(sales))
+    assert "exact" not in capsys.readouterr().out
+    private_distances.main(arguments(sales, "sales.parquet", "--look-at-truth", "--possible-indices", "100"))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "6 of 6 intervals cover the exact distance" in shown
+    assert "could not" in shown
+    assert "each of the 100 cells" in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--epsilon", "0"), "epsilon must be a finite number > 0, got 0.0"),
+        (("--sketch-dim", "100"), "sketch_dim / sparsity must be a power of two, got 100 / 2 = 50"),
+        (("--index", "product,hour"), "has no column hour"),
+        (("--resolution", "100"), "below one grid step"),
+        (("--public-keys", "north"), "no two keys to compare"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    sales: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], message: str
+) -> None:
+    assert private_distances.main([*arguments(sales), *change]) == 2
+    shown = " ".join(capsys.readouterr().out.split())
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize("change", [("--espilon", "1"), ("--public-keys", "a,,b"), ("--keys-are-public",)])
+def test_unknown_or_contradicting_options_are_refused(
+    sales: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        private_distances.main([*arguments(sales)[:-2], "--output", str(sales), "--public-keys", "a,b", *change])
+    assert caught.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_beams_own_options_pass_through(sales: Path) -> None:
+    private_distances.main(arguments(sales, "sales.parquet", "--direct_runner_bundle_repeat=1"))
+    assert len(ss.load_table(sales / "out" / "sketches.parquet")) == 4

@@ -1,0 +1,76 @@
+"""Parquet tables of releases."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+
+PROJECTION = ss.CountSketch(dim=1000, sketch_dim=64, seed=3)
+
+
+def release(projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
+    return projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1))
+
+
+@pytest.mark.parametrize("keys", [["a", "ü"], [1, 2], [b"\0", b"\1"]])
+def test_tables_round_trip_with_their_keys(tmp_path: Path, keys: list[object]) -> None:
+    sketches = {key: release() for key in keys}
+    ss.save_table(sketches, tmp_path / "table.parquet")
+    assert ss.load_table(tmp_path / "table.parquet", expect=PROJECTION) == sketches
+
+
+def test_any_parquet_reader_finds_the_promise_and_the_projection(tmp_path: Path) -> None:
+    ss.save_table({"a": release()}, tmp_path / "table.parquet")
+    table = pq.read_table(tmp_path / "table.parquet")
+    (row,) = table.to_pylist()
+    assert (row["epsilon"], row["delta"], row["unit"]) == (1.0, 0.0, "event")
+    assert row["mechanism"] == "discrete Laplace, scale 1"
+    assert table.schema.metadata[b"streamsketch.projection"].decode() == PROJECTION.to_json()
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    with pytest.raises(TypeError, match=r"Call release\(\) first"):
+        ss.save_table({"a": PROJECTION.sketch()}, path)  # type: ignore[dict-item]
+    with pytest.raises(ss.InvalidInputError, match="no sketches"):
+        ss.save_table({}, path)
+    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        ss.save_table({"a": release(), "b": release(PROJECTION.replace(seed=4))}, path)
+    with pytest.raises(ss.InvalidInputError, match="one Arrow type"):
+        ss.save_table({"a": release(), 1: release()}, path)
+    assert not path.exists()
+
+
+def test_unsound_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    good = release().to_bytes()
+
+    def where(table: pa.Table) -> str:
+        pq.write_table(table, path)
+        with pytest.raises(ss.WireFormatError) as caught:
+            ss.load_table(path)
+        return caught.value.where
+
+    assert where(pa.table({"key": ["a", "b"], "sketch": [good, good[:-1]]})) == "row 1, bytes 9-16"
+    assert where(pa.table({"key": ["a"], "sketch": pa.array([None], pa.binary())})) == "row 0"
+    assert where(pa.table({"key": ["a", "a"], "sketch": [good, good]})) == "key"
+    assert where(pa.table({"key": ["a"], "sketch": ["text"]})) == "columns"
+    assert where(pa.table({"name": ["a"]})) == "columns"
+    path.write_bytes(b"PAR1 no more")
+    with pytest.raises(ss.WireFormatError, match="not a readable Parquet file"):
+        ss.load_table(path)
+
+
+def test_limits_hold_before_anything_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    ss.save_table({"a": release()}, path)
+    with pytest.raises(ss.WireFormatError, match="over the limit of 100"):
+        ss.load_table(path, max_bytes=100)
+    bomb = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"key": ["a"], "sketch": [bytes(10_000_000)]}), bomb, compression="zstd")
+    assert bomb.stat().st_size < 100_000
+    with pytest.raises(ss.WireFormatError, match="unpacked"):
+        ss.load_table(bomb, max_bytes=1_000_000)

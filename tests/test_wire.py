@@ -1,0 +1,260 @@
+"""The exchange format: exact round trips, and one kind of error for anything unsound."""
+
+import hashlib
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2
+from grpc_tools import protoc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch import wire_pb2
+from streamsketch.privacy.noise import Cumulants
+from streamsketch.wire import MAGIC
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=8, sparsity=2, seed=5)
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "discrete Laplace, scale 2")
+
+
+def release_of(values: list[int], projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
+    return ss.PrivateSketch(
+        projection, np.array(values, dtype=np.int64), Cumulants(8.0, 200.0), GUARANTEE, release_ids=[b"01234567"]
+    )
+
+
+def framed(payload: bytes, *, magic: bytes = MAGIC, version: int = 1, length: int | None = None) -> bytes:
+    """Frame a payload as a hostile writer would: with a right checksum."""
+    data = struct.pack("<8sBQ", magic, version, len(payload) if length is None else length) + payload
+    return data + hashlib.blake2b(data, digest_size=16).digest()
+
+
+def message() -> wire_pb2.PrivateSketch:
+    whole = wire_pb2.PrivateSketch()
+    whole.ParseFromString(release_of(range(8)).to_bytes()[17:-16])
+    return whole
+
+
+projections = st.one_of(
+    st.builds(
+        lambda dim, power, s, seed, t, n, d: ss.SJLT(
+            dim=dim, sketch_dim=s << power, sparsity=s, seed=seed, independence=t, resolution=Fraction(n, d)
+        ),
+        st.integers(1, 1 << 60),
+        st.integers(0, 5),
+        st.integers(1, 6),
+        st.integers(0, (1 << 64) - 1),
+        st.integers(4, 256),
+        st.integers(1, (1 << 63) - 1),
+        st.integers(1, (1 << 63) - 1),
+    ),
+    st.builds(
+        lambda power, seed: ss.CountSketch(dim=77, sketch_dim=1 << power, seed=seed),
+        st.integers(0, 6),
+        st.integers(0, (1 << 64) - 1),
+    ),
+)
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> ss.PrivateSketch:
+    projection = draw(projections)
+    bits = draw(st.sampled_from([7, 8, 15, 16, 31, 32, 62, 63]))
+    cell = st.integers(-(1 << bits), (1 << bits) - 1)
+    k = projection.sketch_dim
+    values = np.array(draw(st.lists(cell, min_size=k, max_size=k)), dtype=np.int64)
+    relation = draw(st.sampled_from([ss.L1, ss.OneCoordinate]))
+    bound = Fraction(draw(st.integers(1, 1 << 40)), draw(st.integers(1, 1 << 40)))
+    guarantee = ss.Guarantee(
+        draw(st.floats(1e-6, 100)),
+        draw(st.floats(0, 0.99)),
+        relation(bound, draw(st.sampled_from(["user", "Gerät"]))),
+        "m",
+    )
+    noise = Cumulants(draw(st.floats(0, 1e30)), draw(st.floats(-1e30, 1e30)))
+    ids = draw(st.sets(st.binary(min_size=8, max_size=8), min_size=1, max_size=4))
+    multiplier = draw(st.fractions(-100, 100, max_denominator=1000).filter(bool))
+    return ss.PrivateSketch(projection, values, noise, guarantee, multiplier=multiplier, release_ids=ids)
+
+
+@given(releases())
+def test_bytes_round_trip_exactly_and_are_canonical(release: ss.PrivateSketch) -> None:
+    data = release.to_bytes()
+    again = ss.PrivateSketch.from_bytes(data, expect=release.projection)
+    assert again == release
+    assert again.to_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("largest", "width"), [(127, 1), (-128, 1), (128, 2), (-129, 2), (1 << 15, 4), (1 << 31, 8), (-(1 << 63), 8)]
+)
+def test_cells_take_their_narrowest_width(largest: int, width: int) -> None:
+    narrow = len(release_of([0] * 8).to_bytes())
+    release = release_of([0] * 7 + [largest])
+    # protobuf leaves out no cells, and the length prefix of up to 64 bytes is one byte
+    assert len(release.to_bytes()) == narrow + 8 * (width - 1)
+    assert ss.PrivateSketch.from_bytes(release.to_bytes()) == release
+
+
+def test_every_truncation_is_refused() -> None:
+    data = release_of(range(8)).to_bytes()
+    for length in range(len(data)):
+        with pytest.raises(ss.WireFormatError):
+            ss.PrivateSketch.from_bytes(data[:length])
+
+
+def test_every_flipped_bit_is_refused() -> None:
+    data = release_of(range(8)).to_bytes()
+    for bit in range(8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(ss.WireFormatError):
+            ss.PrivateSketch.from_bytes(bytes(changed))
+
+
+def test_bytes_behind_the_end_are_refused() -> None:
+    with pytest.raises(ss.WireFormatError, match="run together"):
+        ss.PrivateSketch.from_bytes(release_of(range(8)).to_bytes() + b"\0")
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=300)
+def test_rubbish_raises_the_one_error(data: bytes) -> None:
+    for attempt in (data, framed(data), MAGIC + data):
+        with pytest.raises(ss.WireFormatError):
+            ss.PrivateSketch.from_bytes(attempt)
+
+
+@given(st.data())
+@settings(max_examples=500)
+def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.DataObject) -> None:
+    payload = bytearray(release_of(range(8)).to_bytes()[17:-16])
+    for _ in range(data.draw(st.integers(1, 4))):
+        payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        release = ss.PrivateSketch.from_bytes(framed(bytes(payload)))
+    except ss.WireFormatError:
+        return
+    assert release.to_bytes() == framed(bytes(payload))
+
+
+def wrong(change: str) -> wire_pb2.PrivateSketch:
+    whole = message()
+    exec(change, {"m": whole})  # noqa: S102 - statements from the table below
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ("m.projection.kind = 'fourier'", "projection"),
+        ("m.projection.dim = 0", "projection"),
+        ("m.projection.dim = 1 << 63", "projection"),
+        ("m.projection.sketch_dim = 1 << 63", "projection"),
+        ("m.projection.sketch_dim = 1 << 24", "values.cells"),
+        ("m.projection.sparsity = 3", "projection"),
+        ("m.projection.ClearField('sparsity')", "projection"),
+        ("m.projection.independence = 1 << 31", "projection"),
+        ("m.projection.resolution.denominator = 0", "projection.resolution"),
+        ("m.projection.resolution.numerator = -1", "projection"),
+        ("m.ClearField('projection')", "projection.resolution"),
+        ("m.values.width = 3", "values.width"),
+        ("m.values.width = 8", "values.cells"),
+        ("m.values.cells = b''", "values.cells"),
+        ("m.ClearField('values')", "values.width"),
+        ("m.noise.k2 = -1", "noise"),
+        ("m.noise.k2 = float('nan')", "noise"),
+        ("m.noise.k4 = float('inf')", "noise"),
+        ("m.guarantee.epsilon = 0", "guarantee"),
+        ("m.guarantee.epsilon = float('nan')", "guarantee"),
+        ("m.guarantee.delta = 1", "guarantee"),
+        ("m.guarantee.neighbours.kind = 'friends'", "guarantee.neighbours.kind"),
+        ("m.guarantee.neighbours.bound.numerator = 0", "guarantee"),
+        ("m.guarantee.neighbours.bound.denominator = 0", "guarantee.neighbours.bound"),
+        ("m.guarantee.neighbours.unit = ''", "guarantee"),
+        ("m.guarantee.mechanism = '\\x1b[31mred'", "guarantee"),
+        ("m.guarantee.mechanism = 'x' * 1000", "guarantee"),
+        ("m.multiplier.numerator = 0", "release"),
+        ("m.multiplier.denominator = 0", "multiplier"),
+        ("m.release_ids.append(b'short')", "release"),
+        ("m.release_ids.append(m.release_ids[0])", "release"),
+        ("m.ClearField('release_ids')", "release"),
+    ],
+)
+def test_the_error_says_where(change: str, where: str) -> None:
+    with pytest.raises(ss.WireFormatError) as caught:
+        ss.PrivateSketch.from_bytes(framed(wrong(change).SerializeToString(deterministic=True)))
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        (b"", "length"),
+        (b"PK\3\4 and so on", "bytes 0-7"),
+        (framed(b"", magic=b"\x89SSK\n\x1a\n\n"), "bytes 0-7"),
+        (framed(b"", version=2), "byte 8"),
+        (framed(b"", length=1 << 60), "bytes 9-16"),
+        (framed(b"\xff\xff\xff"), "payload"),
+    ],
+)
+def test_a_broken_frame_says_where(data: bytes, where: str) -> None:
+    with pytest.raises(ss.WireFormatError) as caught:
+        ss.PrivateSketch.from_bytes(data)
+    assert caught.value.where == where
+
+
+def test_other_spellings_of_a_sound_message_are_refused() -> None:
+    whole = message()
+    whole.multiplier.numerator, whole.multiplier.denominator = 2, 2
+    with pytest.raises(ss.WireFormatError, match="canonical"):
+        ss.PrivateSketch.from_bytes(framed(whole.SerializeToString(deterministic=True)))
+    unknown = message().SerializeToString(deterministic=True) + bytes([15 << 3, 1])
+    with pytest.raises(ss.WireFormatError, match="canonical"):
+        ss.PrivateSketch.from_bytes(framed(unknown))
+
+
+def test_longer_input_than_allowed_is_refused_unread() -> None:
+    data = release_of(range(8)).to_bytes()
+    with pytest.raises(ss.WireFormatError, match="over the limit of 10"):
+        ss.PrivateSketch.from_bytes(data, max_bytes=10)
+
+
+def test_an_unexpected_projection_names_the_field() -> None:
+    data = release_of(range(8)).to_bytes()
+    with pytest.raises(ss.WireFormatError, match=r"seed \(6 here, 5 there\)"):
+        ss.PrivateSketch.from_bytes(data, expect=PROJECTION.replace(seed=6))
+
+
+def test_a_raw_sketch_has_no_public_bytes() -> None:
+    assert not hasattr(PROJECTION.sketch(), "to_bytes")
+    assert not hasattr(PROJECTION.sketch(), "save")
+
+
+def test_files_round_trip_and_leave_nothing_else_behind(tmp_path: Path) -> None:
+    release = release_of(range(8))
+    release.save(tmp_path / "one.sketch")
+    assert ss.load(tmp_path / "one.sketch") == release
+    assert [path.name for path in tmp_path.iterdir()] == ["one.sketch"]
+    with pytest.raises(ss.WireFormatError):
+        ss.load(tmp_path / "one.sketch", max_bytes=20)
+    with pytest.raises(FileNotFoundError):
+        ss.load(tmp_path / "two.sketch")
+
+
+def test_the_compiled_schema_is_the_schema(tmp_path: Path) -> None:
+    source = Path(ss.__file__).parent / "wire.proto"
+    compiled = tmp_path / "wire.fds"
+    arguments = ["protoc", f"--proto_path={source.parent.parent}", f"--descriptor_set_out={compiled}", str(source)]
+    assert protoc.main(arguments) == 0
+    fresh = descriptor_pb2.FileDescriptorSet.FromString(compiled.read_bytes()).file[0]
+    committed = descriptor_pb2.FileDescriptorProto()
+    wire_pb2.DESCRIPTOR.CopyToProto(committed)
+    for message_type in fresh.message_type:
+        for field in message_type.field:
+            field.ClearField("json_name")
+    assert committed == fresh
