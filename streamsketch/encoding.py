@@ -32,6 +32,10 @@ Exact: TypeAlias = int | float | str | Decimal | Fraction
 Ints: TypeAlias = NDArray[np.int64]
 
 _INT64_MAX = (1 << 63) - 1
+_OUT_OF_RANGE = (
+    "index {which}: indices must lie in [0, {dim}). "
+    "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
+)
 _NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
 _MAX_EXPONENT = 40  # of decimals: "1e999999999" would be a number of a billion digits
 
@@ -90,6 +94,23 @@ def fingerprint(key: object, seed: int) -> int:
     return int.from_bytes(_fingerprinter(seed)(key), "little") & MAX_KEY
 
 
+def index_of(key: object, dim: int, seed: int) -> int:
+    """Return the index in [0, dim) of one key: an integer itself, anything else its fingerprint.
+
+    Raises
+    ------
+    InvalidInputError
+        For an integer outside [0, dim), a type without canonical bytes, or a fingerprint where ``dim`` is not 2^60.
+    """
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        if not 0 <= key < dim:
+            raise InvalidInputError(_OUT_OF_RANGE.format(which="out of range", dim=dim))
+        return int(key)
+    hashed = fingerprint(key, seed)
+    _require_hashed_dim(dim, f"keys of type {type(key).__name__}")
+    return hashed
+
+
 def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
     """Return the indices in [0, dim) of one column of keys, or of several columns read as tuples: int64, (n,).
 
@@ -132,10 +153,7 @@ def check_indices(largest: int, dim: int) -> None:
     """Raise unless the largest index, read as an unsigned 64-bit integer, lies in [0, dim)."""
     if largest >= dim:
         signed = largest - (1 << 64) if largest > _INT64_MAX else largest
-        raise InvalidInputError(
-            f"index {'negative' if signed < 0 else 'too large'}: indices must lie in [0, {dim}). "
-            f"Give the projection a larger dim (up to 2**60), or pass keys as strings to have them hashed"
-        )
+        raise InvalidInputError(_OUT_OF_RANGE.format(which="negative" if signed < 0 else "too large", dim=dim))
 
 
 def _one_column(column: Any, dim: int, seed: int) -> Ints:
@@ -209,7 +227,8 @@ def _canonical_bytes(key: object) -> bytes:
     if isinstance(key, dt.datetime):
         zoned = key if key.tzinfo else key.replace(tzinfo=dt.UTC)
         elapsed = zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-        return b"t%d" % (elapsed // dt.timedelta(microseconds=1) * 1000)
+        nanoseconds = elapsed // dt.timedelta(microseconds=1) * 1000 + getattr(key, "nanosecond", 0)  # of pandas
+        return b"t%d" % nanoseconds
     if isinstance(key, dt.date):
         return b"d%d" % (key - dt.date(1970, 1, 1)).days
     raise InvalidInputError(

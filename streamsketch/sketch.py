@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.encoding import Ints, quantise, quantise_one
+from streamsketch.encoding import Ints, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, Projection
 
@@ -296,14 +296,9 @@ def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Int
         For wrong types, NaN, nulls or lengths that differ. Ranges of integers are the kernel's to check.
     """
     if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
-        if isinstance(indices, bool | float | None):
-            raise InvalidInputError(
-                f"an index must be an integer, text, bytes, a date or a time, got a {type(indices).__name__}"
-            )
-        if isinstance(indices, int) and not 0 <= indices < projection.dim:
-            raise InvalidInputError(f"index out of range: indices must lie in [0, {projection.dim})")
-        indices = [indices]
-    encoded = projection.indices_of(indices)
+        encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
+    else:
+        encoded = projection.indices_of(indices)
     if not hasattr(values, "__len__"):
         quantised = np.full(encoded.size, quantise_one(values, projection.grid), dtype=np.int64)
     else:
