@@ -65,9 +65,9 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
     raw = None
     if arguments.possible_indices:
         scale = Fraction(arguments.l1) / (projection.grid * Fraction(arguments.epsilon))
-        noise = DiscreteLaplace(scale.limit_denominator(1 << 20))
+        noise = DiscreteLaplace(scale.limit_denominator(1 << 20)).cumulants
         raw = {
-            pair: step**2 * math.sqrt(squared_distance_variance(noise, arguments.possible_indices, square / step**2))
+            pair: math.sqrt(squared_distance_variance(noise, arguments.possible_indices, square / step**2)) * step**2
             for pair, square in squares.items()
         }
     return Truth(squares, int(distinct.size), raw)

@@ -119,8 +119,9 @@ def rounded(value: float, standard_error: float) -> str:
     >>> rounded(20931.46, 1734.2), rounded(0.16423, 0.036)
     ('20,931', '0.164')
     """
-    decimals = max(0, 1 - math.floor(math.log10(standard_error))) if standard_error > 0 else 6
-    return f"{value:,.{decimals}f}"
+    if not 1e-9 < standard_error < math.inf:
+        return f"{value:,.6g}"
+    return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:

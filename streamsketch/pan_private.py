@@ -95,7 +95,10 @@ class PanPrivateSketch:
         self._projection.add_to(self._state, encoded, quantised, bound)
 
     def state(self) -> Ints:
-        """Return what an intruder would see: int64, (sketch_dim,), noise included."""
+        """Return what an intruder would see: int64, (sketch_dim,), noise included.
+
+        To call it is the one intrusion that the guarantee allows for.
+        """
         return self._state.copy()
 
     def release(self) -> PrivateSketch:
@@ -126,6 +129,9 @@ class PanPrivateSketch:
                 "Start a new one"
             )
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a pan-private sketch is released once, so it cannot be copied or pickled; start a new one")
+
     def __repr__(self) -> str:
         return f"<PanPrivateSketch of {self.projection!r}, {self._guarantee}>"
 
@@ -137,4 +143,4 @@ def _both_views(sensitivity: calibration.Sensitivity) -> calibration.Sensitivity
     noises together see an ℓ1 change of Δ1·(|v| + |w|) and a squared ℓ2 change of Δ2²·(|v|² + |w|²): no more
     than one view does.
     """
-    return calibration.Sensitivity(sensitivity.l1, sensitivity.l2_squared, 2 * sensitivity.cells)
+    return dataclasses.replace(sensitivity, layers=2)

@@ -80,11 +80,10 @@ class PrivateSketch:
         if not ids or len(set(ids)) < len(ids) or any(len(one) != RELEASE_ID_BYTES for one in ids):
             raise InvalidInputError(f"release ids must be distinct, of {RELEASE_ID_BYTES} bytes, and at least one")
         factor = exact_fraction(multiplier, "multiplier")
-        if factor == 0:
-            raise InvalidInputError("the multiplier must not be 0")
+        if not 0 < abs(factor.numerator) <= _MAX_CELL or factor.denominator > _MAX_CELL:
+            raise InvalidInputError("the multiplier must be a ratio of 63-bit integers, not 0")
         self._projection = projection
-        self._values = values.copy()
-        self._values.flags.writeable = False
+        self._values = np.frombuffer(values.tobytes(), dtype=np.int64)  # bytes cannot be made writeable
         self._noise = noise
         self._guarantee = guarantee
         self._multiplier = factor
@@ -145,13 +144,8 @@ class PrivateSketch:
     def __repr__(self) -> str:
         return f"<PrivateSketch of {self._projection!r}, {self._guarantee}>"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        for name, value in saved.items():
-            setattr(self, name, value)
-        self._values.flags.writeable = False
+    def __reduce__(self) -> Any:
+        return PrivateSketch.from_bytes, (self.to_bytes(),)
 
     # --- arithmetic: noise adds up ----------------------------------------------------------------------------
 
@@ -341,7 +335,7 @@ def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSourc
     """
     projection = sketch.projection
     drawn = noise.sample(projection.sketch_dim, bits)
-    # wraps around past 2^63, which costs accuracy but no privacy (theory 4.2); |noise| < 2^47, so never in practice
+    # past 2^63 this wraps around, which costs accuracy but no privacy (theory 4.2); it takes a mass near 2^63
     values = sketch.state + drawn
     return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)])
 

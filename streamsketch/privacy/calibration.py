@@ -14,8 +14,10 @@ from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise,
 
 MECHANISMS = ("auto", "laplace", "gaussian", "least-variance")
 
+_NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
 _ROUNDING_VARIANCE = 3  # τ² of theory 3: rounding a continuous Gaussian to the lattice
 _LAPLACE_BITS = 24  # kept below the leading bit of a scale, so rounding up costs at most 2^-24 of it
+_MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
 _GAUSSIAN_BITS = 8  # fractional bits of a small σ²; from 2^16 on it is an integer
 
 
@@ -31,11 +33,14 @@ class Sensitivity:
         D2², the squared ℓ2 distance in grid steps².
     cells
         How many cells are published.
+    layers
+        How many independent noises each published cell carries, all of them seen by somebody.
     """
 
     l1: int
     l2_squared: int
     cells: int
+    layers: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +81,8 @@ def gaussian(sensitivity: Sensitivity, epsilon: float, delta: float) -> Discrete
 
     σ² = (σ_BW · D2)² + 3, rounded up: if N(0, σ² - τ²) is (ε, δ)-DP at sensitivity D2, then N_Z(0, σ²) is
     (ε + 2kη, e^{kη}δ)-DP, with η = 7.7e-26 at τ² = 3 (theory 3: the lattice Gaussian is a data-independent
-    rounding of the continuous one). The continuous σ used verbatim would exceed δ. The margin of 1e-9 on σ_BW
-    and the calibration to (ε - 2kη, e^{-kη}δ) cover η and the solver's error.
+    rounding of the continuous one). The continuous σ used verbatim would exceed δ. The calibration
+    to (ε - 2kη, e^{-kη}δ) covers η, the margin of 1e-7 on σ_BW the solver's error.
 
     Raises
     ------
@@ -88,8 +93,9 @@ def gaussian(sensitivity: Sensitivity, epsilon: float, delta: float) -> Discrete
         raise InvalidInputError(
             "Gaussian noise never gives delta = 0: set delta (say 1e-9), or use mechanism='laplace'"
         )
-    eta = 7.7e-26 * sensitivity.cells
-    sigma = Fraction(gaussian_sigma(epsilon - 2 * eta, delta * math.exp(-eta))) * Fraction(1 + 1e-9)
+    eta = 7.7e-26 * sensitivity.cells * sensitivity.layers
+    target = min(delta, _MAX_DELTA) * math.exp(-eta)
+    sigma = Fraction(gaussian_sigma(epsilon - 2 * eta, target)) * Fraction(1 + 1e-7)
     variance = sigma**2 * sensitivity.l2_squared + _ROUNDING_VARIANCE
     return DiscreteGaussian(_round_up(variance, _GAUSSIAN_BITS if variance < 1 << 16 else 0))
 
@@ -122,25 +128,34 @@ def gaussian_log_delta(epsilon: float, sigma: float) -> float:
     near, far = epsilon * sigma - 1 / (2 * sigma), epsilon * sigma + 1 / (2 * sigma)
     if near < 0:
         first, second = float(log_ndtr(-near)), epsilon + float(log_ndtr(-far))
-        return first + math.log(-math.expm1(second - first))
+        return first + math.log(-math.expm1(second - first)) if second < first else _NEVER
     # Φ(-x) = erfcx(x/√2) exp(-x²/2) / 2 and far² - near² = 2ε: the two exponentials are one, and what is
     # left loses fewer digits than the difference of two logarithms
     difference = float(erfcx(near / math.sqrt(2)) - erfcx(far / math.sqrt(2)))
-    return math.log(difference / 2) - near**2 / 2 if difference > 0 else -math.inf
+    return math.log(difference / 2) - near**2 / 2 if difference > 0 else _NEVER
 
 
 def candidates(sensitivity: Sensitivity, epsilon: float, delta: float) -> list[Candidate]:
-    """Return every mechanism that gives (ε, δ), with its predicted variance, the automatic choice first.
+    """Return the mechanisms that give (ε, δ), with their predicted variance, the automatic choice first.
 
+    A mechanism whose noise would be too wide to sample is left out, or refused if there is no other.
     The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT
     that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
     """
     check_budget(epsilon, delta)
-    found = [_candidate("laplace", sensitivity, epsilon, delta)]
+    names = ["laplace"]
     if delta > 0:
-        found.append(_candidate("gaussian", sensitivity, epsilon, delta))
+        names.append("gaussian")
         if math.log(delta) >= -(sensitivity.l1**2) / sensitivity.l2_squared:
-            found.reverse()
+            names.reverse()
+    found, refusals = [], []
+    for name in names:
+        try:
+            found.append(_candidate(name, sensitivity, epsilon, delta))
+        except InvalidInputError as refusal:  # too wide to sample; the other may not be
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
     return found
 
 
@@ -171,7 +186,8 @@ def choose(sensitivity: Sensitivity, epsilon: float, delta: float, mechanism: st
 
 def _candidate(mechanism: str, sensitivity: Sensitivity, epsilon: float, delta: float) -> Candidate:
     noise: Noise = laplace(sensitivity, epsilon) if mechanism == "laplace" else gaussian(sensitivity, epsilon, delta)
-    return Candidate(mechanism, noise, squared_distance_variance(noise, sensitivity.cells))
+    layered = noise.cumulants.times(sensitivity.layers)
+    return Candidate(mechanism, noise, squared_distance_variance(layered, sensitivity.cells))
 
 
 def _round_up(value: Fraction, fractional_bits: int) -> Fraction:

@@ -13,6 +13,7 @@ from streamsketch.errors import InvalidInputError
 Populations = Literal["disjoint", "overlapping"]
 
 _MAX_TEXT = 200
+_MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a promise is noise or nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +50,10 @@ class Neighbours(ABC):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class L1(Neighbours):
-    """Streams that differ in the updates of one unit, whose absolute values sum to at most ``bound``.
+    """Streams of which one lacks the updates of one unit, whose absolute values sum to at most ``bound``.
 
-    For data on the grid that is ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation
+    Adding or removing a unit, that is; replacing one by another is two such steps. For data on the grid it is
+    ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation
     toward zero gives Σ|q| ≤ Σ|v| / resolution, so Δ̃ = ⌊bound / resolution⌋ however many updates a unit makes.
 
     Examples
@@ -83,7 +85,9 @@ class L1(Neighbours):
 class OneCoordinate(Neighbours):
     """Vectors that differ in one coordinate, by at most ``bound`` (Li and Li 2023, Definition 2.2).
 
-    Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉.
+    Truncation is monotone, so Δ̃ = ⌈bound / resolution⌉. That is for vectors entered with **one update a
+    coordinate**, or with values that are multiples of the resolution: each update is truncated by itself, so ten
+    updates of 0.9 on a grid of 1 and one update of 9 are the same real vector but nine grid steps apart.
 
     Examples
     --------
@@ -126,6 +130,10 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
+        if not isinstance(self.neighbours, Neighbours):
+            raise TypeError(
+                f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(self.neighbours).__name__}"
+            )
         _check_text("the mechanism", self.mechanism)
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
@@ -133,17 +141,35 @@ class Guarantee:
     def __str__(self) -> str:
         relation = "L1" if isinstance(self.neighbours, L1) else "one coordinate"
         return (
-            f"ε = {self.epsilon:g}, δ = {self.delta:g} for one {self.neighbours.unit} of at most "
+            f"ε = {_exact(self.epsilon)}, δ = {_exact(self.delta)} for one {self.neighbours.unit} of at most "
             f"{self.neighbours.bound} ({relation}), by {self.mechanism}"
         )
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Raise `InvalidInputError` unless ε is finite and > 0, and δ in [0, 1)."""
-    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidInputError(f"epsilon must be a finite number > 0, got {epsilon!r}; 0.1 to 10 is usual")
-    if not (isinstance(delta, int | float) and 0 <= delta < 1):
+    """Raise `InvalidInputError` unless ε is in [1e-6, 1e6], and δ in [0, 1)."""
+    if not (_is_number(epsilon) and _MIN_EPSILON <= epsilon <= _MAX_EPSILON):
+        raise InvalidInputError(
+            f"epsilon must be a finite number > 0, from {_MIN_EPSILON:g} to {_MAX_EPSILON:g}, got {epsilon!r:.40}; "
+            f"0.1 to 10 is usual"
+        )
+    if not (_is_number(delta) and 0 <= delta < 1):
         raise InvalidInputError(f"delta must be a number in [0, 1), got {delta!r}; far below 1 / number of units")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _exact(value: float) -> str:
+    """Return a float's shortest exact text, so that no promise looks better than it is."""
+    return repr(value).removesuffix(".0")
+
+
+def _sum_rounded_up(values: list[float]) -> float:
+    exact = sum(map(Fraction, values))
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _check_text(name: str, text: str) -> None:
@@ -197,8 +223,8 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
     if populations == "disjoint":
         epsilon, delta = max(part.epsilon for part in parts), max(part.delta for part in parts)
     else:
-        epsilon = math.fsum(part.epsilon for part in parts)
-        delta = math.fsum(part.delta for part in parts)
+        epsilon = _sum_rounded_up([part.epsilon for part in parts])
+        delta = _sum_rounded_up([part.delta for part in parts])
     if delta >= 1:
         raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they promise nothing")
     return Guarantee(epsilon, delta, first.neighbours, mechanism)

@@ -35,6 +35,10 @@ class Cumulants:
     def __add__(self, other: "Cumulants") -> "Cumulants":
         return Cumulants(self.k2 + other.k2, self.k4 + other.k4)
 
+    def times(self, count: int) -> "Cumulants":
+        """Return the cumulants of the sum of ``count`` independent noises."""
+        return Cumulants(count * self.k2, count * self.k4)
+
     def scaled(self, factor: float) -> "Cumulants":
         """Return the cumulants of ``factor`` times the noise."""
         return Cumulants(factor**2 * self.k2, factor**4 * self.k4)
@@ -108,10 +112,9 @@ class DiscreteGaussian:
 Noise = DiscreteLaplace | DiscreteGaussian
 
 
-def squared_distance_variance(noise: Noise, cells: int, squared_distance: float = 0.0) -> float:
-    """Return the noise's part of Var D̂ between two releases with this noise, in grid steps⁴ (theory 4).
+def squared_distance_variance(cumulants: Cumulants, cells: int, squared_distance: float = 0.0) -> float:
+    """Return the noise's part of Var D̂ between two releases whose cells carry this noise, in grid steps⁴ (theory 4).
 
     ``squared_distance`` is ‖A z̃‖² in grid steps², 0 for close streams.
     """
-    cumulants = noise.cumulants
     return 8 * cumulants.k2 * squared_distance + 2 * cells * cumulants.k4 + 8 * cells * cumulants.k2**2

@@ -2,11 +2,12 @@
 
 The algorithms are Canonne, Kamath and Steinke 2020 (Algorithms 1 to 3): every probability is an exact rational or
 an exact exponential of one, decided by comparing digits with uniform random bytes. No floating point, no
-table, no truncated tail.
+table, and no tail cut where its probability is above e^-1000.
 
 Bits come from a `BitSource`. Releases use `SystemBits`, the operating system's CSPRNG. `KeyedBits` is for
 pipelines that may retry a bundle: the same secret and context give the same noise, so a retry publishes
-nothing new. No source keeps a buffer between calls, so nothing survives a fork or a pickle.
+nothing new. `SystemBits` keeps no buffer, so nothing survives a fork or a pickle; a `KeyedBits` is a position in a
+stream, made for one release and refused by pickle.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from streamsketch.errors import InvalidInputError
 Bytes: TypeAlias = NDArray[np.uint8]
 
 MAX_LAPLACE_SCALE = 1 << 32
+MIN_SIGMA_SQUARED = Fraction(1, 2)  # below it the sampler would hardly ever accept
 MAX_SIGMA_SQUARED = 1 << 48
 
 _MAX_RATIO_BITS = 48
@@ -89,25 +91,26 @@ class KeyedBits:
 def check_laplace(scale: Fraction) -> None:
     """Raise `InvalidInputError` unless the sampler can take this scale."""
     if not 0 < scale <= MAX_LAPLACE_SCALE:
-        raise InvalidInputError(_too_wide("Laplace scale", float(scale), MAX_LAPLACE_SCALE))
+        raise InvalidInputError(_out_of_range("Laplace scale", scale, "(0", MAX_LAPLACE_SCALE))
     if max(scale.numerator.bit_length(), scale.denominator.bit_length()) > _MAX_RATIO_BITS:
         raise InvalidInputError(f"a Laplace scale must be a ratio of {_MAX_RATIO_BITS}-bit integers, got {scale}")
 
 
 def check_gaussian(sigma_squared: Fraction) -> None:
     """Raise `InvalidInputError` unless the sampler can take this variance."""
-    if not 0 < sigma_squared <= MAX_SIGMA_SQUARED:
-        raise InvalidInputError(_too_wide("Gaussian variance", float(sigma_squared), MAX_SIGMA_SQUARED))
+    if not MIN_SIGMA_SQUARED <= sigma_squared <= MAX_SIGMA_SQUARED:
+        raise InvalidInputError(_out_of_range("Gaussian variance", sigma_squared, "[1/2", MAX_SIGMA_SQUARED))
     if sigma_squared.numerator.bit_length() > _MAX_RATIO_BITS + 1 or sigma_squared.denominator > 1 << 8:
         raise InvalidInputError(
             f"a Gaussian variance must be a ratio of a 48-bit and an 8-bit integer, got {sigma_squared}"
         )
 
 
-def _too_wide(what: str, value: float, limit: int) -> str:
+def _out_of_range(what: str, value: Fraction, low: str, limit: int) -> str:
+    about = f"about 2^{value.numerator.bit_length() - value.denominator.bit_length()}" if value > 0 else str(value)
     return (
-        f"the noise would have a {what} of {value:.3g} grid steps, outside (0, {limit}]. Use a coarser resolution: "
-        f"a grid far finer than the noise gains nothing"
+        f"the noise would have a {what} of {about} grid steps, outside {low}, {limit}]. Where it is too wide, use a "
+        f"coarser resolution: a grid far finer than the noise gains nothing"
     )
 
 
@@ -127,7 +130,7 @@ def discrete_gaussian(sigma_squared: Fraction, size: int, bits: BitSource) -> In
     # The proposal is a discrete Laplace of scale σ²/centre, for any whole centre; near σ it is accepted most.
     centre = max(1, round(float(sigma_squared) ** 0.5))
     proposal = sigma_squared / centre
-    # far² · denominator ≤ 2^62 keeps the kernel in 64 bits, and far > 2^6 σ as the numerator is < 2^49
+    # far² · denominator ≤ 2^62 keeps the kernel in 64 bits, and far > 2^5.5 σ as the numerator is ≤ 2^49
     far = (1 << 31) >> -(-(sigma_squared.denominator - 1).bit_length() // 2)
 
     def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
@@ -306,7 +309,7 @@ def _gaussian_samples(
             if at < 0:
                 return i, used
             distance = abs(abs(sample) - centre)
-            if distance >= far:  # accepted with probability below e^-2048
+            if distance >= far:  # would be accepted with probability below e^-1000
                 continue
             exponent = distance * distance * variance_denominator
             whole = exponent // (2 * variance_numerator)

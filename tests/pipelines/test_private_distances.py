@@ -61,7 +61,7 @@ def test_releases_are_written_twice_alike(sales: Path) -> None:
     assert sorted(table) == ["east", "north", "south", "west/1"]
     for key, name in {"east": "east", "west/1": "west%2F1"}.items():
         assert ss.load(sales / "out" / "sketches" / f"{name}.sketch") == table[key]
-    assert str(table["east"].guarantee).startswith("ε = 1e+06, δ = 0 for one receipt of at most 50 (L1)")
+    assert str(table["east"].guarantee).startswith("ε = 1000000, δ = 0 for one receipt of at most 50 (L1)")
 
 
 def test_the_keys_may_be_declared_public(sales: Path) -> None:
@@ -82,7 +82,7 @@ def test_the_truth_is_shown_only_where_asked(sales: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("--epsilon", "0"), "epsilon must be a finite number > 0, got 0.0"),
+        (("--epsilon", "0"), "epsilon must be a finite number > 0, from 1e-06 to 1e+06, got 0.0"),
         (("--sketch-dim", "100"), "sketch_dim / sparsity must be a power of two, got 100 / 2 = 50"),
         (("--index", "product,hour"), "has no column hour"),
         (("--resolution", "100"), "below one grid step"),

@@ -1,0 +1,352 @@
+"""The privacy loss of whole releases, enumerated: neighbouring streams through real sketches, exact laws of noise.
+
+The loss of a pair of streams at an output is the logarithm of the ratio of the output's two probabilities. Cells have
+independent noise, so the largest loss over all output vectors is the sum of the cells' largest losses; each is
+searched over a window around both cells, at whose ends it has become constant (the tails of a discrete Laplace law
+are geometric).
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.pan_private import PanPrivateSketch
+from streamsketch.privacy import calibration
+from streamsketch.privacy.calibration import Sensitivity
+from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.release import sensitivity_of
+from tests.naive_noise import laplace_pmf, lattice_delta
+
+Cells = tuple[int, ...]
+Pair = tuple[Cells, Cells]
+Update = tuple[int, Fraction]
+ROUNDING = mpmath.mpf(10) ** -50
+
+PROJECTIONS = [ss.SJLT(dim=4, sketch_dim=4, sparsity=s, seed=seed) for s in (1, 2) for seed in (0, 3, 8)]
+PROJECTIONS += [ss.CountSketch(dim=4, sketch_dim=4, seed=5)]
+NAMES = [f"{projection.kind} s={projection.l1_sensitivity} seed={projection.seed}" for projection in PROJECTIONS]
+each_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=NAMES)
+EPSILONS = [0.5, 1.0, 3.0]
+
+
+# --- losses ---------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def cell_loss(scale: Fraction, one: int, other: int) -> mpmath.mpf:
+    """Return max over all outputs of ln(P(output | cell one) / P(output | cell other))."""
+    low, high = min(one, other) - 3, max(one, other) + 3
+    losses = [
+        mpmath.log(laplace_pmf(scale, output - one) / laplace_pmf(scale, output - other))
+        for output in range(low, high + 1)
+    ]
+    assert abs(losses[0] - losses[3]) < ROUNDING  # constant to the left of both cells, and so ever after
+    assert abs(losses[-1] - losses[-4]) < ROUNDING  # and to the right
+    return max(losses)
+
+
+def loss(scale: Fraction, pair: Pair) -> mpmath.mpf:
+    """Return the largest privacy loss of one pair over all output vectors."""
+    return mpmath.fsum(cell_loss(scale, one, other) for one, other in zip(*pair, strict=True))
+
+
+def worst_loss(scale: Fraction, pairs: Iterable[Pair]) -> mpmath.mpf:
+    """Return the largest privacy loss of the pairs, both ways round."""
+    differences = {tuple(other - one for one, other in zip(*pair, strict=True)): pair for pair in pairs}
+    return max(max(loss(scale, pair), loss(scale, pair[::-1])) for pair in differences.values())
+
+
+def laplace_scale(projection: ss.Projection, neighbours: Neighbours, epsilon: float) -> Fraction:
+    """Return the scale of the noise a release would get."""
+    noise = calibration.choose(sensitivity_of(projection, neighbours), epsilon, 0.0, "auto")
+    return noise.scale  # type: ignore[union-attr]
+
+
+def test_the_largest_loss_over_output_vectors_is_the_sum_over_cells() -> None:
+    scale, pair = Fraction(5, 3), ((0, 1, -1), (2, 1, 0))
+    outputs = itertools.product(range(-4, 6), repeat=3)
+    brute = max(
+        mpmath.log(
+            mpmath.fprod(laplace_pmf(scale, o - c) for o, c in zip(output, pair[0], strict=True))
+            / mpmath.fprod(laplace_pmf(scale, o - c) for o, c in zip(output, pair[1], strict=True))
+        )
+        for output in outputs
+    )
+    assert abs(brute - loss(scale, pair)) < ROUNDING
+    assert abs(brute - mpmath.mpf(3) / scale.numerator * scale.denominator) < ROUNDING
+
+
+# --- neighbouring streams -------------------------------------------------------------------------------------
+
+
+def cells_of(projection: ss.Projection, stream: Iterable[Update]) -> Cells:
+    sketch = projection.sketch()
+    for index, value in stream:
+        sketch.update(index, value)
+    return tuple(sketch.state.tolist())
+
+
+VALUES = [Fraction(tenths, 10) for tenths in (3, 4, 5, 9, 13)]
+BASES: list[list[Update]] = [[], [(0, Fraction("0.5")), (3, Fraction("-1.1")), (0, Fraction("0.3"))]]
+
+
+def contributions(bound: Fraction, most: int) -> Iterator[list[Update]]:
+    """Every list of at most ``most`` updates whose absolute values sum to at most ``bound``, up to order."""
+    updates = [(index, sign * value) for index in range(4) for value in VALUES for sign in (1, -1) if value <= bound]
+
+    def extend(start: int, left: Fraction, room: int) -> Iterator[list[Update]]:
+        yield []
+        if room:
+            for place in range(start, len(updates)):
+                size = abs(updates[place][1])
+                if size <= left:
+                    for rest in extend(place, left - size, room - 1):
+                        yield [updates[place], *rest]
+
+    return extend(0, bound, most)
+
+
+def streams_with_and_without(projection: ss.Projection, bound: Fraction) -> set[Pair]:
+    """Return the sketches of every base stream without, and with, every contribution a unit may make."""
+    pairs = set()
+    for base in BASES:
+        without = cells_of(projection, base)
+        for unit in contributions(bound, most=3):
+            pairs.add((without, cells_of(projection, [*base, *unit])))
+    return pairs
+
+
+def vectors_within_l1(projection: ss.Projection, bound: int) -> set[Pair]:
+    """Return the sketches of all pairs of vectors in {-1, 0, 1}⁴ at ℓ1 distance at most ``bound``."""
+    vectors = np.array(list(itertools.product((-1, 0, 1), repeat=4)))
+    cells = vectors @ projection.columns(np.arange(4)).T
+    near = np.abs(vectors[:, None] - vectors).sum(axis=2) <= bound
+    return {(tuple(cells[i].tolist()), tuple(cells[j].tolist())) for i, j in np.argwhere(near)}
+
+
+def vectors_that_differ_in_one_coordinate(projection: ss.Projection, bound: Fraction) -> set[Pair]:
+    """Return the sketches of all pairs of fine vectors that differ in one coordinate by at most ``bound``."""
+    fine = [Fraction(tenths, 10) for tenths in range(-13, 14)]
+    pairs = set()
+    for coordinate, rest in itertools.product(range(4), (Fraction(0), Fraction("-0.7"))):
+        sketched = {}
+        for value in fine:
+            vector = [rest] * 4
+            vector[coordinate] = value
+            sketched[value] = cells_of(projection, enumerate(vector))
+        pairs |= {
+            (sketched[one], sketched[other])
+            for one, other in itertools.product(fine, repeat=2)
+            if abs(one - other) <= bound
+        }
+    return pairs
+
+
+# --- Laplace releases are ε-DP --------------------------------------------------------------------------------
+
+
+@each_projection
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("bound", [1, 2])
+def test_count_streams_within_the_l1_bound_lose_at_most_epsilon(
+    projection: ss.Projection, epsilon: float, bound: int
+) -> None:
+    scale = laplace_scale(projection, ss.L1(bound), epsilon)
+    worst = worst_loss(scale, vectors_within_l1(projection, bound))
+    assert worst <= epsilon + ROUNDING
+    assert worst >= epsilon * (1 - 2**-20)  # and attained: no noise is wasted
+
+
+@each_projection
+@pytest.mark.parametrize("bound", ["0.4", "1.3"])
+def test_real_streams_lose_at_most_epsilon_however_a_unit_splits_its_bound(
+    projection: ss.Projection, bound: str
+) -> None:
+    gridded = projection.replace(resolution="2/5")
+    pairs = streams_with_and_without(gridded, Fraction(bound))
+    for epsilon in EPSILONS:
+        worst = worst_loss(laplace_scale(gridded, ss.L1(bound), epsilon), pairs)
+        assert epsilon * (1 - 2**-20) <= worst <= epsilon + ROUNDING
+
+
+@each_projection
+@pytest.mark.parametrize("bound", ["0.1", "0.4", "0.5", "1.2"])
+def test_vectors_that_differ_in_one_coordinate_lose_at_most_epsilon(projection: ss.Projection, bound: str) -> None:
+    gridded = projection.replace(resolution="2/5")
+    pairs = vectors_that_differ_in_one_coordinate(gridded, Fraction(bound))
+    for epsilon in EPSILONS:
+        worst = worst_loss(laplace_scale(gridded, ss.OneCoordinate(bound), epsilon), pairs)
+        assert epsilon * (1 - 2**-20) <= worst <= epsilon + ROUNDING
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, math.pi])
+def test_an_epsilon_without_an_exact_scale_is_kept_too(epsilon: float) -> None:
+    projection = PROJECTIONS[-2]
+    worst = worst_loss(laplace_scale(projection, ss.L1(2), epsilon), vectors_within_l1(projection, 2))
+    exact = mpmath.mpf(epsilon)
+    assert exact * (1 - mpmath.mpf(2) ** -20) <= worst <= exact + ROUNDING
+
+
+# --- the same checks catch broken releases --------------------------------------------------------------------
+
+WITH_TWO_ROWS = [projection for projection in PROJECTIONS if projection.l1_sensitivity == 2]
+
+
+@pytest.mark.parametrize("projection", WITH_TWO_ROWS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(
+    "wrong_l1",
+    [lambda s: Fraction(s - 1), lambda s: Fraction(math.isqrt(s * 10**12), 10**6)],
+    ids=["one row forgotten", "Δ2 where Δ1 is due"],
+)
+def test_a_scale_from_too_small_a_sensitivity_is_caught(
+    projection: ss.Projection, epsilon: float, wrong_l1: Callable[[int], Fraction]
+) -> None:
+    scale = wrong_l1(projection.l1_sensitivity) / Fraction(epsilon)
+    assert worst_loss(scale, vectors_within_l1(projection, 1)) > epsilon * 1.2
+
+
+@each_projection
+def test_contributions_beyond_the_bound_are_caught(projection: ss.Projection) -> None:
+    scale = laplace_scale(projection, ss.L1(1), 1.0)
+    assert worst_loss(scale, vectors_within_l1(projection, 2)) > 1.9
+
+
+@each_projection
+def test_a_sensitivity_rounded_down_for_one_coordinate_is_caught(projection: ss.Projection) -> None:
+    gridded = projection.replace(resolution="2/5")
+    pairs = vectors_that_differ_in_one_coordinate(gridded, Fraction("0.5"))
+    assert worst_loss(laplace_scale(gridded, ss.L1("0.5"), 1.0), pairs) > 1.9  # L1 takes ⌊0.5 / 0.4⌋
+
+
+@each_projection
+def test_a_grid_met_by_rounding_to_the_nearest_is_caught(projection: ss.Projection) -> None:
+    """Truncation toward zero is what the bound of `L1` rests on."""
+    scale = laplace_scale(projection.replace(resolution="2/5"), ss.L1("1.3"), 1.0)
+    columns = projection.columns(np.arange(4))
+    pairs = set()
+    for unit in contributions(Fraction("1.3"), most=4):
+        rounded = np.zeros(4, dtype=np.int64)
+        for index, value in unit:
+            rounded[index] += round(value / Fraction(2, 5))
+        pairs.add(((0, 0, 0, 0), tuple((columns @ rounded).tolist())))
+    assert worst_loss(scale, pairs) > 1.3
+
+
+# --- Gaussian releases ----------------------------------------------------------------------------------------
+
+
+@each_projection
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-2), (1.0, 1e-6), (4.0, 1e-9)])
+def test_gaussian_releases_of_count_streams_keep_delta(projection: ss.Projection, epsilon: float, delta: float) -> None:
+    worst, broken = 0.0, 0.0
+    noise = calibration.choose(sensitivity_of(projection, ss.L1(2)), epsilon, delta, "gaussian")
+    narrow = calibration.gaussian(Sensitivity(1, 1, 4), epsilon, delta)  # for a bound of 1
+    for one, other in vectors_within_l1(projection, 2):
+        shift = tuple(sorted(abs(b - a) for a, b in zip(one, other, strict=True) if a != b))
+        worst = max(worst, memoised_delta(noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]
+        broken = max(broken, memoised_delta(narrow.sigma_squared, shift, epsilon))
+    assert 0 < worst <= delta
+    assert broken > delta
+
+
+memoised_delta = functools.cache(lattice_delta)
+
+
+# --- pan-private sketches: an intruder's view and the release together -----------------------------------------
+
+Pmf = Callable[[int], mpmath.mpf]
+
+
+def joint_cell_loss(inside: Pmf, fresh: Pmf, one: tuple[int, int], other: tuple[int, int]) -> mpmath.mpf:
+    """Return the largest loss of one cell's (view, release); ``one`` and ``other`` are the cell (then, at the end).
+
+    The view is the cell then plus the noise inside; the release is the cell at the end plus that noise plus fresh one.
+    """
+    cells = (*one, *other)
+    window = range(min(cells) - 3, max(cells) + 4)
+    worst = mpmath.mpf("-inf")
+    for view, release in itertools.product(window, repeat=2):
+        masses = [inside(view - then) * fresh(release - end - (view - then)) for then, end in (one, other)]
+        if masses[0] > 0:
+            worst = max(worst, mpmath.log(masses[0] / masses[1]) if masses[1] > 0 else mpmath.inf)
+    return worst
+
+
+def joint_loss(inside: Pmf, fresh: Pmf, before: Cells, after: Cells) -> mpmath.mpf:
+    """Return the largest loss between a stream without a unit, and one where it adds ``before``, then ``after``."""
+    cell = functools.cache(functools.partial(joint_cell_loss, inside, fresh))
+    base = (1, 1)  # the cell of everybody else, then and at the end; laws shift with it
+    with_unit = [(1 + early, 1 + early + late) for early, late in zip(before, after, strict=True)]
+    return max(mpmath.fsum(cell(base, both) for both in with_unit), mpmath.fsum(cell(both, base) for both in with_unit))
+
+
+def point_mass(n: int) -> mpmath.mpf:
+    return mpmath.mpf(n == 0)
+
+
+def splits(projection: ss.Projection, bound: int) -> Iterator[Pair]:
+    """Every way for a unit to spread integer updates of absolute sum ≤ bound before and after the intrusion."""
+    columns = projection.columns(np.arange(2))
+    parts = list(itertools.product(range(-bound, bound + 1), repeat=4))
+    for part in parts:
+        if sum(map(abs, part)) <= bound:
+            before, after = columns @ part[:2], columns @ part[2:]
+            yield tuple(before.tolist()), tuple(after.tolist())
+
+
+PAN_PROJECTIONS = [ss.CountSketch(dim=2, sketch_dim=2, seed=1), ss.SJLT(dim=2, sketch_dim=2, sparsity=2, seed=3)]
+
+
+def pan_laplace(projection: ss.Projection, bound: int, epsilon: float) -> Pmf:
+    scale = PanPrivateSketch(projection, epsilon=epsilon, neighbours=ss.L1(bound))._noise.scale  # type: ignore[union-attr]
+    return functools.partial(laplace_pmf, scale)
+
+
+@pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("bound", [1, 2])
+def test_one_intrusion_and_the_release_together_lose_at_most_epsilon(
+    projection: ss.Projection, epsilon: float, bound: int
+) -> None:
+    noise = pan_laplace(projection, bound, epsilon)
+    worst = max(joint_loss(noise, noise, *split) for split in splits(projection, bound))
+    assert epsilon * (1 - 2**-20) <= worst <= epsilon + ROUNDING
+
+
+@pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
+def test_a_release_without_fresh_noise_is_caught(projection: ss.Projection) -> None:
+    noise = pan_laplace(projection, 1, 1.0)
+    assert max(joint_loss(noise, point_mass, *split) for split in splits(projection, 1)) == mpmath.inf
+
+
+@pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
+def test_a_state_without_noise_inside_is_caught(projection: ss.Projection) -> None:
+    noise = pan_laplace(projection, 1, 1.0)
+    assert max(joint_loss(point_mass, noise, *split) for split in splits(projection, 1)) == mpmath.inf
+
+
+@pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
+def test_a_bound_for_each_view_alone_is_caught(projection: ss.Projection) -> None:
+    """A unit that may spend its bound before and once more after the intrusion would lose 2ε."""
+    noise = pan_laplace(projection, 1, 1.0)
+    assert max(joint_loss(noise, noise, *split) for split in splits(projection, 2)) > 1.9
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (3.0, 1e-7)])
+def test_pan_private_gaussian_noise_keeps_delta_for_both_views_as_one_vector(epsilon: float, delta: float) -> None:
+    projection = PAN_PROJECTIONS[1]
+    sketch = PanPrivateSketch(projection, epsilon=epsilon, delta=delta, neighbours=ss.L1(2), mechanism="gaussian")
+    deltas = []
+    for before, after in splits(projection, 2):
+        # the view, and the release minus the view: an invertible function of both
+        shift = tuple(sorted(abs(entry) for entry in (*before, *after) if entry))
+        deltas.append(memoised_delta(sketch._noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]
+    assert 0 < max(deltas) <= delta

@@ -1,0 +1,248 @@
+"""What a release promises: neighbours, guarantees and how they add up."""
+
+import dataclasses
+import itertools
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsketch import L1, Guarantee, InvalidInputError, OneCoordinate, compose
+from streamsketch.privacy.guarantee import Neighbours
+
+RELATIONS = (L1, OneCoordinate)
+HOSTILE = ["", "a\nb", "\x1b[31mred", "tab\there", "nul\0", "right\u202eleft", "\x7f", "zero\u200bwidth", "x" * 201]
+
+
+def laplace(epsilon: float = 1.0, delta: float = 0.0, neighbours: Neighbours = L1(1)) -> Guarantee:  # noqa: B008
+    return Guarantee(epsilon, delta, neighbours, "discrete Laplace, scale 4")
+
+
+# --- neighbours -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bound", "resolution", "l1", "one_coordinate"),
+    [
+        (1, 1, 1, 1),
+        (3, 1, 3, 3),
+        ("5/2", 1, 2, 3),
+        ("1/2", "1/4", 2, 2),
+        ("0.35", "0.1", 3, 4),
+        (1, "1/3", 3, 3),
+        (1, "2/3", 1, 2),
+        (0.3, 0.1, 3, 3),  # floats are read as the decimals they print as
+        (Decimal("0.7"), "0.1", 7, 7),
+        (10**30, "1/1000", 10**33, 10**33),
+    ],
+)
+def test_grid_steps_round_down_for_sums_and_up_for_one_coordinate(
+    bound: int, resolution: int, l1: int, one_coordinate: int
+) -> None:
+    grid = Fraction(str(resolution))
+    assert L1(bound).grid_steps(grid) == l1
+    assert OneCoordinate(bound).grid_steps(grid) == one_coordinate
+
+
+@settings(deadline=None)
+@given(st.fractions(min_value="1/50", max_value=3, max_denominator=60), st.lists(st.fractions(-3, 3), max_size=8))
+def test_no_updates_within_the_bound_move_the_grid_further_than_the_l1_steps(
+    resolution: Fraction, updates: list[Fraction]
+) -> None:
+    spent = sum((abs(update) for update in updates), Fraction(0)) or Fraction(1)
+    moved = sum(abs(int(update / resolution)) for update in updates)
+    if spent >= resolution:
+        assert moved <= L1(spent).grid_steps(resolution)
+    else:
+        assert moved == 0
+
+
+@settings(deadline=None)
+@given(
+    st.fractions(min_value="1/50", max_value=3, max_denominator=60),
+    st.fractions(-3, 3, max_denominator=1000),
+    st.fractions(-3, 3, max_denominator=1000),
+)
+def test_no_two_values_within_the_bound_lie_further_apart_on_the_grid_than_the_coordinate_steps(
+    resolution: Fraction, one: Fraction, other: Fraction
+) -> None:
+    moved = abs(int(one / resolution) - int(other / resolution))
+    if one != other:
+        assert moved <= OneCoordinate(abs(one - other)).grid_steps(resolution)
+
+
+def test_the_largest_moves_of_the_grid_are_reached() -> None:
+    grid = Fraction(2, 5)
+    assert sum(int(Fraction(2, 5) / grid) for _ in range(3)) == L1("1.3").grid_steps(grid)
+    assert int(Fraction("0.8") / grid) - int(Fraction("0.3") / grid) == OneCoordinate("0.5").grid_steps(grid)
+
+
+def test_a_bound_below_one_grid_step_is_refused_for_sums() -> None:
+    with pytest.raises(InvalidInputError, match=r"the bound 1/4 is below one grid step of 1/3.*finer resolution"):
+        L1("1/4").grid_steps(Fraction(1, 3))
+    assert OneCoordinate("1/4").grid_steps(Fraction(1, 3)) == 1  # there a value can still cross a grid line
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("bound", [0, -1, "-1/2", 0.0])
+def test_a_bound_that_is_not_positive_is_refused(relation: type[Neighbours], bound: float) -> None:
+    with pytest.raises(InvalidInputError, match="must be positive"):
+        relation(bound)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("bound", [math.nan, math.inf, None, True, "one", "1e9999999999", [1], Decimal("nan")])
+def test_a_bound_that_is_no_finite_number_is_refused(relation: type[Neighbours], bound: float) -> None:
+    with pytest.raises(InvalidInputError, match="the bound of a neighbour relation must be a finite number"):
+        relation(bound)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_neighbours_are_equal_by_relation_bound_and_unit(relation: type[Neighbours]) -> None:
+    assert relation(1) == relation(1.0) == relation("1/1") == relation(np.int64(1))  # type: ignore[arg-type]
+    assert hash(relation(0.5)) == hash(relation("1/2"))
+    assert relation(1) != relation(2)
+    assert relation(1, unit="user") != relation(1)
+    assert L1(1) != OneCoordinate(1)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_neighbours_print_what_makes_them_again_and_cannot_be_changed(relation: type[Neighbours]) -> None:
+    neighbours = relation("1/3", unit="flight")
+    assert repr(neighbours) == f"{relation.__name__}(1/3, unit='flight')"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        neighbours.bound = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("text", [*HOSTILE, b"event", None, 7])
+def test_a_unit_no_terminal_should_see_is_refused(relation: type[Neighbours], text: str) -> None:
+    with pytest.raises(InvalidInputError, match="the privacy unit must be 1 to 200 printable") as refused:
+        relation(1, unit=text)
+    assert str(refused.value).isprintable()
+
+
+def test_a_unit_may_be_written_in_any_script() -> None:
+    assert L1(1, unit="бронирование 予約").unit == "бронирование 予約"
+    assert len(L1(1, unit="u" * 200).unit) == 200
+
+
+# --- guarantees -----------------------------------------------------------------------------------------------
+
+
+def test_a_guarantee_prints_all_it_promises() -> None:
+    assert (
+        str(laplace(0.5, 1e-9, L1("3/2", unit="user")))
+        == "ε = 0.5, δ = 1e-09 for one user of at most 3/2 (L1), by discrete Laplace, scale 4"
+    )
+    assert (
+        str(Guarantee(2, 0, OneCoordinate(1), "magic"))
+        == "ε = 2, δ = 0 for one event of at most 1 (one coordinate), by magic"
+    )
+
+
+def test_a_guarantee_keeps_floats_and_cannot_be_changed() -> None:
+    guarantee = Guarantee(1, 0, L1(1), "magic")
+    assert isinstance(guarantee.epsilon, float)
+    assert isinstance(guarantee.delta, float)
+    assert guarantee == Guarantee(1.0, 0.0, L1(1), "magic")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        guarantee.epsilon = 0.1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", None])
+def test_a_guarantee_without_a_finite_positive_epsilon_is_refused(epsilon: float) -> None:
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        laplace(epsilon)
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, "0", None])
+def test_a_guarantee_with_a_delta_outside_zero_to_one_is_refused(delta: float) -> None:
+    with pytest.raises(InvalidInputError, match="delta"):
+        laplace(1.0, delta)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, b"magic", None])
+def test_a_mechanism_no_terminal_should_see_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="the mechanism must be 1 to 200 printable") as refused:
+        Guarantee(1.0, 0.0, L1(1), text)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 150
+
+
+# --- composition ----------------------------------------------------------------------------------------------
+
+
+def test_disjoint_populations_have_the_worst_guarantee() -> None:
+    parts = [laplace(1.0, 1e-9), laplace(3.0), laplace(2.0, 1e-6)]
+    for order in itertools.permutations(parts):
+        total = compose(order, populations="disjoint")
+        assert (total.epsilon, total.delta, total.neighbours) == (3.0, 1e-6, L1(1))
+
+
+def test_overlapping_populations_add_up() -> None:
+    parts = [laplace(1.0, 1e-9), laplace(3.0), laplace(2.0, 1e-6)]
+    for order in itertools.permutations(parts):
+        total = compose(order, populations="overlapping")
+        assert (total.epsilon, total.delta) == (6.0, pytest.approx(1.001e-6, rel=1e-15))
+
+
+def test_one_guarantee_composes_to_itself() -> None:
+    one = laplace(0.3, 1e-7, OneCoordinate(5, unit="user"))
+    assert compose([one], populations="disjoint") == one
+    assert compose(iter([one]), populations="overlapping") == one
+
+
+@pytest.mark.parametrize("other", [L1(2), L1(1, unit="user"), OneCoordinate(1)], ids=["bound", "unit", "relation"])
+def test_guarantees_for_different_neighbours_do_not_compose(other: Neighbours) -> None:
+    for populations in ("disjoint", "overlapping"):
+        with pytest.raises(InvalidInputError, match="one neighbour relation, got L1") as refused:
+            compose([laplace(), laplace(), laplace(neighbours=other)], populations=populations)  # type: ignore[arg-type]
+        assert repr(other) in str(refused.value)
+        assert "Release all streams for the same neighbours" in str(refused.value)
+
+
+def test_no_guarantee_at_all_does_not_compose() -> None:
+    with pytest.raises(InvalidInputError, match="at least one"):
+        compose([], populations="disjoint")
+
+
+@pytest.mark.parametrize("word", ["Disjoint", "", "both", None, True])
+def test_the_populations_must_be_said_in_one_of_two_words(word: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"'disjoint' .* or 'overlapping'"):
+        compose([laplace()], populations=word)  # type: ignore[arg-type]
+
+
+def test_the_populations_must_be_said_at_all() -> None:
+    with pytest.raises(TypeError, match="populations"):
+        compose([laplace()])  # type: ignore[call-arg]
+
+
+def test_deltas_that_add_up_to_one_promise_nothing() -> None:
+    with pytest.raises(InvalidInputError, match="promise nothing"):
+        compose([laplace(1.0, 0.5)] * 2, populations="overlapping")
+    assert compose([laplace(1.0, 0.5)] * 2, populations="disjoint").delta == 0.5
+
+
+def test_the_mechanisms_are_named_once_each_until_there_are_too_many() -> None:
+    def of(text: str) -> Guarantee:
+        return Guarantee(1.0, 0.0, L1(1), text)
+
+    assert compose([of("a"), of("b"), of("a")], populations="disjoint").mechanism == "a; b"
+    many = compose([of(f"discrete Laplace, scale {i}") for i in range(50)], populations="disjoint")
+    assert many.mechanism == "several mechanisms"
+    assert compose([many, of("a")], populations="disjoint").mechanism == "several mechanisms; a"
+
+
+def test_composing_in_steps_is_composing_at_once() -> None:
+    parts = [laplace(0.25 * i, 2.0**-i) for i in range(4, 9)]
+    for populations in ("disjoint", "overlapping"):
+        at_once = compose(parts, populations=populations)  # type: ignore[arg-type]
+        stepwise = parts[0]
+        for part in parts[1:]:
+            stepwise = compose([stepwise, part], populations=populations)  # type: ignore[arg-type]
+        assert stepwise == at_once

@@ -1,0 +1,235 @@
+"""Estimates: what they say, and what they refuse. Their statistics are in ``statistical/test_estimators.py``."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.privacy.noise import Cumulants
+from streamsketch.release import PrivateSketch
+from streamsketch.sketch import Sketch
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "noise of a test")
+ESTIMATORS = [ss.squared_distance, ss.inner_product, ss.cosine]
+
+Estimator = Callable[..., ss.Estimate]
+
+
+def sketch_of(indices: list[int], values: list[int], projection: ss.Projection = PROJECTION) -> Sketch:
+    sketch = projection.sketch()
+    sketch.update(indices, values)
+    return sketch
+
+
+def as_release(sketch: Sketch, name: bytes, k2: float = 10.0, k4: float = 100.0) -> PrivateSketch:
+    """Call a state a release with the given noise, so that estimates can be computed by hand."""
+    return PrivateSketch(sketch.projection, sketch.state, Cumulants(k2, k4), GUARANTEE, release_ids=[name])
+
+
+# --- values by hand -------------------------------------------------------------------------------------------
+
+
+def test_raw_sketches_of_one_index_are_compared_exactly() -> None:
+    x, y = sketch_of([3], [5]), sketch_of([3], [-2])
+    assert ss.squared_distance(x, y).value == 49
+    assert ss.squared_norm(x).value == 25
+    assert ss.inner_product(x, y).value == -10
+    assert ss.cosine(x, y).value == -1
+    assert ss.squared_distance(x, x).value == 0
+    assert ss.cosine(x, x).value == pytest.approx(1, abs=1e-15)
+
+
+def test_an_estimate_from_releases_subtracts_the_noise_and_counts_it_in_the_error() -> None:
+    x, y = sketch_of([3], [50]), sketch_of([3], [20])
+    one, other = as_release(x, b"release1", 8.0, 12.0), as_release(y, b"release2", 4.0, 20.0)
+    distance = ss.squared_distance(one, other)
+    unit2 = 1 / 4
+    assert distance.value == pytest.approx(900 - 256 * 12 * unit2)
+    size, k2, k4 = distance.value, 12 * unit2, 32 * unit2**2
+    assert distance.projection_variance == pytest.approx(2 / 256 * size**2)
+    assert distance.noise_variance == pytest.approx(4 * k2 * size + 256 * k4 + 2 * 256 * k2**2)
+    assert distance.variance == distance.projection_variance + distance.noise_variance
+    assert distance.standard_error == pytest.approx(math.sqrt(distance.variance))
+
+    norm = ss.squared_norm(one)
+    assert norm.value == pytest.approx(2500 - 256 * 8 * unit2)
+    product = ss.inner_product(one, other)
+    norm_y = 400 - 256 * 4 * unit2
+    assert product.value == pytest.approx(1000)
+    assert product.projection_variance == pytest.approx((norm.value * norm_y + 1000**2) / 256)
+    assert product.noise_variance == pytest.approx(4 * unit2 * norm.value + 8 * unit2 * norm_y + 256 * 8 * 4 * unit2**2)
+
+
+def test_multiples_and_resolutions_are_data_units() -> None:
+    gridded = PROJECTION.replace(resolution="1/8")
+    sketch = sketch_of([3], [5], gridded)
+    release = as_release(sketch, b"release1", 0.0, 0.0)
+    assert ss.squared_norm(release).value == pytest.approx(25)
+    assert ss.squared_norm(release.scaled("-2/5")).value == pytest.approx(4)
+    assert ss.squared_distance(release.scaled("2/5"), sketch).value == pytest.approx(9)
+
+
+def test_raw_and_private_sketches_mix() -> None:
+    x, y = sketch_of([3], [80]), sketch_of([3], [50])
+    private = as_release(y, b"release2")
+    for estimate in ESTIMATORS:
+        mixed, turned = estimate(x, private), estimate(private, x)
+        assert mixed.value == pytest.approx(turned.value)
+        assert mixed.noise_variance == pytest.approx(turned.noise_variance)
+        assert mixed.noise_variance > 0
+        assert estimate(x, y).noise_variance == 0
+    assert ss.squared_distance(x, private).value == pytest.approx(900 - 256 * 10 / 4)
+
+
+def test_a_negative_estimate_is_kept_but_its_error_takes_the_norm_as_zero() -> None:
+    x = sketch_of([3], [1])
+    distance = ss.squared_distance(as_release(x, b"release1"), as_release(x, b"release2"))
+    assert distance.value == -256 * 20 / 4
+    assert distance.projection_variance == 0
+    assert distance.noise_variance == pytest.approx(256 * (200 / 16 + 2 * (20 / 4) ** 2))
+    assert distance.interval().low == 0
+
+
+def test_empty_sketches_have_distance_and_norm_zero() -> None:
+    empty = PROJECTION.sketch()
+    assert ss.squared_norm(empty).value == 0
+    assert ss.squared_distance(empty, PROJECTION.sketch()).standard_error == 0
+
+
+# --- refusals -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimate", ESTIMATORS)
+@pytest.mark.parametrize("other", [None, 5, "sketch", np.zeros(256)], ids=["none", "int", "text", "array"])
+def test_what_is_no_sketch_is_refused(estimate: Estimator, other: object) -> None:
+    x = sketch_of([3], [5])
+    with pytest.raises(TypeError, match="need PrivateSketch or Sketch objects, got a"):
+        estimate(x, other)
+    with pytest.raises(TypeError, match="need PrivateSketch or Sketch objects, got a"):
+        estimate(other, x)
+    with pytest.raises(TypeError, match="need PrivateSketch or Sketch"):
+        ss.pairwise([x, other])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("estimate", ESTIMATORS)
+def test_sketches_of_different_projections_are_refused(estimate: Estimator) -> None:
+    x, y = sketch_of([3], [5]), sketch_of([3], [5], PROJECTION.replace(seed=8))
+    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        estimate(x, y)
+    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        ss.pairwise([x, x, y])
+
+
+@pytest.mark.parametrize("estimate", ESTIMATORS)
+def test_one_release_is_not_compared_with_itself(estimate: Estimator) -> None:
+    release = as_release(sketch_of([3], [50]), b"release1")
+    with pytest.raises(ss.DependentNoiseError, match="for one sketch's own size use squared_norm"):
+        estimate(release, release)
+    with pytest.raises(ss.DependentNoiseError):
+        ss.pairwise([release, release])
+
+
+def test_the_cosine_with_an_empty_or_drowned_stream_is_undefined() -> None:
+    x, empty = sketch_of([3], [5]), PROJECTION.sketch()
+    drowned = as_release(sketch_of([4], [1]), b"release1")
+    for one, other in ((x, empty), (empty, x), (empty, empty), (x, drowned), (drowned, x)):
+        with pytest.raises(ss.InvalidInputError, match=r"the cosine is undefined.*more epsilon"):
+            ss.cosine(one, other)
+
+
+def test_a_cosine_beyond_one_is_reported_but_its_interval_is_not() -> None:
+    x = sketch_of([3], [100])
+    one, other = as_release(x, b"release1"), as_release(x, b"release2")
+    estimate = ss.cosine(one, other)
+    assert estimate.value > 1
+    assert estimate.projection_variance == 0
+    low, high = estimate.interval(0.99)
+    assert -1 <= low <= high == 1
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_pairwise_needs_two_sketches(count: int) -> None:
+    with pytest.raises(ss.InvalidInputError, match=f"at least two sketches, got {count}"):
+        ss.pairwise([sketch_of([3], [5])] * count)
+
+
+# --- Estimate -------------------------------------------------------------------------------------------------
+
+
+def test_intervals_are_quantiles_times_the_standard_error() -> None:
+    estimate = ss.Estimate(100.0, 9.0, 16.0)
+    assert estimate.interval() == pytest.approx((100 - 5 * 1.959964, 100 + 5 * 1.959964), rel=1e-7)
+    assert estimate.interval(0.9) == pytest.approx((100 - 5 * 1.644854, 100 + 5 * 1.644854), rel=1e-7)
+    assert estimate.interval(0.75, method="chebyshev") == pytest.approx((90, 110))
+    interval = estimate.interval(0.5)
+    assert interval.low < 100 < interval.high
+    assert all(type(end) is float for end in interval)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+def test_chebyshev_intervals_hold_the_normal_ones(confidence: float) -> None:
+    estimate = ss.Estimate(-3.0, 1.0, 2.0)
+    low, high = estimate.interval(confidence)
+    safe_low, safe_high = estimate.interval(confidence, method="chebyshev")
+    assert safe_low < low < -3 < high < safe_high
+
+
+def test_intervals_are_cut_to_the_possible_range() -> None:
+    assert ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
+    assert ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
+    assert ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
+    assert ss.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, 95, math.nan])
+def test_a_confidence_outside_zero_to_one_is_refused(confidence: float) -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"confidence must lie in \(0, 1\).*0.95 is usual"):
+        ss.Estimate(1.0, 1.0, 1.0).interval(confidence)
+
+
+def test_another_method_is_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match="'normal' or 'chebyshev', got 'bootstrap'"):
+        ss.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
+
+
+def test_estimates_print_value_and_error() -> None:
+    assert str(ss.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
+    assert str(ss.Estimate(1234567.89, 144.0, 25.0)) == "1,234,568 ± 13"
+    assert str(ss.Estimate(0.123456, 0.0, 0.0016**2)) == "0.1235 ± 0.0016"
+    assert str(ss.Estimate(-7.0, 0.0, 0.0)) == "-7 ± 0"
+    assert str(ss.pairwise([sketch_of([3], [5]), sketch_of([4], [5])])) == "(2, 2) estimates"
+
+
+def test_estimates_cannot_be_changed() -> None:
+    estimate = ss.squared_norm(sketch_of([3], [5]))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        estimate.value = 0.0  # type: ignore[misc]
+
+
+def test_estimates_of_one_pair_are_plain_floats() -> None:
+    x, y = as_release(sketch_of([3], [50]), b"release1"), sketch_of([3, 4], [20, 1])
+    for estimate in (ss.squared_distance(x, y), ss.inner_product(x, y), ss.cosine(x, y), ss.squared_norm(x)):
+        for field in (estimate.value, estimate.projection_variance, estimate.noise_variance, estimate.standard_error):
+            assert type(field) is float
+
+
+# --- pairwise -------------------------------------------------------------------------------------------------
+
+
+def test_pairwise_fields_are_matrices_with_zero_diagonals() -> None:
+    sketches = [as_release(sketch_of([place], [50 + place]), bytes([place] * 8)) for place in range(4)]
+    table = ss.pairwise(sketches)
+    low, high = table.interval(0.9)
+    for field in (table.value, table.variance, table.standard_error, low, high):
+        assert isinstance(field, np.ndarray)
+        assert field.shape == (4, 4)
+        assert not field.diagonal().any()
+    off = ~np.eye(4, dtype=bool)
+    assert (low[off] < table.value[off]).all()
+    assert (table.value[off] < high[off]).all()
+    assert (low >= 0).all()
+    assert table.value[1, 2] == pytest.approx(ss.squared_distance(sketches[1], sketches[2]).value)

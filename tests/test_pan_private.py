@@ -1,0 +1,276 @@
+"""PanPrivateSketch: noise inside from the start, one intrusion and one release."""
+
+import gc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.pan_private import PanPrivateSketch
+from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy.sampling import KeyedBits
+
+SECRET = bytes(range(32))
+PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+STREAM = ([17, 18, 17, 1 << 39], [3, -1, 2, 40])
+MARKER = 987_654_321_012_345
+
+
+def pan_private(epsilon: float = 1.0, projection: ss.Projection = PROJECTION, **options: object) -> PanPrivateSketch:
+    neighbours = options.pop("neighbours", ss.L1(1))
+    return PanPrivateSketch(projection, epsilon=epsilon, neighbours=neighbours, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def keyed(monkeypatch: pytest.MonkeyPatch) -> KeyedBits:
+    """Let every pan-private sketch read one known stream instead of the operating system's; return its twin."""
+    bits = KeyedBits(SECRET, b"pan-private")
+    monkeypatch.setattr("streamsketch.pan_private.SystemBits", lambda: bits)
+    return KeyedBits(SECRET, b"pan-private")
+
+
+def exact(stream: tuple[list[int], list[int]], projection: ss.Projection = PROJECTION) -> np.ndarray:  # type: ignore[type-arg]
+    sketch = projection.sketch()
+    sketch.update(*stream)
+    return sketch.state
+
+
+# --- the law of what is seen ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "noise"),
+    [({}, DiscreteLaplace(Fraction(4))), ({"delta": 1e-3, "mechanism": "gaussian"}, None)],
+    ids=["laplace", "gaussian"],
+)
+def test_the_state_has_noise_inside_and_the_release_fresh_noise_on_top(
+    keyed: KeyedBits, options: dict[str, object], noise: Noise | None
+) -> None:
+    counter = pan_private(**options)
+    law = noise or counter._noise
+    inside = law.sample(64, keyed)
+    assert np.array_equal(counter.state(), inside)
+    counter.update(*STREAM)
+    assert np.array_equal(counter.state(), inside + exact(STREAM))
+    fresh = law.sample(64, keyed)
+    released = counter.release()
+    assert np.array_equal(released.values, inside + exact(STREAM) + fresh)
+    assert np.array_equal(counter.state(), inside + exact(STREAM))
+    assert (fresh != 0).any()
+    assert released.release_ids == (keyed.read(8),)
+
+
+def test_the_noise_of_a_release_is_twice_that_of_a_plain_one() -> None:
+    for options in ({}, {"delta": 1e-9, "mechanism": "gaussian"}):
+        counter = pan_private(**options)
+        plain = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1), **options)  # type: ignore[arg-type]
+        released = counter.release()
+        assert released.noise.k2 == pytest.approx(2 * plain.noise.k2, rel=1e-12)
+        assert released.noise.k4 == pytest.approx(2 * plain.noise.k4, rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 1e-3, "mechanism": "gaussian"}], ids=["laplace", "gaussian"])
+def test_the_doubled_variance_is_the_one_that_is_there(keyed: KeyedBits, options: dict[str, object]) -> None:
+    wide = PROJECTION.replace(sketch_dim=1 << 16)
+    counter = pan_private(projection=wide, **options)
+    counter.update(*STREAM)
+    released = counter.release()
+    assert keyed is not None  # fixed bits, so this never changes
+    errors = (released.values - exact(STREAM, wide)).astype(np.float64)
+    noise = released.noise
+    spread = ((noise.k4 + 2 * noise.k2**2) / errors.size) ** 0.5
+    assert abs((errors**2).mean() - noise.k2) < 5 * spread
+    assert abs(errors.mean()) < 5 * (noise.k2 / errors.size) ** 0.5
+
+
+def test_two_intrusions_would_show_the_stream_in_between_exactly() -> None:
+    """Why the guarantee covers one intrusion only."""
+    counter = pan_private()
+    first = counter.state()
+    counter.update(*STREAM)
+    assert np.array_equal(counter.state() - first, exact(STREAM))
+
+
+def test_bits_come_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.urandom", KeyedBits(SECRET, b"os").read)
+    bits = KeyedBits(SECRET, b"os")
+    law = DiscreteLaplace(Fraction(4))
+    counter = pan_private()
+    assert np.array_equal(counter.state(), law.sample(64, bits))
+    assert np.array_equal(counter.release().values, counter.state() + law.sample(64, bits))
+
+
+# --- updates --------------------------------------------------------------------------------------------------
+
+
+def test_updates_add_what_a_sketch_would() -> None:
+    gridded = PROJECTION.replace(resolution="1/10")
+    counter = pan_private(projection=gridded)
+    before = counter.state()
+    plain = gridded.sketch()
+    for sketch in (counter, plain):
+        sketch.update(3)
+        sketch.update(4, -0.25)
+        sketch.update(np.array([5, 6]), np.array([1.99, -7.0]))
+        sketch.update([8, 9, 10])
+    assert np.array_equal(counter.state() - before, plain.state)
+
+
+def test_an_update_is_in_the_state_at_once() -> None:
+    counter = pan_private()
+    before = counter.state()
+    counter.update(17)
+    assert np.abs(counter.state() - before).sum() == 4
+
+
+@pytest.mark.parametrize(
+    ("indices", "values"),
+    [(1 << 40, 1), (-1, 1), ([1, 2], [1]), (1, float("nan")), ([1, 2], [1.0, float("inf")]), ("key", 1), (None, 1)],
+)
+def test_bad_input_is_refused_and_leaves_the_state(indices: object, values: object) -> None:
+    counter = pan_private()
+    before = counter.state()
+    with pytest.raises(ss.InvalidInputError):
+        counter.update(indices, values)
+    assert np.array_equal(counter.state(), before)
+
+
+def test_updates_that_could_overflow_are_refused_and_leave_the_state() -> None:
+    counter = pan_private()
+    counter.update(17, (1 << 62) + 1000)  # more than the noise may take away
+    before = counter.state()
+    with pytest.raises(ss.SketchOverflowError):
+        counter.update(17, 1 << 62)
+    assert np.array_equal(counter.state(), before)
+    counter.update(17, -(1 << 61))
+
+
+def test_the_state_is_a_copy() -> None:
+    counter = pan_private()
+    counter.state()[:] = 0
+    assert counter.state().any()
+
+
+# --- the release ----------------------------------------------------------------------------------------------
+
+
+def test_one_release_closes_the_sketch() -> None:
+    counter = pan_private()
+    counter.update(*STREAM)
+    counter.release()
+    state = counter.state()
+    for again in (counter.release, lambda: counter.update(17), lambda: counter.update([1, 2], [3, 4])):
+        with pytest.raises(ss.InvalidInputError, match="released and is closed; a second release would spend ε again"):
+            again()
+    assert np.array_equal(counter.state(), state)
+
+
+def test_the_guarantee_names_both_noises() -> None:
+    counter = pan_private(0.5, neighbours=ss.L1(2, unit="visit"))
+    assert str(counter.guarantee) == (
+        "ε = 0.5, δ = 0 for one visit of at most 2 (L1), by discrete Laplace, scale 16, inside and on release"
+    )
+    released = counter.release()
+    assert released.guarantee == counter.guarantee
+    assert released.projection == PROJECTION
+
+
+def test_a_gaussian_is_calibrated_to_the_budget_as_for_one_view() -> None:
+    counter = pan_private(delta=1e-9, mechanism="gaussian")
+    plain = PROJECTION.sketch().release(epsilon=1.0, delta=1e-9, neighbours=ss.L1(1), mechanism="gaussian")
+    assert isinstance(counter._noise, DiscreteGaussian)
+    assert counter.guarantee.mechanism == f"{plain.guarantee.mechanism}, inside and on release"
+    assert counter.guarantee.delta == 1e-9
+
+
+def test_releases_are_ordinary_private_sketches() -> None:
+    counters = [pan_private() for _ in range(2)]
+    for counter in counters:
+        counter.update(*STREAM)
+    one, other = (counter.release() for counter in counters)
+    assert ss.squared_distance(one, other).noise_variance > 0
+    assert ss.PrivateSketch.from_bytes(one.to_bytes()) == one
+    assert one.merge(other, populations="disjoint").guarantee.epsilon == 1.0
+
+
+# --- nothing exact in memory ----------------------------------------------------------------------------------
+
+
+def reachable(root: object) -> list[object]:
+    """Everything an object holds, however deep; types and modules aside."""
+    seen: dict[int, object] = {}
+    stack = [root]
+    while stack:
+        one = stack.pop()
+        if id(one) not in seen and not isinstance(one, type) and type(one).__name__ not in ("module", "function"):
+            seen[id(one)] = one
+            stack += gc.get_referents(one)
+    return list(seen.values())
+
+
+def test_memory_holds_no_exact_counter_and_no_raw_event() -> None:
+    projection = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=11)
+    counter = pan_private(1e-6, projection=projection)
+    events = [(1 << 39) + 12345, (1 << 38) + 999]
+    for event in events:
+        counter.update(event, MARKER)
+    assert PanPrivateSketch.__slots__ == ("_guarantee", "_noise", "_projection", "_released", "_state")
+    assert not hasattr(counter, "__dict__")
+    held = reachable(counter)
+    for private in (*events, MARKER, 2 * MARKER, len(events)):
+        assert not any(isinstance(one, int) and one == private and one > 100 for one in held)
+    state = exact((events, [MARKER, MARKER]), projection)
+    arrays = [one for one in held if isinstance(one, np.ndarray) and one.shape == (64,)]
+    assert len(arrays) == 1
+    assert (arrays[0] != state).mean() > 0.9
+    assert not any(isinstance(one, np.ndarray) and (one == MARKER).any() for one in held)
+    assert MARKER.to_bytes(8, "little") not in arrays[0].tobytes()
+
+
+def test_no_text_shows_cells(keyed: KeyedBits) -> None:
+    counter = pan_private(1e-6)
+    assert keyed is not None  # fixed cells, which share no digits with the texts by chance
+    counter.update(17, MARKER)
+    texts = [repr(counter), str(counter)]
+    for fail in (lambda: counter.update(1 << 41, MARKER), lambda: counter.update(17, (1 << 63) - 1)):
+        with pytest.raises(ss.StreamsketchError) as refused:
+            fail()
+        texts.append(str(refused.value))
+    cells = {str(abs(cell)) for cell in counter.state().tolist() if abs(cell) > 9999}
+    assert cells
+    for text in texts:
+        assert "PanPrivateSketch" in text or "must lie in" in text or "2**63" in text
+        assert not any(cell in text for cell in cells)
+
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+
+def test_other_neighbour_relations_are_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"which is L1\(bound\); got OneCoordinate\(1"):
+        pan_private(neighbours=ss.OneCoordinate(1))
+    with pytest.raises(ss.InvalidInputError, match="got 1"):
+        pan_private(neighbours=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"mechanism": "gaussian"}, "set delta"),
+        ({"mechanism": "other"}, "mechanism must be one of"),
+        ({"projection": PROJECTION.replace(resolution="1/1000000000000")}, "coarser resolution"),
+        ({"projection": PROJECTION.replace(resolution=3)}, "below one grid step"),
+    ],
+)
+def test_bad_budgets_and_grids_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        pan_private(**options)  # type: ignore[arg-type]
+
+
+def test_a_pan_private_sketch_has_no_hash() -> None:
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(pan_private())
