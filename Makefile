@@ -51,3 +51,4 @@ lock:  ## pin every dependency again (needs uv)
 
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,7 +10,11 @@ Result = TypeVar("Result")
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile ``function`` without the GIL and keep the machine code on disk where a disk can be written."""
+    """Compile ``function`` without the GIL and keep the machine code on disk where a disk can be written.
+
+    Numba renews what it keeps when the kernel's own file changes. Having edited a kernel that another file's kernels
+    call, run ``make clean``.
+    """
     try:
         compiled: Callable[Parameters, Result] = njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.columns import key_column, value_column, value_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import MAX_KEY, add_product, field_elements
 
@@ -32,6 +33,7 @@ Exact: TypeAlias = int | float | str | Decimal | Fraction
 Ints: TypeAlias = NDArray[np.int64]
 
 _INT64_MAX = (1 << 63) - 1
+_MAX_SHOWN_BITS = 200
 _OUT_OF_RANGE = (
     "index {which}: indices must lie in [0, {dim}). "
     "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
@@ -65,8 +67,15 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
         if isinstance(value, str) and len(value) <= 2 * _MAX_EXPONENT and "e" not in value.lower():
             return Fraction(value)
     raise InvalidInputError(
-        f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {value!r}"
+        f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {short(value)}"
     )
+
+
+def short(value: object) -> str:
+    """Return the text of a public parameter for a message, however large the parameter is."""
+    if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)[:_MAX_SHOWN_BITS]
 
 
 # --- keys ---------------------------------------------------------------------------------------------------
@@ -116,12 +125,13 @@ def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
 
     One column of integers passes through. One column of anything else becomes fingerprints. Several columns
     become one index each row: fingerprints f_i of the parts, combined as the low 60 bits of
-    ``a_0 + Σ a_i f_i`` mod 2^61 - 1 with public coefficients ``a`` (a universal hash).
+    ``a_0 + Σ a_i f_i`` mod 2^61 - 1 with public coefficients ``a_i = field_elements(seed, "tuple/n", n + 1)[i]`` for
+    n columns (a universal hash).
 
     Parameters
     ----------
     columns
-        One or more columns of equal length: numpy arrays, lists, Arrow arrays.
+        One or more columns of equal length: lists, NumPy arrays, Series, Arrow arrays.
 
     Raises
     ------
@@ -129,11 +139,19 @@ def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
         For nulls, floats, booleans, mixed types, an index outside [0, dim), columns of different lengths, or
         fingerprints where ``dim`` is not 2^60.
     """
+    indices = encode_columns(columns, dim, seed)
+    if indices.size:
+        check_indices(int(indices.view(np.uint64).max()), dim)
+    return indices
+
+
+def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
+    """Return what `indices_of` does without a look at the range of integers, which kernels take."""
     if len(columns) == 1:
         return _one_column(columns[0], dim, seed)
     if not columns:
         raise InvalidInputError("an index needs at least one column, got none")
-    parts = [_fingerprints(as_arrow(column, "index"), seed) for column in columns]
+    parts = [_fingerprints(key_column(column, "index"), seed) for column in columns]
     lengths = [part.size for part in parts]
     if len(set(lengths)) > 1:
         raise InvalidInputError(
@@ -157,19 +175,15 @@ def check_indices(largest: int, dim: int) -> None:
 
 
 def _one_column(column: Any, dim: int, seed: int) -> Ints:
-    if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InvalidInputError(f"indices must be one-dimensional, got shape {column.shape}")
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+    if type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iu":
         return _as_int64(column, "index")
-    array = as_arrow(column, "index")
-    if pa.types.is_integer(_value_type(array)):
+    array = key_column(column, "index")
+    if pa.types.is_integer(value_type(array)):
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         return _as_int64(array.to_numpy(zero_copy_only=False), "index")
-    if array.type == pa.null() and len(array) == 0:
-        return np.empty(0, dtype=np.int64)
     prints = _fingerprints(array, seed)
-    _require_hashed_dim(dim, f"keys of type {_value_type(array)}")
+    _require_hashed_dim(dim, f"keys of type {value_type(array)}")
     return prints
 
 
@@ -185,23 +199,32 @@ def _fingerprints(array: pa.Array, seed: int) -> Ints:
     """Fingerprint an Arrow column through its dictionary: each distinct key is hashed once."""
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     digest = _fingerprinter(seed)
-    digests = b"".join(digest(key) for key in _canonical_keys(encoded.dictionary))
+    digests = b"".join(digest(key) for key in _distinct_keys(encoded.dictionary))
     table = (np.frombuffer(digests, dtype="<u8") & np.uint64(MAX_KEY)).astype(np.int64)
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     taken: Ints = table[codes] if table.size else np.empty(0, dtype=np.int64)
     return taken
 
 
-def _canonical_keys(distinct: pa.Array) -> Iterable[Any]:
+def _distinct_keys(distinct: pa.Array) -> Iterable[Any]:
     if pa.types.is_timestamp(distinct.type):
         unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[distinct.type.unit]
-        return [_Nanoseconds(count * unit) for count in distinct.cast(pa.int64()).to_pylist()]
-    keys: Iterable[Any] = distinct.to_pylist()
+        return (_Nanoseconds(count * unit) for count in distinct.cast(pa.int64()).to_pylist())
+    if pa.types.is_date(distinct.type):  # Python's dates end with the year 9999
+        return map(_Days, distinct.cast(pa.int32()).to_pylist())
+    try:
+        keys: Iterable[Any] = distinct.to_pylist()
+    except UnicodeDecodeError:
+        raise InvalidInputError("a text key is not valid UTF-8; pass it as bytes, or mend it first") from None
     return keys
 
 
 class _Nanoseconds(int):
     """Nanoseconds since 1970-01-01T00:00Z, apart from plain integers."""
+
+
+class _Days(int):
+    """Days since 1970-01-01, apart from plain integers."""
 
 
 def _fingerprinter(seed: int) -> Callable[[object], bytes]:
@@ -215,53 +238,31 @@ def _fingerprinter(seed: int) -> Callable[[object], bytes]:
     return digest
 
 
-def _canonical_bytes(key: object) -> bytes:
+def _canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
     if isinstance(key, str):
-        return b"s" + key.encode()
+        try:
+            return b"s" + key.encode()
+        except UnicodeEncodeError:
+            raise InvalidInputError("a text key holds lone surrogates, which UTF-8 has no bytes for") from None
     if isinstance(key, bytes):
         return b"b" + key
     if isinstance(key, _Nanoseconds):
         return b"t%d" % key
+    if isinstance(key, _Days):
+        return b"d%d" % key
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return b"i%d" % int(key)
-    if isinstance(key, dt.datetime):
+    if isinstance(key, dt.datetime) and key == key:  # noqa: PLR0124 - pandas' NaT is no time
         zoned = key if key.tzinfo else key.replace(tzinfo=dt.UTC)
         elapsed = zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
         nanoseconds = elapsed // dt.timedelta(microseconds=1) * 1000 + getattr(key, "nanosecond", 0)  # of pandas
         return b"t%d" % nanoseconds
-    if isinstance(key, dt.date):
+    if isinstance(key, dt.date) and not isinstance(key, dt.datetime):
         return b"d%d" % (key - dt.date(1970, 1, 1)).days
     raise InvalidInputError(
         f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
         f"(cast floats and booleans to one of them first)"
     )
-
-
-def as_arrow(column: Any, name: str) -> pa.Array:
-    """Return a column as one Arrow array without nulls; refuse types that have no exact meaning as keys."""
-    try:
-        array = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(
-            f"the {name} column must hold one type of integers, text, bytes, dates or times; "
-            f"Arrow could not read a {type(column).__name__} as one ({type(error).__name__})"
-        ) from None
-    if isinstance(array, pa.ChunkedArray):
-        if pa.types.is_dictionary(array.type):
-            array = array.unify_dictionaries()
-        array = array.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps a chunked array where there are no chunks
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    nulls = array.null_count
-    if nulls or (pa.types.is_dictionary(array.type) and array.dictionary.null_count):
-        raise InvalidInputError(
-            f"the {name} column has nulls ({nulls} of {len(array)} rows); drop or fill those rows first"
-        )
-    return array
-
-
-def _value_type(array: pa.Array) -> pa.DataType:
-    return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
 
 
 def _as_int64(array: NDArray[Any], name: str) -> Ints:
@@ -293,49 +294,27 @@ def quantise(values: Any, resolution: Fraction) -> Ints:
     >>> quantise([1.0, -0.29, 2.999], Fraction(1, 100))
     array([100, -28, 299])
     """
-    array = values if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" else _value_column(values)
-    if array.ndim != 1:
-        raise InvalidInputError(f"values must be one-dimensional, got shape {array.shape}")
+    array = value_column(values)
     if array.dtype.kind == "O":
         return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)
     if array.dtype.kind == "f":
-        return _quantise_floats(array.astype(np.float64), resolution)
+        return _quantise_floats(array, resolution)
     integers = _as_int64(array, "value")
     return integers if resolution == 1 else _quantise_ints(integers, resolution)
 
 
 def quantise_one(value: Any, resolution: Fraction) -> int:
     """Return trunc(value / resolution) of one number, exactly; errors as `quantise`."""
-    if isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction) and not isinstance(value, bool):
-        plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, float | Decimal) and not math.isfinite(plain):
+    plain = value.item() if isinstance(value, np.integer | np.floating) else value
+    if isinstance(plain, int | float | Fraction | Decimal) and not isinstance(plain, bool):
+        if isinstance(plain, Decimal) and plain.is_finite() and abs(plain.adjusted()) > _MAX_EXPONENT:
+            plain = 0 if plain.adjusted() < 0 else _INT64_MAX**2  # below any grid step, or beyond any grid
+        if not (plain.is_finite() if isinstance(plain, Decimal) else math.isfinite(plain)):
             raise InvalidInputError(_NOT_FINITE)
         return _trunc(Fraction(plain), resolution)
-    raise InvalidInputError(f"a value must be a number, got a {type(value).__name__}")
-
-
-def _value_column(values: Any) -> NDArray[Any]:
-    try:
-        array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(
-            f"values must be one column of numbers; Arrow could not read a {type(values).__name__} as one "
-            f"({type(error).__name__})"
-        ) from None
-    if array.null_count:
-        raise InvalidInputError(
-            f"the value column has nulls ({array.null_count} of {len(array)} rows); drop or fill them first"
-        )
-    kind = array.type
-    if len(array) == 0:
-        return np.empty(0, dtype=np.int64)
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise InvalidInputError(f"values must be integers, floats or decimals, got {kind}")
-    if isinstance(array, pa.ChunkedArray):
-        column: NDArray[Any] = array.to_numpy()
-    else:
-        column = array.to_numpy(zero_copy_only=False)
-    return column
+    raise InvalidInputError(
+        f"a value must be an integer, a float, a Fraction or a Decimal, got a {type(value).__name__}"
+    )
 
 
 def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
@@ -352,7 +331,7 @@ def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:
     """Divide in floating point, then decide exactly wherever the rounding could have crossed an integer."""
     if not np.isfinite(values).all():
         raise InvalidInputError(_NOT_FINITE)
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         quotients = values / float(resolution)
         # float(resolution) and the division each err by at most 2^-53, relatively
         doubtful = np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * 2.0**-51

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.encoding import Ints, index_of, quantise, quantise_one
+from streamsketch.encoding import Ints, encode_columns, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, Projection
 
@@ -57,7 +57,7 @@ class Sketch:
         self._state = state
         self._mass = mass
         self._pending = 0
-        self._indices = self._values = memoryview(b"")
+        self._indices = self._values = memoryview(bytearray())
 
     def _fit_buffer(self, slots: int) -> None:
         """Let ``slots`` events wait in the buffer, or none once even a full one could overflow a cell."""
@@ -83,6 +83,9 @@ class Sketch:
             raise InvalidInputError(
                 f"a state must be int64 of shape ({projection.sketch_dim},), got {state.dtype} of shape {state.shape}"
             )
+        if isinstance(mass, bool) or not isinstance(mass, int | np.integer):
+            raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
+        mass = int(mass)
         largest = max(-int(state.min()), int(state.max()))
         if largest > mass * projection.max_entry:
             raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
@@ -113,21 +116,22 @@ class Sketch:
         SketchOverflowError
             If Σ|q| could reach 2^63. After any error the sketch is as it was.
         """
-        try:
-            pending = self._pending
-            self._indices[pending] = indices  # takes nothing but an integer in [0, 2^64)
-            self._values[pending] = values  # takes nothing but an integer of 32 bits
-            if indices < self._dim:
-                self._pending = pending + 1
-                return
-        except IndexError:  # the buffer is full, or not there yet
-            self._flush()
-            self._fit_buffer(_BUFFER)
-            if len(self._indices):
-                self.update(indices, values)
-                return
-        except (TypeError, ValueError):
-            pass
+        if type(indices) is int and type(values) is int:
+            try:
+                pending = self._pending
+                self._indices[pending] = indices  # raises ValueError outside [0, 2^64)
+                self._values[pending] = values  # raises ValueError outside 32 bits
+                if indices < self._dim:
+                    self._pending = pending + 1
+                    return
+            except IndexError:  # the buffer is full, or not there yet
+                self._flush()
+                self._fit_buffer(_BUFFER)
+                if len(self._indices):
+                    self.update(indices, values)
+                    return
+            except ValueError:
+                pass
         encoded, quantised = encode_batch(self._projection, indices, values)
         self._flush()
         self._mass = self._projection.add_to(self._state, encoded, quantised, self._mass)
@@ -233,7 +237,8 @@ class Sketch:
         return self._projection, self._state, self._mass
 
     def __setstate__(self, saved: tuple[Projection, Ints, int]) -> None:
-        self._restore(*saved)
+        projection, state, mass = saved
+        self._restore(projection, state.copy(), mass)  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:
         return f"<Sketch, private, of {self._projection!r}>"
@@ -298,7 +303,7 @@ def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Int
     if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
         encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
     else:
-        encoded = projection.indices_of(indices)
+        encoded = encode_columns([indices], projection.dim, projection.seed)
     if not hasattr(values, "__len__"):
         quantised = np.full(encoded.size, quantise_one(values, projection.grid), dtype=np.int64)
     else:

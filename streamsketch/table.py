@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.encoding import Ints, as_arrow
+from streamsketch.columns import key_column, value_type
+from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
 from streamsketch.projections.kernels import add_masses
@@ -16,8 +17,8 @@ from streamsketch.sketch import Sketch, encode_batch
 class SketchTable(Mapping[Any, Sketch]):
     """Many keys' sketches as one (n_keys, sketch_dim) int64 array: one kernel call ingests a batch for all.
 
-    Private, exact and mergeable as `Sketch` is. Keys may be text, bytes, integers: whatever Arrow can hold in
-    one column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch.
+    Private, exact and mergeable as `Sketch` is. Keys are text, bytes, integers or dates, of one type in a
+    column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch.
 
     Parameters
     ----------
@@ -41,7 +42,8 @@ class SketchTable(Mapping[Any, Sketch]):
         if not isinstance(projection, Projection):
             raise TypeError(f"a SketchTable needs a Projection, got a {type(projection).__name__}")
         self._projection = projection
-        self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(keys))}
+        given = _keys(keys if hasattr(keys, "__len__") else list(keys))
+        self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(_python_keys(given)))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
         self._mass = 0
@@ -64,7 +66,7 @@ class SketchTable(Mapping[Any, Sketch]):
             As `Sketch.update`; the table is then as it was.
         """
         encoded, quantised = encode_batch(self._projection, indices, values)
-        column = as_arrow(keys, "key")
+        column = _keys(keys)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         if len(column) != encoded.size:
@@ -72,7 +74,7 @@ class SketchTable(Mapping[Any, Sketch]):
         codes = column.indices.to_numpy(zero_copy_only=False)
         used = np.zeros(len(column.dictionary), dtype=bool)
         used[codes] = True  # a dictionary may list keys that no row of this batch has
-        distinct = column.dictionary.to_pylist()
+        distinct = _python_keys(column.dictionary)
         new = dict.fromkeys(key for key, seen in zip(distinct, used, strict=True) if seen and key not in self._slots)
         grown = len(self._slots) + len(new)
         cells, masses = self._cells, self._masses
@@ -164,5 +166,33 @@ class SketchTable(Mapping[Any, Sketch]):
             )
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.copy().__dict__  # without spare rows
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved)
+        self._cells, self._masses = self._resized(len(self._slots))  # what a pickle brings may be shared or read-only
+
     def __repr__(self) -> str:
         return f"<SketchTable, private, of {len(self)} keys, {self._projection!r}>"
+
+
+def _keys(column: Any) -> pa.Array:
+    """Return a key column as a plain or dictionary-encoded Arrow array."""
+    array = key_column(column, "key")
+    if pa.types.is_timestamp(value_type(array)):
+        raise InvalidInputError("times cannot be keys of a table: their units differ; cast them to text or dates first")
+    return array
+
+
+def _python_keys(array: pa.Array) -> list[Any]:
+    """Return the keys of an Arrow array as Python objects."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    try:
+        keys: list[Any] = array.to_pylist()
+    except (UnicodeDecodeError, OverflowError) as error:
+        raise InvalidInputError(
+            f"the key column holds text that is not UTF-8, or dates beyond the year 9999 ({type(error).__name__})"
+        ) from None
+    return keys

@@ -16,6 +16,7 @@ ORDER = [
     "_version",
     "_jit",
     "errors",
+    "columns",
     "hashing",
     "encoding",
     "projections",

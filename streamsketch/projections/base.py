@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import HASHED_DIM, Exact, Ints, check_indices, exact_fraction, indices_of
+from streamsketch.encoding import HASHED_DIM, Exact, Ints, check_indices, exact_fraction, indices_of, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, SketchOverflowError
 
 if TYPE_CHECKING:
@@ -63,16 +63,17 @@ class Projection(ABC):
         resolution = exact_fraction(self.resolution, "resolution")
         if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _MAX_RESOLUTION_PART:
             raise InvalidInputError(
-                f"resolution must be a positive fraction of 63-bit integers, got {self.resolution!r}; use 1 for counts"
+                f"resolution must be a positive fraction of 63-bit integers, got {short(self.resolution)}; "
+                f"use 1 for counts"
             )
         object.__setattr__(self, "resolution", resolution)
 
     def _set_int(self, name: str, low: int, high: int) -> None:
         value = getattr(self, name)
         if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {value!r}")
+            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {short(value)}")
         if not low <= value <= high:
-            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {value}")
+            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {short(value)}")
         object.__setattr__(self, name, int(value))
 
     # --- what the map is -----------------------------------------------------------------------------------

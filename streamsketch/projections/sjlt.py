@@ -185,23 +185,23 @@ class SJLT(_BlockHashed):
         Parameters
         ----------
         alpha
-            Relative error, in (0, 1/2).
+            Relative error, in [1e-4, 1/2).
         beta
-            Failure probability, in (0, 1/2).
+            Failure probability, in [1e-300, 1/2).
 
         Raises
         ------
         InvalidInputError
-            For alpha or beta outside (0, 1/2), or a sketch_dim above 2^24.
+            For alpha or beta out of range, or a sketch_dim above 2^24.
 
         Examples
         --------
         >>> SJLT.for_accuracy(0.1, 0.01, dim=1 << 40, seed=1)
         SJLT(dim=2**40, sketch_dim=2272, seed=1, resolution=1, independence=10, sparsity=71)
         """
-        for name, value in (("alpha", alpha), ("beta", beta)):
-            if not 0 < value < 0.5:
-                raise InvalidInputError(f"{name} must lie in (0, 0.5), got {value}")
+        for name, value, least in (("alpha", alpha, 1e-4), ("beta", beta, 1e-300)):
+            if not least <= value < 0.5:
+                raise InvalidInputError(f"{name} must lie in [{least:g}, 0.5), got {value}")
         rows = math.ceil(math.log(2 / beta) / (alpha**2 / 4 - alpha**3 / 6))
         blocks = math.ceil(math.log(1 / beta) / alpha)
         buckets = 1 << ((rows // blocks).bit_length() - 1)

@@ -1,0 +1,169 @@
+"""What users pass as columns, as Arrow arrays of one exact type, or a refusal.
+
+Arrow guesses: it reads bytes as integers, dates beside times as dates, and ends NumPy text at the first NUL. A key
+that is silently read as another one would spoil a sketch without a trace, so guesses are refused here.
+"""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+
+_FAMILIES: tuple[type, ...] = (bool, int, float, Decimal, str, bytes, dt.datetime, dt.date)
+
+
+def key_column(column: Any, name: str) -> pa.Array:
+    """Return a column of keys as one Arrow array: integers, text, bytes, dates or times, without nulls.
+
+    Parameters
+    ----------
+    column
+        List, tuple, range, NumPy array, pandas Series, or Arrow array, plain or dictionary-encoded.
+    name
+        What the column is, for messages.
+
+    Raises
+    ------
+    InvalidInputError
+        For other containers, other or mixed types, more than one dimension, or nulls.
+    """
+    array = _one_array(column, name)
+    if len(array) == 0:
+        return pa.array([], pa.int64())
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()  # its nulls may stand in no row
+    kind = value_type(array)
+    if not _is_key_type(kind):
+        raise InvalidInputError(
+            f"keys of type {kind} have no canonical form. The {name} column must hold integers, text, bytes, dates "
+            f"or times; cast it to one of them first"
+        )
+    _refuse_nulls(array, name)
+    if pa.types.is_date64(kind):
+        array = array.cast(pa.date32())
+    return array
+
+
+def value_column(column: Any) -> NDArray[Any]:
+    """Return a column of values as NumPy integers, float64 or Decimal objects, (n,), without nulls.
+
+    Raises
+    ------
+    InvalidInputError
+        For other containers or types, more than one dimension, or nulls.
+    """
+    if isinstance(column, np.ndarray) and column.ndim == 1 and type(column) is np.ndarray:
+        if column.dtype.kind in "iu":
+            return column
+        if column.dtype.kind == "f" and column.dtype.itemsize <= np.dtype(np.float64).itemsize:
+            return column.astype(np.float64)
+    array = _one_array(column, "value")
+    if len(array) == 0:
+        return np.empty(0, dtype=np.int64)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise InvalidInputError(f"values must be integers, floats or decimals, got {kind}; cast them first")
+    _refuse_nulls(array, "value")
+    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values.astype(np.float64) if values.dtype.kind == "f" else values
+
+
+def value_type(array: pa.Array) -> pa.DataType:
+    """Return the type of a plain or dictionary-encoded array's elements."""
+    return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+
+
+def _one_array(column: Any, name: str) -> pa.Array:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return _combined(column)
+    try:
+        if isinstance(column, list | tuple | range):
+            return _from_list(list(column), name)
+        if isinstance(column, np.ndarray):
+            return _from_numpy(column, name)
+        if hasattr(column, "__arrow_c_stream__") and getattr(column, "ndim", 0) == 1:  # a pandas or polars Series
+            return _combined(pa.chunked_array(column))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(
+            f"the {name} column could not be read as one column of integers, numbers, text, bytes, dates or times "
+            f"({type(error).__name__})"
+        ) from None
+    raise InvalidInputError(
+        f"the {name} column must be a list, a tuple, a range, a one-dimensional NumPy array, a Series or an Arrow "
+        f"array, got a {type(column).__name__}"
+    )
+
+
+def _combined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # older Arrows keep a chunked array where there are no chunks
+        array = pa.array([], array.type)
+    return array
+
+
+def _from_list(column: list[Any], name: str) -> pa.Array:
+    families = {_family(kind) for kind in set(map(type, column))}
+    if families == {int, float} and name == "value":
+        families = {float}
+    if len(families) > 1:
+        names = ", ".join(sorted(family.__name__ for family in families))
+        raise InvalidInputError(f"the {name} column must hold one type, got {names}; cast them to one")
+    if families == {dt.datetime} and hasattr(column[0], "nanosecond"):
+        if any(moment != moment for moment in column):  # noqa: PLR0124 - pandas' NaT
+            raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
+        return pa.array([moment.value for moment in column], pa.timestamp("ns"))  # Arrow would stop at microseconds
+    return pa.array(column)
+
+
+def _family(kind: type) -> type:
+    if issubclass(kind, np.integer):
+        return int
+    if issubclass(kind, np.floating) and np.dtype(kind).itemsize <= np.dtype(np.float64).itemsize:
+        return float
+    return next((family for family in _FAMILIES if issubclass(kind, family)), kind)
+
+
+def _from_numpy(column: NDArray[Any], name: str) -> pa.Array:
+    if column.ndim != 1:
+        raise InvalidInputError(f"the {name} column must be one-dimensional, got shape {column.shape}")
+    if isinstance(column, np.ma.MaskedArray):
+        raise InvalidInputError(f"the {name} column is a masked array; drop or fill the masked rows first")
+    if column.dtype.kind == "f" and column.dtype.itemsize > np.dtype(np.float64).itemsize:
+        raise InvalidInputError(f"the {name} column is {column.dtype}, wider than float64; cast it first")
+    if column.dtype.kind in "OUS":
+        return _from_list(column.tolist(), name)
+    return pa.array(column.astype(column.dtype.newbyteorder("="), copy=False))
+
+
+def _is_key_type(kind: pa.DataType) -> bool:
+    types = pa.types
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            types.is_integer,
+            types.is_string,
+            types.is_large_string,
+            types.is_string_view,
+            types.is_binary,
+            types.is_large_binary,
+            types.is_binary_view,
+            types.is_fixed_size_binary,
+            types.is_date,
+            types.is_timestamp,
+        )
+    )
+
+
+def _refuse_nulls(array: pa.Array, name: str) -> None:
+    if array.null_count:
+        raise InvalidInputError(
+            f"the {name} column has nulls ({array.null_count} of {len(array)} rows); drop or fill those rows first"
+        )

@@ -1,0 +1,195 @@
+"""Slow, readable twins of the kernels and encoders, in Python integers only.
+
+They are written from the documented definitions (docstrings and JSON fields), never by calling the library, so
+that both can be wrong only in different ways. The samplers' twins live in ``naive_noise.py``.
+"""
+
+import datetime as dt
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Self
+
+PRIME = 2**61 - 1
+HASHED_DIM = 2**60
+
+Key = int | str | bytes | dt.date | dt.datetime
+
+
+# --- public randomness --------------------------------------------------------------------------------------
+
+
+def field_elements(seed: int, label: str, count: int) -> list[int]:
+    """Return uniform elements of GF(2^61 - 1), each the first word of its hash sequence that is not p itself."""
+    elements = []
+    for index in range(count):
+        for attempt in range(100):
+            counters = index.to_bytes(8, "little") + attempt.to_bytes(8, "little")
+            word = blake2b_8(label.encode() + bytes(1) + counters, seed, b"streamsketch.gfp") % 2**61
+            if word != PRIME:
+                elements.append(word)
+                break
+    return elements
+
+
+def blake2b_8(message: bytes, seed: int, person: bytes) -> int:
+    """Return the 8-byte BLAKE2b digest, keyed by the 8 bytes of ``seed``, as a little-endian integer."""
+    digest = hashlib.blake2b(message, digest_size=8, key=seed.to_bytes(8, "little"), person=person).digest()
+    return int.from_bytes(digest, "little")
+
+
+def polynomial_at(key: int, coefficients: Sequence[int]) -> int:
+    """Return the value at ``key`` of the polynomial with these coefficients, leading one first, mod p."""
+    degree = len(coefficients) - 1
+    return sum(c * pow(key, degree - i, PRIME) for i, c in enumerate(coefficients)) % PRIME
+
+
+def interpolate(points: dict[int, int]) -> list[int]:
+    """Return the coefficients, leading one first, of the one polynomial mod p through ``points`` (Lagrange)."""
+    coefficients = [0] * len(points)
+    for key, value in points.items():
+        basis, denominator = [1], 1
+        for other in points:
+            if other != key:
+                # basis(x) · (x - other)
+                shifted, scaled = [*basis, 0], [0] + [other * c for c in basis]
+                basis = [(a - b) % PRIME for a, b in zip(shifted, scaled, strict=True)]
+                denominator = denominator * (key - other) % PRIME
+        weight = value * pow(denominator, -1, PRIME)
+        coefficients = [(c + weight * b) % PRIME for c, b in zip(coefficients, basis, strict=True)]
+    return coefficients
+
+
+# --- the sparse maps ----------------------------------------------------------------------------------------
+
+
+def words_and_rows_per_word(rows: int, width: int) -> tuple[int, int]:
+    """Return how many hash words ``rows`` fields of ``width`` bits take, and how many rows read each."""
+    most_in_one_word = 61 // width
+    words = -(-rows // most_in_one_word)
+    return words, -(-rows // words)
+
+
+def bucket_and_sign(word: int, position: int, width: int) -> tuple[int, int]:
+    """Return what field ``position`` of a word says: its top bit is the sign (1 is minus), the rest the bucket."""
+    field = (word >> (position * width)) % 2**width
+    minus, bucket = divmod(field, 2 ** (width - 1))
+    return bucket, -1 if minus else 1
+
+
+@dataclass(frozen=True)
+class Map:
+    """The fields of a projection's JSON that its matrix follows from."""
+
+    kind: str
+    sketch_dim: int
+    sparsity: int
+    seed: int
+    independence: int
+    resolution: Fraction
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the map that `Projection.to_json` describes."""
+        fields = json.loads(text)
+        return cls(
+            kind=fields["kind"],
+            sketch_dim=fields["sketch_dim"],
+            sparsity=1 if fields["kind"] == "count-sketch" else fields["sparsity"],
+            seed=fields["seed"],
+            independence=fields["independence"],
+            resolution=Fraction(fields["resolution"]),
+        )
+
+    @property
+    def buckets(self) -> int:
+        """Rows in one block."""
+        return self.sketch_dim // self.sparsity
+
+    @functools.cached_property
+    def polynomials(self) -> list[list[int]]:
+        """The coefficients of each hash word's polynomial."""
+        words, _ = words_and_rows_per_word(self.sparsity, self.buckets.bit_length())
+        elements = iter(field_elements(self.seed, self.kind, words * self.independence))
+        return [[next(elements) for _ in range(self.independence)] for _ in range(words)]
+
+    def column(self, index: int) -> list[tuple[int, int]]:
+        """Return the nonzeros of A's column as (row, ±1): one in each block, in order."""
+        width = self.buckets.bit_length()  # of a power of two: log2 + 1
+        _, rows_per_word = words_and_rows_per_word(self.sparsity, width)
+        nonzeros = []
+        for block in range(self.sparsity):
+            word = polynomial_at(index, self.polynomials[block // rows_per_word])
+            bucket, sign = bucket_and_sign(word, block % rows_per_word, width)
+            nonzeros.append((block * self.buckets + bucket, sign))
+        return nonzeros
+
+    def sketch(self, events: Iterable[tuple[int, int | float | Decimal | Fraction]]) -> list[int]:
+        """Return A x̃ of a stream of (index, value), by one loop."""
+        cells = [0] * self.sketch_dim
+        for index, value in events:
+            steps = truncated(value, self.resolution)
+            for row, sign in self.column(index):
+                cells[row] += sign * steps
+        return cells
+
+    def mass(self, values: Iterable[int | float | Decimal | Fraction]) -> int:
+        """Return Σ|q|."""
+        return sum(abs(truncated(value, self.resolution)) for value in values)
+
+
+# --- the door -----------------------------------------------------------------------------------------------
+
+
+def truncated(value: float | Decimal | Fraction, resolution: Fraction) -> int:
+    """Return value / resolution without its fraction, toward zero."""
+    quotient = Fraction(value) / resolution
+    steps = abs(quotient.numerator) // quotient.denominator
+    return steps if quotient >= 0 else -steps
+
+
+def nanoseconds(moment: dt.datetime) -> int:
+    """Return nanoseconds since 1970-01-01T00:00Z; a moment without a zone counts as UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    return ((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1000
+
+
+def canonical_bytes(key: Key) -> bytes:
+    """Return the tag byte and canonical bytes of a key."""
+    if isinstance(key, str):
+        return b"s" + key.encode("utf-8")
+    if isinstance(key, bytes):
+        return b"b" + key
+    if isinstance(key, dt.datetime):
+        return canonical_nanoseconds(nanoseconds(key))
+    if isinstance(key, dt.date):
+        return b"d" + str(key.toordinal() - dt.date(1970, 1, 1).toordinal()).encode("ascii")
+    return b"i" + str(key).encode("ascii")
+
+
+def canonical_nanoseconds(count: int) -> bytes:
+    """Return the tag byte and canonical bytes of a time."""
+    return b"t" + str(count).encode("ascii")
+
+
+def fingerprint_of(canonical: bytes, seed: int) -> int:
+    """Return the 60-bit fingerprint of canonical bytes."""
+    return blake2b_8(canonical, seed, b"streamsketch.key") % 2**60
+
+
+def fingerprint(key: Key, seed: int) -> int:
+    """Return the 60-bit fingerprint of a key."""
+    return fingerprint_of(canonical_bytes(key), seed)
+
+
+def tuple_index(fingerprints: Sequence[int], seed: int) -> int:
+    """Return the index of a tuple of parts: the low 60 bits of a_0 + Σ a_i f_i mod p."""
+    constant, *factors = field_elements(seed, f"tuple/{len(fingerprints)}", len(fingerprints) + 1)
+    total = constant + sum(a * f for a, f in zip(factors, fingerprints, strict=True))
+    return total % PRIME % 2**60
