@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from streamsketch.privacy.guarantee import Neighbours
     from streamsketch.release import PrivateSketch
 
+_INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many
 _BUFFER_MASS = _BUFFER << 31  # its values are of 32 bits
 
@@ -132,6 +133,9 @@ class Sketch:
                     return
             except ValueError:
                 pass
+        elif type(indices) in _INTEGERS and type(values) in _INTEGERS:
+            self.update(int(indices), int(values))
+            return
         encoded, quantised = encode_batch(self._projection, indices, values)
         self._flush()
         self._mass = self._projection.add_to(self._state, encoded, quantised, self._mass)

@@ -228,7 +228,7 @@ def restarting(noise: DiscreteLaplace, size: int, buffer_bytes: int) -> Ints:
 def test_a_sampler_that_restarts_from_fresh_bytes_at_the_end_of_a_buffer_is_caught(
     noise: DiscreteLaplace, buffer_bytes: int
 ) -> None:
-    assert fit(restarting(noise, 200_000, buffer_bytes), noise) < 1e-12
+    assert fit(restarting(noise, 400_000, buffer_bytes), noise) < 1e-12
     sound = noise.sample(200_000, KeyedBits(SECRET, b"restarting"))
     assert fit(sound, noise) > FALSE_REJECTS
 

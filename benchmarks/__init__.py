@@ -1,0 +1,1 @@
+"""Measurements of streamsketch beside its peers and its limits; see README.md."""
