@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
+STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test lint format bench proto lock clean
@@ -10,9 +11,9 @@ OUT    ?= out
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-env: $(VENV)/.complete  ## make .venv with all that development needs, pinned by hash
+env: $(STAMP)  ## make .venv with all that development needs, pinned by hash
 
-$(VENV)/.complete: requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
@@ -49,6 +50,6 @@ lock:  ## pin every dependency again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header pyproject.toml --all-extras --group dev --output-file requirements.lock
 
-clean:
+clean:  ## remove everything that was made
 	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

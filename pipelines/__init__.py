@@ -1,4 +1,4 @@
-"""Runnable Beam jobs: thin, read → streamsketch.beam → write, on the public API only."""
+"""Runnable Beam jobs: thin, read → streamsketch.beam → write, on the library's public functions only."""
 
 import logging
 

@@ -3,11 +3,15 @@
 import pyarrow as pa
 
 
-def text_key(batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
-    """Return the batch with its key column as text, so that keys of Parquet and CSV files are alike."""
-    place = batch.schema.get_field_index(key)
-    column = batch.column(place)
-    values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(values):
-        return batch
-    return batch.set_column(place, key, column.cast(pa.string()))
+def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """Return the batch with columns of integers and dates as text, so that Parquet and CSV files are alike.
+
+    Times stay times: files write them in too many ways.
+    """
+    for name in names:
+        place = batch.schema.get_field_index(name)
+        column = batch.column(place)
+        values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_integer(values) or pa.types.is_date(values):
+            batch = batch.set_column(place, name, column.cast(pa.string()))
+    return batch

@@ -1,6 +1,7 @@
 """The job's results as a picture."""
 
-from pathlib import Path
+import io
+import warnings
 
 import matplotlib as mpl
 import numpy as np
@@ -10,11 +11,12 @@ from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+_LONGEST_LABEL = 20
 _READABLE = 24  # more keys than this leave no room for numbers in the cells
 
 
-def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
-    """Draw all pairs: squared distance below the diagonal, relative standard error above, like keys adjacent."""
+def heat_map(distances: pa.Table, title: str) -> bytes:
+    """Return a PNG of all pairs, like keys adjacent: estimate below the diagonal, relative standard error above."""
     rows = distances.to_pylist()
     names = sorted({row[end] for row in rows for end in ("first", "second")})
     place = {name: i for i, name in enumerate(names)}
@@ -30,20 +32,24 @@ def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
     shown = value.copy()
     np.fill_diagonal(shown, np.nan)
     off_diagonal = ~np.eye(len(names), dtype=bool)
-    low = error[off_diagonal].min()  # colours below the smallest standard error would show noise alone
+    low = max(
+        error[off_diagonal].min(), value.max() / 1e6, 1e-300
+    )  # colours below the smallest standard error would show noise alone
     high = max(value.max(), 10 * low)
     side = max(5.0, min(14.0, 0.55 * len(names) + 2.5))
     figure = Figure(figsize=(side + 1, side), layout="constrained")
     axes = figure.subplots()
     colours = mpl.colormaps["viridis_r"].with_extremes(bad="white")
     image = axes.imshow(np.maximum(shown, low), cmap=colours, norm=LogNorm(low, high))
-    axes.set_xticks(range(len(names)), names)
-    axes.set_yticks(range(len(names)), names)
+    labels = [name if len(name) <= _LONGEST_LABEL else name[: _LONGEST_LABEL - 1] + "…" for name in names]
+    axes.set_xticks(range(len(names)), labels, parse_math=False)
+    axes.set_yticks(range(len(names)), labels, parse_math=False)
     axes.tick_params(length=0)
     axes.set_title(
-        f"{title}\nbelow the diagonal: estimate in thousands; above: its standard error",
+        f"{title}\nbelow the diagonal: estimate in thousands; above: its relative standard error",
         fontsize=11,
         loc="left",
+        parse_math=False,
     )
     figure.colorbar(image, label="estimated squared distance", shrink=0.8)
     if len(names) <= _READABLE:
@@ -59,8 +65,11 @@ def draw_heat_map(distances: pa.Table, path: Path, title: str) -> None:
                     text = f"{100 * error[i, j] / value[i, j]:.0f}%"
                 dark = value[i, j] > (low * high) ** 0.5  # past the middle of the logarithmic scale
                 axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    content = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # scripts that the font lacks are drawn as boxes
+        figure.savefig(content, format="png", dpi=120)
+    return content.getvalue()
 
 
 def _like_beside_like(value: np.ndarray) -> list[int]:

@@ -4,25 +4,28 @@ Each key is a party, each row an event. Every party's stream is sketched, each s
 noise, and all squared distances between the releases are estimated with error bars.
 
     python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
-        --value amount --l1 500 --unit customer --epsilon 1 --public-keys north,south,west --output out
+        --value amount --l1 500 --unit sale --epsilon 1 --public-keys north,south,west --output out
 
-Any further option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
+What a release promises holds for units that keep to ``--l1``: the job does not clip. Any further option goes to Beam.
+The runner defaults to FnApiRunner, Beam's in-process runner.
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
-from pipelines.batches import text_key
-from pipelines.picture import draw_heat_map
-from pipelines.sinks import WriteDistances, WriteReleases, read_distances
+from pipelines.batches import as_text
+from pipelines.picture import heat_map
+from pipelines.sinks import WriteDistances, WriteReleases, clear, read_distances, write
 from pipelines.tables import show_distances
 from pipelines.truth import look_at_truth
 from streamsketch.beam import PairwiseDistances, ReadColumns, ReleasePerKey, SketchPerKey, read_batches
@@ -32,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job with command-line arguments; return the exit status."""
     parser = _parser()
     known, rest = parser.parse_known_args(arguments)
+    if known.public_keys is not None and len(known.public_keys) < 2:
+        parser.error("--public-keys needs at least two keys: there is nothing else to compare")
+    if known.possible_indices is not None and not (known.look_at_truth and known.possible_indices > 0):
+        parser.error("--possible-indices takes a number > 0, beside --look-at-truth")
     console = Console()
     try:
         options = _beam_options(parser, rest)
@@ -44,52 +51,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         for pattern in known.input:  # a missing file or column should not need a pipeline to be found
             next(read_batches([pattern], _columns(known), text=_text(known)), None)
-        pipeline = build(known, projection, options)
+        # the release of an empty sketch: finds mistakes before the job runs, and says what every release will promise
+        promise = str(projection.sketch().release(**_privacy(known)).guarantee)
+        pipeline = build(known, projection, options, promise)
+        clear(known.output)
         with _progress(console) as progress:
             step = progress.add_task("Sketching, releasing and comparing (Apache Beam)", total=1)
             pipeline.run().wait_until_finish()
             progress.advance(step)
             distances = read_distances(known.output)
             if not len(distances):
-                raise ss.InvalidInputError("there are no two keys to compare; name at least two in --public-keys")
+                raise ss.InvalidInputError("the data have no two keys to compare; name at least two in --public-keys")
             truth = None
             if known.look_at_truth:
                 step = progress.add_task("Looking at the raw data, which a user could not do", total=1)
                 truth = look_at_truth(known)
                 progress.advance(step)
             step = progress.add_task("Drawing the heat map", total=1)
-            title = f"Private squared distances of {known.key} streams, ε = {known.epsilon:g}"
-            draw_heat_map(distances, Path(known.output) / "distances.png", title)
+            title = f"Private squared distances of {known.key} streams\n{promise}"
+            write(known.output, "distances.png", heat_map(distances, title))
             progress.advance(step)
     except ss.StreamsketchError as error:
-        console.print(f"[bold red]error:[/] {error}", highlight=False)
+        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
-    show_distances(console, distances, truth, known)
+    show_distances(console, distances, truth, known, promise)
     return 0
 
 
-def build(arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions) -> beam.Pipeline:
+def build(
+    arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions, promise: str
+) -> beam.Pipeline:
     """Return the pipeline: files → columns → sketches → releases → distances → files."""
     pipeline = beam.Pipeline(options=options)
     releases = (
         pipeline
         | "Read" >> ReadColumns(arguments.input, _columns(arguments), text=_text(arguments))
-        | "Keys as text" >> beam.Map(text_key, arguments.key)
+        | "Keys as text" >> beam.Map(as_text, _text(arguments))
         | "Sketch" >> SketchPerKey(projection, key=arguments.key, index=arguments.index, value=arguments.value)
         | "Release"
         >> ReleasePerKey(
-            epsilon=arguments.epsilon,
-            delta=arguments.delta,
-            neighbours=ss.L1(arguments.l1, unit=arguments.unit),
-            mechanism=arguments.mechanism,
+            **_privacy(arguments),
             public_keys=arguments.public_keys,
             keys_are_public=arguments.keys_are_public,
             projection=projection,
         )
     )
     releases | "Write releases" >> WriteReleases(arguments.output)
-    releases | "Compare" >> PairwiseDistances() | "Write distances" >> WriteDistances(arguments.output)
+    releases | "Compare" >> PairwiseDistances() | "Write distances" >> WriteDistances(arguments.output, promise)
     return pipeline
+
+
+def _privacy(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "epsilon": arguments.epsilon,
+        "delta": arguments.delta,
+        "neighbours": ss.L1(arguments.l1, unit=arguments.unit),
+        "mechanism": arguments.mechanism,
+    }
 
 
 def _columns(arguments: argparse.Namespace) -> list[str]:
@@ -121,7 +139,10 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
     privacy.add_argument("--unit", default="event", help="what is protected, in a word (default event)")
     privacy.add_argument(
-        "--l1", default="1", metavar="BOUND", help="largest sum of |value| one unit contributes, to one key (default 1)"
+        "--l1",
+        default="1",
+        metavar="BOUND",
+        help="largest sum of |value| one unit contributes, to one key; taken on your word, not enforced (default 1)",
     )
     privacy.add_argument(
         "--mechanism", default="auto", choices=["auto", "laplace", "gaussian", "least-variance"], help="(default auto)"
@@ -146,9 +167,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _names(text: str) -> list[str]:
-    names = text.split(",")
+    names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise argparse.ArgumentTypeError(f"a name is empty in {text!r}")
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"a name stands twice in {text!r}")
     return names
 
 
@@ -156,7 +179,10 @@ def _beam_options(parser: argparse.ArgumentParser, rest: list[str]) -> PipelineO
     """Return Beam's options, with the in-process runner as default; refuse what Beam does not know either."""
     options = PipelineOptions(rest)
     known = options.get_all_options()
-    for argument in rest:
+    for place, argument in enumerate(rest):
+        before = rest[place - 1] if place else ""
+        if not argument.startswith("-") and (not before.startswith("--") or "=" in before):
+            parser.error(f"there is a stray {argument!r}; give several names with commas, without spaces")
         name = argument.removeprefix("--").split("=")[0]
         if argument.startswith("-") and name not in known and name.removeprefix("no_") not in known:
             parser.error(f"neither this job nor Beam has an option {argument}")
@@ -172,4 +198,6 @@ def _progress(console: Console) -> Progress:
 
 
 if __name__ == "__main__":
+    # a worker's exception comes back to main, which makes a sentence of it
+    logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     sys.exit(main())

@@ -1,5 +1,6 @@
 """Where results go: files with fixed names, so that a retried write changes nothing."""
 
+import hashlib
 import io
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 import streamsketch as ss
 from streamsketch.parquet import table_of
 
+_LONGEST_NAME = 200
 SKETCHES, DISTANCES = "sketches.parquet", "distances.parquet"
 
 
@@ -30,15 +32,18 @@ class WriteReleases(beam.PTransform):
 
 
 class WriteDistances(beam.PTransform):
-    """Write ``KV[(key, key), Estimate]`` as ``distances.parquet`` and ``distances.csv``, nearest pair first."""
+    """Write ``KV[(key, key), Estimate]`` as ``distances.parquet`` and ``distances.csv``, nearest pair first.
 
-    def __init__(self, folder: str) -> None:
+    The Parquet file carries the releases' ``promise`` as metadata.
+    """
+
+    def __init__(self, folder: str, promise: str) -> None:
         super().__init__()
-        self._folder = folder
+        self._folder, self._promise = folder, promise
 
     def expand(self, distances: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder)
+        return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder, self._promise)
 
 
 def read_distances(folder: str) -> pa.Table:
@@ -48,13 +53,13 @@ def read_distances(folder: str) -> pa.Table:
 
 
 def _write_releases(releases: Iterable[tuple[Any, ss.PrivateSketch]], folder: str) -> None:
-    by_key = dict(sorted(releases))
-    _write(folder, SKETCHES, _parquet_bytes(table_of(by_key)))
+    by_key = dict(sorted(releases, key=lambda keyed: str(keyed[0])))
+    write(folder, SKETCHES, _parquet_bytes(table_of(by_key)))
     for key, release in by_key.items():
-        _write(FileSystems.join(folder, "sketches"), f"{quote(str(key), safe='')}.sketch", release.to_bytes())
+        write(FileSystems.join(folder, "sketches"), f"{_file_name(str(key))}.sketch", release.to_bytes())
 
 
-def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str) -> None:
+def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str, promise: str) -> None:
     rows = []
     for (first, second), estimate in distances:
         low, high = estimate.interval(0.95)
@@ -73,11 +78,17 @@ def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], f
         [("first", pa.string()), ("second", pa.string())]
         + [(name, pa.float64()) for name in ("squared_distance", "standard_error", "low_95", "high_95")]
     )
-    table = pa.Table.from_pylist(rows, schema)
-    _write(folder, DISTANCES, _parquet_bytes(table))
+    table = pa.Table.from_pylist(rows, schema.with_metadata({"promise": promise}))
+    write(folder, DISTANCES, _parquet_bytes(table))
     text = io.BytesIO()
     pa_csv.write_csv(table, text)
-    _write(folder, "distances.csv", text.getvalue())
+    write(folder, "distances.csv", text.getvalue())
+
+
+def _file_name(key: str) -> str:
+    """Return a key as a file name; the table of releases has the keys themselves."""
+    quoted = quote(key, safe="")
+    return quoted if len(quoted) <= _LONGEST_NAME else hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def _parquet_bytes(table: pa.Table) -> bytes:
@@ -86,7 +97,15 @@ def _parquet_bytes(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def _write(folder: str, name: str, content: bytes) -> None:
+def clear(folder: str) -> None:
+    """Remove what an earlier run of this job left in its folder, so that old releases do not pass for new ones."""
+    for pattern in (SKETCHES, DISTANCES, "distances.csv", "distances.png", FileSystems.join("sketches", "*.sketch")):
+        for match in FileSystems.match([FileSystems.join(folder, pattern)]):
+            FileSystems.delete([metadata.path for metadata in match.metadata_list])
+
+
+def write(folder: str, name: str, content: bytes) -> None:
+    """Write one file of results, on any file system Beam knows."""
     if not FileSystems.exists(folder):
         FileSystems.mkdirs(folder)
     with FileSystems.create(FileSystems.join(folder, name)) as file:

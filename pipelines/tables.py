@@ -1,6 +1,7 @@
 """The job's results as a table for people."""
 
 import argparse
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +15,16 @@ from pipelines.truth import Truth
 _SHOWN = 24
 
 
-def show_distances(console: Console, distances: pa.Table, truth: Truth | None, arguments: argparse.Namespace) -> None:
+def show_distances(
+    console: Console, distances: pa.Table, truth: Truth | None, arguments: argparse.Namespace, promise: str
+) -> None:
     """Print the nearest pairs with their error bars and, where the truth was looked at, how good they are."""
     rows = distances.to_pylist()
     console.print()
-    console.print(_table(rows[:_SHOWN], truth, arguments))
+    console.print(_table(rows[:_SHOWN], truth, arguments, promise))
     if len(rows) > _SHOWN:
         console.print(f"   … and {len(rows) - _SHOWN} pairs further apart\n")
+    console.print("An estimate may be negative where noise dominates; the interval is cut at zero.\n")
     if truth is not None:
         _show_truth(console, rows, truth, arguments)
     console.print(
@@ -29,10 +33,10 @@ def show_distances(console: Console, distances: pa.Table, truth: Truth | None, a
     )
 
 
-def _table(rows: list[dict[str, object]], truth: Truth | None, arguments: argparse.Namespace) -> Table:
+def _table(rows: list[dict[str, Any]], truth: Truth | None, arguments: argparse.Namespace, promise: str) -> Table:
     table = Table(
         title=f"Squared distances between {escape(arguments.key)} streams, nearest first\n"
-        f"ε = {arguments.epsilon:g}, one {escape(arguments.unit)} protected",
+        f"{escape(promise)}; the job does not enforce that bound",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -61,7 +65,7 @@ def _table(rows: list[dict[str, object]], truth: Truth | None, arguments: argpar
     return table
 
 
-def _show_truth(console: Console, rows: list[dict[str, object]], truth: Truth, arguments: argparse.Namespace) -> None:
+def _show_truth(console: Console, rows: list[dict[str, Any]], truth: Truth, arguments: argparse.Namespace) -> None:
     covered = sum(_covers(row, truth) for row in rows)
     console.print(
         f"* From the raw data: this demonstration may look, a user of the releases could not. {covered} of {len(rows)} "
@@ -70,16 +74,15 @@ def _show_truth(console: Console, rows: list[dict[str, object]], truth: Truth, a
     )
     if truth.raw_standard_errors is not None:
         ratios = [
-            truth.raw_standard_errors[str(row["first"]), str(row["second"])] / float(str(row["standard_error"]))
-            for row in rows
+            truth.raw_standard_errors[str(row["first"]), str(row["second"])] / row["standard_error"] for row in rows
         ]
         console.print(
             f"** Standard error without a sketch: Laplace noise on each of the {arguments.possible_indices:,} cells of "
-            f"both raw histograms ({truth.distinct_indices:,} cells are in use). In the median it is "
-            f"{np.median(ratios):.1f} times as large."
+            f"both raw histograms ({truth.distinct_indices:,} cells are in use). The median ratio to ours is "
+            f"{np.median(ratios):.1f}."
         )
 
 
-def _covers(row: dict[str, object], truth: Truth) -> bool:
+def _covers(row: dict[str, Any], truth: Truth) -> bool:
     exact = truth.squared_distances[str(row["first"]), str(row["second"])]
-    return float(str(row["low_95"])) <= exact <= float(str(row["high_95"]))
+    return bool(row["low_95"] <= exact <= row["high_95"])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from scipy.sparse import coo_array
 
 import streamsketch as ss
-from pipelines.batches import text_key
+from pipelines.batches import as_text
 from streamsketch.beam import read_batches
 from streamsketch.privacy.noise import DiscreteLaplace, squared_distance_variance
 
@@ -27,7 +27,7 @@ class Truth:
         How many indices occur at all.
     raw_standard_errors
         By pair: the standard error that discrete Laplace noise on every cell of the raw histograms would give
-        (theory 4.1), if the number of possible indices is known.
+        (THEORY.md 4.1), if the number of possible indices is known.
     """
 
     squared_distances: dict[tuple[str, str], float]
@@ -43,7 +43,8 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
     )
     keys, indices, values = [], [], []
     for batch in read_batches(arguments.input, columns, text=[arguments.key, *arguments.index]):
-        keys.extend(text_key(batch, arguments.key).column(arguments.key).to_pylist())
+        batch = as_text(batch, [arguments.key, *arguments.index])  # noqa: PLW2901 - as the pipeline reads it
+        keys.extend(batch.column(arguments.key).to_pylist())
         indices.append(projection.indices_of(*(batch.column(name) for name in arguments.index)))
         counts = pa.array(np.ones(len(batch))) if arguments.value is None else batch.column(arguments.value)
         values.append(ss.quantise(counts, projection.grid))
@@ -51,7 +52,7 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
     place = {name: row for row, name in enumerate(names)}
     rows = np.array([place.get(key, -1) for key in keys])
     distinct, columns_of = np.unique(np.concatenate(indices), return_inverse=True)
-    weights = np.concatenate(values)
+    weights = np.concatenate(values).astype(np.float64)
     kept = rows >= 0
     histograms = coo_array((weights[kept], (rows[kept], columns_of[kept])), shape=(len(names), distinct.size)).tocsr()
     gram = (histograms @ histograms.T).toarray()

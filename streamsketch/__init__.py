@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     )
     from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
-    from streamsketch.privacy.guarantee import L1, Guarantee, OneCoordinate, compose
+    from streamsketch.privacy.calibration import Candidate
+    from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
+    from streamsketch.privacy.noise import Cumulants
     from streamsketch.projections import SJLT, CountSketch, Projection
     from streamsketch.release import PrivateSketch, load, mechanisms
     from streamsketch.sketch import Sketch
@@ -60,7 +62,9 @@ _HOMES = {
     ),
     "streamsketch.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
-    "streamsketch.privacy.guarantee": ("L1", "Guarantee", "OneCoordinate", "compose"),
+    "streamsketch.privacy.calibration": ("Candidate",),
+    "streamsketch.privacy.guarantee": ("L1", "Guarantee", "Neighbours", "OneCoordinate", "compose"),
+    "streamsketch.privacy.noise": ("Cumulants",),
     "streamsketch.projections": ("SJLT", "CountSketch", "Projection"),
     "streamsketch.release": ("PrivateSketch", "load", "mechanisms"),
     "streamsketch.sketch": ("Sketch",),
@@ -72,13 +76,16 @@ __all__ = [
     "HASHED_DIM",
     "L1",
     "SJLT",
+    "Candidate",
     "CountSketch",
+    "Cumulants",
     "DependentNoiseError",
     "Estimate",
     "Guarantee",
     "IncompatibleProjectionsError",
     "Interval",
     "InvalidInputError",
+    "Neighbours",
     "OneCoordinate",
     "PanPrivateSketch",
     "PrivateSketch",
@@ -103,13 +110,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'streamsketch' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker reads the imports above, and finds misspelt names
+
+    def __getattr__(name: str) -> object:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module 'streamsketch' has no attribute {name!r}")
+        value = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

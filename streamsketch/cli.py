@@ -46,7 +46,10 @@ def inspect(file: Annotated[Path, typer.Argument(help="a .sketch file", metavar=
     """Show what a private sketch holds and what it promises."""
     release = _load(file)
     projection = release.projection
-    norm = ss.squared_norm(release)
+    try:
+        norm = ss.squared_norm(release)
+    except ss.StreamsketchError as error:
+        raise _mistake(f"{file} holds numbers beyond use: {error}") from None
     table = Table(box=box.SIMPLE, show_header=False, title=escape(str(file)), title_justify="left")
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -76,6 +79,8 @@ def compare(
     releases = {file: _load(file) for file in files}
     if len(releases) < len(files):
         raise _mistake("a file is named twice; compare different releases")
+    stems = [file.stem for file in files]
+    names = {file: file.stem if stems.count(file.stem) == 1 else str(file) for file in files}
     try:
         pairs = [
             (ss.squared_distance(releases[first], releases[second]), first, second)
@@ -88,7 +93,7 @@ def compare(
             table.add_column(name, justify="right")
         for distance, first, second in pairs:
             table.add_row(
-                escape(f"{first.stem} – {second.stem}"),
+                escape(f"{names[first]} – {names[second]}"),
                 rounded(distance.value, distance.standard_error),
                 rounded(distance.standard_error, distance.standard_error),
                 _interval(distance, confidence),

@@ -88,8 +88,15 @@ def _one_array(column: Any, name: str) -> pa.Array:
             return _from_list(list(column), name)
         if isinstance(column, np.ndarray):
             return _from_numpy(column, name)
-        if hasattr(column, "__arrow_c_stream__") and getattr(column, "ndim", 0) == 1:  # a pandas or polars Series
-            return _combined(pa.chunked_array(column))
+        if len(getattr(column, "shape", ())) == 1:  # a Series of pandas or polars, not a frame
+            if str(getattr(column, "dtype", "")) == "object":
+                return _from_list(column.tolist(), name)
+            if hasattr(column, "__arrow_c_stream__"):
+                return _combined(pa.chunked_array(column))
+            if hasattr(column, "to_numpy"):  # pandas before version 3
+                return _combined(pa.array(column, from_pandas=True))
+    except InvalidInputError:
+        raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(
             f"the {name} column could not be read as one column of integers, numbers, text, bytes, dates or times "
@@ -120,6 +127,10 @@ def _from_list(column: list[Any], name: str) -> pa.Array:
         if any(moment != moment for moment in column):  # noqa: PLR0124 - pandas' NaT
             raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
         return pa.array([moment.value for moment in column], pa.timestamp("ns"))  # Arrow would stop at microseconds
+    if families & {tuple, list}:
+        raise InvalidInputError(
+            f"the {name} column holds tuples; give each part as a column to projection.indices_of(…)"
+        )
     return pa.array(column)
 
 
@@ -138,6 +149,8 @@ def _from_numpy(column: NDArray[Any], name: str) -> pa.Array:
         raise InvalidInputError(f"the {name} column is a masked array; drop or fill the masked rows first")
     if column.dtype.kind == "f" and column.dtype.itemsize > np.dtype(np.float64).itemsize:
         raise InvalidInputError(f"the {name} column is {column.dtype}, wider than float64; cast it first")
+    if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("h", "m"):
+        column = column.astype("datetime64[s]")  # Arrow knows days and seconds, not hours and minutes
     if column.dtype.kind in "OUS":
         return _from_list(column.tolist(), name)
     return pa.array(column.astype(column.dtype.newbyteorder("="), copy=False))

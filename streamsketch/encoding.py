@@ -1,11 +1,11 @@
-"""The door: keys become indices, real values become integers on a public grid.
+"""Keys become indices, real values become integers on a public grid.
 
 Integer keys are indices as they are. Strings, bytes, dates and times, and tuples of columns become 60-bit
 *fingerprints*, keyed by the projection's public seed. n distinct keys collide with probability at most
 n²/2^60 (a collision costs accuracy, never privacy).
 
 Values meet the grid by truncation toward zero, in exact rational arithmetic: the sum of |q| over any
-updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (theory 2).
+updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (THEORY.md 2).
 """
 
 import contextlib
@@ -274,8 +274,8 @@ def _as_int64(array: NDArray[Any], name: str) -> Ints:
 # --- values -------------------------------------------------------------------------------------------------
 
 
-def quantise(values: Any, resolution: Fraction) -> Ints:
-    """Return trunc(values / resolution), exactly: int64, the shape of ``values``.
+def quantise(values: Any, resolution: Exact) -> Ints:
+    """Return trunc(values / resolution), exactly: int64, (n,).
 
     Parameters
     ----------
@@ -291,9 +291,14 @@ def quantise(values: Any, resolution: Fraction) -> Ints:
 
     Examples
     --------
-    >>> quantise([1.0, -0.29, 2.999], Fraction(1, 100))
+    >>> quantise([1.0, -0.29, 2.999], "1/100")  # the float 0.29 is a little less than 0.29
     array([100, -28, 299])
+    >>> quantise([Decimal("1"), Decimal("-0.29")], "1/100")
+    array([100, -29])
     """
+    resolution = exact_fraction(resolution, "resolution")
+    if resolution <= 0:
+        raise InvalidInputError(f"resolution must be positive, got {short(resolution)}")
     array = value_column(values)
     if array.dtype.kind == "O":
         return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)

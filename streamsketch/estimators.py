@@ -1,8 +1,8 @@
 """Estimates from sketches, with honest error bars.
 
-All are unbiased over the draw of the projection and the noise, and work on published `PrivateSketch` objects as
-on a party's own raw `Sketch` (which adds no noise; what comes out is then as private as the sketch). Formulas:
-theory 4, after Stausholm 2021, Lemmas 3 and 10, with the corrected constants.
+All but the cosine are unbiased over the draw of the projection and the noise, and all work on published
+`PrivateSketch` objects as on a party's own raw `Sketch` (which adds no noise; what comes out is then as secret as the
+sketch). Formulas: THEORY.md 4, after Stausholm 2021, Lemmas 3 and 10, with the corrected constants.
 
 Standard errors are plug-in: unknown norms are replaced by their estimates, and ‖z‖₄⁴ by its lower bound 0.
 """
@@ -24,6 +24,9 @@ from streamsketch.sketch import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
 Real: TypeAlias = Any  # float, or a float64 array from `pairwise`
+
+
+_CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
 
 
 class Interval(NamedTuple):
@@ -78,6 +81,8 @@ class Estimate:
 
     def interval(self, confidence: float = 0.95, method: Literal["normal", "chebyshev"] = "normal") -> Interval:
         """Return an interval around the value, cut to the quantity's possible range.
+
+        Where noise made the value impossible by more than its reach, that leaves the nearest possible point.
 
         Parameters
         ----------
@@ -167,7 +172,28 @@ def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
 
 
 def squared_norm(x: AnySketch) -> Estimate:
-    """Estimate ‖x‖₂² in squared data units: ``u²(‖Y_x‖² - k·κ2)``; variance and errors as `squared_distance`."""
+    """Estimate ‖x‖₂² in squared data units: ``u²(‖Y_x‖² - k·κ2)``.
+
+    Variance: ``V_S(x) + 4K2‖x‖² + k·K4 + 2k·K2²``.
+
+    Parameters
+    ----------
+    x
+        A sketch.
+
+    Raises
+    ------
+    TypeError
+        If it is no sketch.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> x = SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7).sketch()
+    >>> x.update(3, 5)
+    >>> squared_norm(x).value
+    25.0
+    """
     (view,) = _views(x)
     k = view.values.size
     value = float(view.values @ view.values) - k * view.noise.k2
@@ -182,7 +208,27 @@ def squared_norm(x: AnySketch) -> Estimate:
 def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate ⟨x, y⟩ in squared data units: ``u²⟨Y_x, Y_y⟩``.
 
-    Variance: ``W_S(x, y) + K2y‖x‖² + K2x‖y‖² + k·K2x·K2y``. Parameters and errors as `squared_distance`.
+    Variance: ``W_S(x, y) + K2y‖x‖² + K2x‖y‖² + k·K2x·K2y``.
+
+    Parameters
+    ----------
+    x, y
+        Sketches of one projection, with independent noises.
+
+    Raises
+    ------
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `squared_distance`.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
+    >>> x, y = projection.sketch(), projection.sketch()
+    >>> x.update(3, 5)
+    >>> y.update(3, 2)
+    >>> inner_product(x, y).value
+    10.0
     """
     first, second = _views(x, y)
     k = first.values.size
@@ -200,12 +246,18 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate the cosine ⟨x, y⟩ / (‖x‖ ‖y‖): a ratio of unbiased estimates, itself nearly unbiased.
 
     Its variance is to first order (delta method): (1 - ρ²)²/k from the projection, and the noises' share of
-    the two norms and the inner product with their covariances 2·K2·⟨x, y⟩.
+    the two norms and the inner product with their covariances 2·K2·⟨x, y⟩. The value may exceed 1 by its error;
+    intervals are cut to [-1, 1].
+
+    Parameters
+    ----------
+    x, y
+        Sketches of one projection, with independent noises.
 
     Raises
     ------
     InvalidInputError
-        If a squared norm is estimated as zero or less: the cosine is then undefined, or drowned in noise.
+        If a squared norm is estimated within two standard errors of zero: the cosine is then undefined, or drowned.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
@@ -213,11 +265,13 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     k = first.values.size
     norm_x = float(first.values @ first.values) - k * first.noise.k2
     norm_y = float(second.values @ second.values) - k * second.noise.k2
-    if norm_x <= 0 or norm_y <= 0:
-        raise InvalidInputError(
-            "the cosine is undefined: the squared norm of a sketch is estimated as zero or less, so its stream is "
-            "empty or drowned in noise. Check squared_norm(), and release with more epsilon or a smaller sketch_dim"
-        )
+    for norm, noise in ((norm_x, first.noise), (norm_y, second.noise)):
+        if norm <= 2 * math.sqrt(_squared_norm_noise(0.0, noise, k)):
+            raise InvalidInputError(
+                "the cosine is undefined: the squared norm of a sketch is within two standard errors of zero, so its "
+                "stream is empty or drowned in noise. Check squared_norm(), and release with more epsilon or a smaller "
+                "sketch_dim"
+            )
     product = float(first.values @ second.values)
     value = product / math.sqrt(norm_x * norm_y)
     bounded = min(1.0, max(-1.0, value))
@@ -244,7 +298,7 @@ def pairwise(sketches: Sequence[AnySketch]) -> Estimate:
     -------
     Estimate
         Its fields are (n, n) float64 arrays, symmetric, zero on the diagonal; entry (i, j) is
-        ``squared_distance(sketches[i], sketches[j])`` up to rounding of 1e-15 of the squared norms.
+        ``squared_distance(sketches[i], sketches[j])`` up to rounding.
 
     Raises
     ------
@@ -255,6 +309,7 @@ def pairwise(sketches: Sequence[AnySketch]) -> Estimate:
     """
     if len(sketches) < 2:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
+    check_comparable(sketches)
     block = block_of(sketches)
     return distances_between(sketches[0].projection, block, block, same=True)
 
@@ -264,8 +319,8 @@ Block: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.fl
 
 
 def block_of(sketches: Sequence[AnySketch]) -> Block:
-    """Return sketches as one block for `distances_between`; errors as `squared_distance`."""
-    views = _views(*sketches)
+    """Return sketches that `check_comparable` has passed as one block for `distances_between`."""
+    views = [_view(sketch) for sketch in sketches]
     return (
         np.stack([view.values for view in views]),
         np.array([view.noise.k2 for view in views]),
@@ -277,17 +332,26 @@ def distances_between(projection: Projection, rows: Block, columns: Block, *, sa
     """Estimate squared distances between two blocks: (n, m) arrays; ``same`` zeroes the diagonal."""
     (x, x_k2, x_k4), (y, y_k2, y_k4) = rows, columns
     k = projection.sketch_dim
-    gram = x @ y.T
-    squares_x, squares_y = np.einsum("ik,ik->i", x, x), np.einsum("ik,ik->i", y, y)
     k2, k4 = x_k2[:, None] + y_k2, x_k4[:, None] + y_k4
-    value = squares_x[:, None] + squares_y - 2 * gram - k * k2
+    value = _squared_gaps(x - x[0], y - x[0]) - k * k2
     size = np.maximum(value, 0.0)
-    projection_variance = np.asarray(projection.squared_norm_variance(size))
+    projection_variance = projection.squared_norm_variance(size)
     noise_variance = 4 * k2 * size + k * k4 + 2 * k * k2**2
     if same:
         for array in (value, projection_variance, noise_variance):
             np.fill_diagonal(array, 0.0)
     return Estimate(value, projection_variance, noise_variance, lowest=0.0)
+
+
+def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ‖x_i - y_j‖² for all rows: by one matrix product, and directly where that would cancel its digits."""
+    squares_x, squares_y = np.einsum("ik,ik->i", x, x), np.einsum("ik,ik->i", y, y)
+    scale = squares_x[:, None] + squares_y
+    gaps: NDArray[np.float64] = scale - 2 * (x @ y.T)
+    for i, j in np.argwhere(gaps <= _CANCELLED * scale):
+        difference = x[i] - y[j]
+        gaps[i, j] = difference @ difference
+    return gaps
 
 
 class _View(NamedTuple):
@@ -296,12 +360,17 @@ class _View(NamedTuple):
     noise: Cumulants  # in data units
 
 
-def _views(*sketches: AnySketch) -> list[_View]:
+def check_comparable(sketches: Sequence[AnySketch]) -> None:
+    """Raise unless all are sketches of one projection with independent noises; errors as `squared_distance`."""
     for sketch in sketches:
         if not isinstance(sketch, PrivateSketch | Sketch):
             raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
         sketches[0].projection.check_same(sketch.projection)
     check_independent(sketch for sketch in sketches if isinstance(sketch, PrivateSketch))
+
+
+def _views(*sketches: AnySketch) -> list[_View]:
+    check_comparable(sketches)
     return [_view(sketch) for sketch in sketches]
 
 

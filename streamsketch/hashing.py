@@ -6,7 +6,7 @@ prime p = 2^61 - 1, so the same seed gives the same bits on every machine and in
 One polynomial of degree t - 1 with uniform coefficients over GF(p) is a t-wise independent family. The disjoint
 bit fields of its value are independent of each other (up to a bias of 2^-61), so one evaluation serves
 several rows of a sparse projection: each takes one field, its sign on top and its bucket below
-(Kane and Nelson 2014 for the independence that is needed; theory 1.1 for the slicing).
+(Kane and Nelson 2014 for the independence that is needed; THEORY.md 1.1 for the slicing).
 """
 
 import hashlib

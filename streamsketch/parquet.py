@@ -1,5 +1,6 @@
 """Parquet tables of private sketches: one row a key."""
 
+import io
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamsketch.columns import key_column
+from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.release import PrivateSketch, write_whole
 
 _COLUMNS = ("key", "sketch")
+_BATCH_ROWS = 256
 
 
 def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[str]) -> None:
@@ -23,7 +27,7 @@ def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[st
     Parameters
     ----------
     sketches
-        Releases of one projection by key; keys of one Arrow type.
+        Releases of one projection by key; keys of one type: text, bytes, integers, dates or times.
 
     Raises
     ------
@@ -32,10 +36,11 @@ def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[st
     IncompatibleProjectionsError
         If the projections differ.
     InvalidInputError
-        If there are none, or the keys have no common Arrow type.
+        If there are none, or the keys have no common type.
     """
-    table = table_of(sketches)
-    pq.write_table(table, os.fspath(path))
+    content = io.BytesIO()
+    pq.write_table(table_of(sketches), content)
+    write_whole(path, content.getvalue())
 
 
 def table_of(sketches: Mapping[Any, PrivateSketch]) -> pa.Table:
@@ -49,13 +54,9 @@ def table_of(sketches: Mapping[Any, PrivateSketch]) -> pa.Table:
                 f"only PrivateSketch objects have a public format, got a {type(release).__name__}. Call release() first"
             )
         releases[0].projection.check_same(release.projection)
-    try:
-        keys = pa.array(list(sketches))
-    except (pa.ArrowException, TypeError) as error:
-        raise InvalidInputError(f"the keys must have one Arrow type, such as text or integers: {error}") from None
     return pa.table(
         {
-            "key": keys,
+            "key": key_column(list(sketches), "key"),
             "sketch": pa.array([release.to_bytes() for release in releases], pa.binary()),
             "epsilon": pa.array([release.guarantee.epsilon for release in releases]),
             "delta": pa.array([release.guarantee.delta for release in releases]),
@@ -78,7 +79,7 @@ def load_table(
     expect
         The agreed projection, if any.
     max_bytes
-        Refuse files, or uncompressed columns, larger than this.
+        Refuse larger files, and files whose sketches add up to more. Opening the file itself is left to Arrow.
 
     Raises
     ------
@@ -92,25 +93,48 @@ def load_table(
         if size > max_bytes:
             raise WireFormatError("length", f"{size} bytes, over the limit of {max_bytes}; raise max_bytes")
         try:
-            parquet = pq.ParquetFile(file)
-            groups = [parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)]
-            unpacked = sum(group.total_byte_size for group in groups)
-            if unpacked > max_bytes:
-                raise WireFormatError("length", f"{unpacked} bytes unpacked, over the limit of {max_bytes}")
-            table = parquet.read(columns=list(_COLUMNS))
+            plain = pq.ParquetFile(file)
+            _check_columns(plain.schema_arrow)
+            # dictionary-encoded, so that a repeated sketch is not unpacked before its bytes are counted
+            encoded = pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=["sketch"])
+            return _read(encoded, expect, max_bytes)
         except (pa.ArrowException, OSError) as error:
-            raise WireFormatError("parquet", f"is not a readable Parquet file: {error}") from None
-    if table.column_names != list(_COLUMNS) or table.schema.field("sketch").type != pa.binary():
-        raise WireFormatError("columns", f"must include key and sketch (binary), got {table.column_names}")
-    keys, images = (table.column(name).to_pylist() for name in _COLUMNS)
-    if len(set(keys)) < len(keys):
-        raise WireFormatError("key", "appears twice in the table")
-    sketches = {}
-    for row, (key, image) in enumerate(zip(keys, images, strict=True)):
-        if image is None:
-            raise WireFormatError(f"row {row}", "has no sketch")
-        try:
-            sketches[key] = PrivateSketch.from_bytes(image, expect=expect, max_bytes=max_bytes)
-        except WireFormatError as error:
-            raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
+            raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
+
+
+def _read(parquet: pq.ParquetFile, expect: Projection | None, max_bytes: int) -> dict[Any, PrivateSketch]:
+    sketches: dict[Any, PrivateSketch] = {}
+    unpacked = row = 0
+    for batch in parquet.iter_batches(_BATCH_ROWS, columns=list(_COLUMNS)):
+        for key, image in zip(_keys(batch.column("key")), batch.column("sketch"), strict=True):
+            if not image.is_valid:
+                raise WireFormatError(f"row {row}", "has no sketch")
+            data = image.as_py()
+            unpacked += len(data)
+            if unpacked > max_bytes:
+                raise WireFormatError("length", f"over the limit of {max_bytes} bytes unpacked; raise max_bytes")
+            if key in sketches:
+                raise WireFormatError(f"row {row}", "has a key that appeared before")
+            try:
+                sketches[key] = PrivateSketch.from_bytes(data, expect=expect, max_bytes=max_bytes)
+            except WireFormatError as error:
+                raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
+            expect = sketches[key].projection  # one projection a table
+            row += 1
     return sketches
+
+
+def _check_columns(schema: pa.Schema) -> None:
+    if any(schema.names.count(name) != 1 for name in _COLUMNS):
+        raise WireFormatError("columns", f"must include key and sketch once each, got {short(schema.names)}")
+    kind = schema.field("sketch").type
+    if kind not in (pa.binary(), pa.large_binary()):
+        raise WireFormatError("columns", f"must have sketch as binary, got {short(str(kind))}")
+
+
+def _keys(column: pa.Array) -> list[Any]:
+    try:
+        keys: list[Any] = key_column(column, "key").to_pylist()
+    except (InvalidInputError, UnicodeDecodeError, OverflowError) as error:
+        raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
+    return keys

@@ -1,5 +1,6 @@
 """PrivateSketch: what may leave the party."""
 
+import dataclasses
 import math
 import os
 from collections.abc import Iterable
@@ -12,13 +13,17 @@ import numpy as np
 from streamsketch.encoding import Exact, Ints, exact_fraction
 from streamsketch.errors import DependentNoiseError, InvalidInputError, SketchOverflowError
 from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
+from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, check_budget, compose
 from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.sketch import Sketch
 
 RELEASE_ID_BYTES = 8
+_SAY_POPULATIONS = (
+    "releases are {name} with a.{method}(b, populations='disjoint' or 'overlapping'): whether people are in both "
+    "streams decides the guarantee of the result"
+)
 _MAX_CELL = (1 << 63) - 1
 
 
@@ -72,6 +77,8 @@ class PrivateSketch:
         multiplier: Exact = 1,
         release_ids: Iterable[bytes],
     ) -> None:
+        if not isinstance(values, np.ndarray):
+            raise TypeError(f"values must be a NumPy array, got a {type(values).__name__}")
         if values.dtype != np.int64 or values.shape != (projection.sketch_dim,):
             raise InvalidInputError(
                 f"values must be int64 of shape ({projection.sketch_dim},), got {values.dtype} of shape {values.shape}"
@@ -217,12 +224,10 @@ class PrivateSketch:
         )
 
     def __add__(self, other: object) -> "PrivateSketch":
-        raise TypeError(
-            "releases are added with a.merge(b, populations='disjoint' or 'overlapping'): whether people are in both "
-            "streams decides the guarantee of the sum"
-        )
+        raise TypeError(_SAY_POPULATIONS.format(name="added", method="merge"))
 
-    __sub__ = __add__
+    def __sub__(self, other: object) -> "PrivateSketch":
+        raise TypeError(_SAY_POPULATIONS.format(name="subtracted", method="subtract"))
 
     # --- exchange -------------------------------------------------------------------------------------------
 
@@ -257,13 +262,18 @@ class PrivateSketch:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_bytes` to a file, by custom named ``….sketch``; the file appears whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
-        try:
-            partial.write_bytes(self.to_bytes())
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, self.to_bytes())
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file that appears whole or not at all."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+    try:
+        partial.write_bytes(data)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
@@ -284,7 +294,7 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
 
 
 def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
-    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (theory 2)."""
+    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (THEORY.md 2)."""
     if not isinstance(neighbours, Neighbours):
         raise TypeError(
             f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
@@ -302,7 +312,23 @@ def mechanisms(
 ) -> list[calibration.Candidate]:
     """Return the mechanisms that give (ε, δ) with their noise and predicted variance, the automatic choice first.
 
-    See `streamsketch.privacy.calibration.candidates`.
+    Parameters
+    ----------
+    projection
+        The public map.
+    epsilon, delta, neighbours
+        As in `Sketch.release`.
+
+    Returns
+    -------
+    list of Candidate
+        ``variance`` is the noise's part of the variance of a squared distance between close streams, in data units
+        to the fourth power: comparable between projections.
+
+    Raises
+    ------
+    InvalidInputError
+        For ε or δ out of range, or noise too wide to sample with any mechanism.
 
     Examples
     --------
@@ -311,13 +337,15 @@ def mechanisms(
     >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
     ['laplace', 'gaussian']
     """
-    return calibration.candidates(sensitivity_of(projection, neighbours), epsilon, delta)
+    options = calibration.candidates(sensitivity_of(projection, neighbours), *check_budget(epsilon, delta))
+    return [dataclasses.replace(option, variance=option.variance * projection.unit**4) for option in options]
 
 
 def release_sketch(
-    sketch: Sketch, epsilon: float, delta: float, neighbours: Neighbours, mechanism: str
+    sketch: Sketch, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism
 ) -> PrivateSketch:
     """Return ``sketch`` plus noise from the operating system's CSPRNG; see `Sketch.release`."""
+    epsilon, delta = check_budget(epsilon, delta)
     noise = calibration.choose(sensitivity_of(sketch.projection, neighbours), epsilon, delta, mechanism)
     return add_noise(sketch, noise, guarantee_of(noise, epsilon, delta, neighbours), SystemBits())
 
@@ -335,7 +363,7 @@ def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSourc
     """
     projection = sketch.projection
     drawn = noise.sample(projection.sketch_dim, bits)
-    # past 2^63 this wraps around, which costs accuracy but no privacy (theory 4.2); it takes a mass near 2^63
+    # past 2^63 this wraps around, which costs accuracy but no privacy (THEORY.md 4.2); it takes a mass near 2^63
     values = sketch.state + drawn
     return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)])
 

@@ -1,4 +1,4 @@
-"""Sketch: one stream's exact, private state."""
+"""Sketch: one stream's exact, secret state."""
 
 from array import array
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +10,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, Projection
 
 if TYPE_CHECKING:
+    from streamsketch.privacy.calibration import Mechanism
     from streamsketch.privacy.guarantee import Neighbours
     from streamsketch.release import PrivateSketch
 
@@ -19,7 +20,7 @@ _BUFFER_MASS = _BUFFER << 31  # its values are of 32 bits
 
 
 class Sketch:
-    """One stream's sketch ``y = A x̃``: exact int64 cells, mergeable, and **private**.
+    """One stream's sketch ``y = A x̃``: exact int64 cells, mergeable, and **secret**.
 
     A merge is exact and independent of order, so any split of a stream over any number of workers gives the
     same bits. The state is never printed and has no public byte format: publish what `release` returns.
@@ -80,6 +81,8 @@ class Sketch:
         SketchOverflowError
             If ``mass`` reaches 2^63.
         """
+        if not isinstance(state, np.ndarray):
+            raise TypeError(f"a state must be a NumPy array, got a {type(state).__name__}")
         if state.dtype != np.int64 or state.shape != (projection.sketch_dim,):
             raise InvalidInputError(
                 f"a state must be int64 of shape ({projection.sketch_dim},), got {state.dtype} of shape {state.shape}"
@@ -104,11 +107,12 @@ class Sketch:
         ----------
         indices
             One integer in [0, dim), or a one-dimensional array, list or Arrow column of them. Text, bytes,
-            dates and times are hashed (dim must then be 2^60); for tuples of columns pass
-            ``projection.indices_of(…)``.
+            dates and times are hashed (dim must then be 2^60). For tuples, pass
+            ``projection.indices_of(…)`` of their parts as columns; a tuple by itself is a list of indices.
         values
             One number for all, or one for each index: integers, floats or decimals in data units, positive
-            or negative. Each becomes trunc(value / resolution).
+            or negative. Each becomes trunc(value / resolution), so fractions need a resolution below 1. A float
+            counts as the binary number it is: 0.29 on a grid of 1/100 is 28 steps, ``Decimal("0.29")`` is 29.
 
         Raises
         ------
@@ -207,13 +211,13 @@ class Sketch:
 
     @property
     def state(self) -> Ints:
-        """A private copy of the exact cells ``A x̃``: int64, (sketch_dim,), in grid steps."""
+        """A copy of the exact cells, which are secret: ``A x̃``: int64, (sketch_dim,), in grid steps."""
         self._flush()
         return self._state.copy()
 
     @property
     def mass(self) -> int:
-        """Σ|q| over all updates, in grid steps, as private as the cells: the bound no cell exceeds."""
+        """Σ|q| over all updates, in grid steps, as secret as the cells: the bound no cell exceeds."""
         self._flush()
         return self._mass
 
@@ -245,7 +249,7 @@ class Sketch:
         self._restore(projection, state.copy(), mass)  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:
-        return f"<Sketch, private, of {self._projection!r}>"
+        return f"<Sketch, secret, of {self._projection!r}>"
 
     # --- publishing -----------------------------------------------------------------------------------------
 
@@ -255,13 +259,13 @@ class Sketch:
         epsilon: float,
         neighbours: "Neighbours",
         delta: float = 0.0,
-        mechanism: str = "auto",
+        mechanism: "Mechanism" = "auto",
     ) -> "PrivateSketch":
         """Return what may leave the party: the cells plus exact discrete noise from the OS's CSPRNG.
 
         The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork
         and Roth 2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the
-        analytic calibration of Balle and Wang 2018, Theorem 8, carried to the lattice (theory 3). Every call is
+        analytic calibration of Balle and Wang 2018, Theorem 8, carried to the lattice (THEORY.md 3). Every call is
         one more release of the same data; what they spend adds up (`streamsketch.compose`).
 
         Parameters

@@ -17,7 +17,7 @@ from streamsketch.sketch import Sketch, encode_batch
 class SketchTable(Mapping[Any, Sketch]):
     """Many keys' sketches as one (n_keys, sketch_dim) int64 array: one kernel call ingests a batch for all.
 
-    Private, exact and mergeable as `Sketch` is. Keys are text, bytes, integers or dates, of one type in a
+    Secret, exact and mergeable as `Sketch` is. Keys are text, bytes, integers or dates, of one type in a
     column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch.
 
     Parameters
@@ -174,7 +174,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._cells, self._masses = self._resized(len(self._slots))  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:
-        return f"<SketchTable, private, of {len(self)} keys, {self._projection!r}>"
+        return f"<SketchTable, secret, of {len(self)} keys, {self._projection!r}>"
 
 
 def _keys(column: Any) -> pa.Array:

@@ -14,7 +14,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from streamsketch import wire_pb2
-from streamsketch.encoding import Ints
+from streamsketch.encoding import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.privacy.noise import Cumulants
@@ -27,6 +27,7 @@ VERSION = 1
 _HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
 _CHECKSUM_BYTES = 16
 _WIDTHS = (1, 2, 4, 8)
+_MAX_K2 = 2.0**130
 _OPTIONAL_FIELDS = ("sparsity", "independence")
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
@@ -59,7 +60,7 @@ def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 
         lambda: PrivateSketch(
             projection,
             _values(message.values, projection.sketch_dim),
-            _at("noise", lambda: Cumulants(message.noise.k2, message.noise.k4)),
+            _noise(message.noise),
             _at("guarantee", lambda: _guarantee(message.guarantee)),
             multiplier=_ratio("multiplier", message.multiplier),
             release_ids=message.release_ids,
@@ -174,6 +175,12 @@ def _projection(message: wire_pb2.Projection) -> Projection:
     return projection_from_fields(fields)
 
 
+def _noise(message: wire_pb2.Noise) -> Cumulants:
+    if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
+        raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
+    return _at("noise", lambda: Cumulants(message.k2, message.k4))
+
+
 def _values(message: wire_pb2.Values, sketch_dim: int) -> Ints:
     if message.width not in _WIDTHS:
         raise WireFormatError("values.width", f"must be one of {_WIDTHS}, got {message.width}")
@@ -189,7 +196,8 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
     relation = _NEIGHBOURS.get(message.neighbours.kind)
     if relation is None:
         raise WireFormatError(
-            "guarantee.neighbours.kind", f"must be one of {', '.join(_NEIGHBOURS)}, got {message.neighbours.kind!r}"
+            "guarantee.neighbours.kind",
+            f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
         )
     bound = _ratio("guarantee.neighbours.bound", message.neighbours.bound)
     return Guarantee(message.epsilon, message.delta, relation(bound, message.neighbours.unit), message.mechanism)

@@ -45,6 +45,14 @@ def test_compare_lists_the_nearest_pair_first(files: list[Path]) -> None:
     assert sum("[east]" in line for line in lines) == 2
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(files: list[Path]) -> None:
+    twin = files[0].parent / "other" / files[0].name
+    twin.parent.mkdir()
+    twin.write_bytes(files[1].read_bytes())
+    shown = streamsketch("compare", files[0], twin).stdout.replace("\n", "")
+    assert "other" in shown.replace(" ", "")
+
+
 def test_version_and_help() -> None:
     assert streamsketch("--version").stdout.strip() == ss.__version__
     assert "compare" in streamsketch("--help").stdout

@@ -711,3 +711,72 @@ def test_decimals_of_any_exponent_are_decided_at_once() -> None:
     assert quantise_one(Decimal("1e-999999999"), Fraction(1)) == 0
     with pytest.raises(InvalidInputError, match="more than 2\\*\\*63 grid steps"):
         quantise_one(Decimal("-1e999999999"), Fraction(1))
+
+
+def test_series_of_objects_are_held_to_one_type_as_lists_are() -> None:
+    for mixed in ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)], ["a", b"b"], [1, "a"]):  # noqa: DTZ001
+        with pytest.raises(InvalidInputError, match="must hold one type"):
+            indices_of([pd.Series(mixed, dtype=object)], HASHED_DIM, 5)
+    moment = pd.Timestamp("2020-01-01T00:00:00.123456789")
+    as_series = indices_of([pd.Series([moment], dtype=object)], HASHED_DIM, 5)
+    assert as_series.tolist() == indices_of([[moment]], HASHED_DIM, 5).tolist()
+
+
+class OlderSeries:
+    """A one-dimensional column as pandas had it before version 3: no Arrow stream, only NumPy."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = np.asarray(values)
+        self.shape, self.dtype = self._values.shape, self._values.dtype
+
+    def to_numpy(self) -> Any:
+        return self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Any:
+        return iter(self._values.tolist())
+
+
+class ArrowSeries:
+    """A column that speaks Arrow's protocol and has a shape but no dimension count, as polars' Series."""
+
+    def __init__(self, values: Any) -> None:
+        self._array = pa.chunked_array([values])
+        self.shape = (len(self._array),)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._array.__arrow_c_stream__(requested_schema)
+
+
+def test_series_of_other_libraries_are_columns_too() -> None:
+    assert indices_of([OlderSeries([3, 4])], 10, 5).tolist() == [3, 4]
+    assert indices_of([ArrowSeries([3, 4])], 10, 5).tolist() == [3, 4]
+    assert (
+        indices_of([ArrowSeries(["a", "b"])], HASHED_DIM, 5).tolist()
+        == indices_of([["a", "b"]], HASHED_DIM, 5).tolist()
+    )
+    assert quantise(ArrowSeries([0.5, 2.5]), Fraction(1, 2)).tolist() == [1, 5]
+
+
+def test_messages_name_what_is_mixed_and_what_tuples_need() -> None:
+    with pytest.raises(InvalidInputError, match="must hold one type, got int, str; cast them to one"):
+        indices_of([[1, "a"]], HASHED_DIM, 5)
+    with pytest.raises(InvalidInputError, match=r"holds tuples; give each part as a column to projection.indices_of"):
+        indices_of([[("a", 1)]], HASHED_DIM, 5)
+
+
+def test_the_public_grid_takes_the_resolution_as_a_projection_does() -> None:
+    assert quantise([1.5], "1/2").tolist() == quantise([1.5], 0.5).tolist() == [3]
+    for wrong in (0, -1, "no"):
+        with pytest.raises(InvalidInputError, match="resolution"):
+            quantise([1.5], wrong)
+
+
+def test_hours_and_minutes_of_numpy_are_times() -> None:
+    hours = np.array(["2020-01-01T05"], dtype="datetime64[h]")
+    assert (
+        indices_of([hours], HASHED_DIM, 5).tolist()
+        == indices_of([hours.astype("datetime64[ns]")], HASHED_DIM, 5).tolist()
+    )

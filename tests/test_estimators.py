@@ -233,3 +233,32 @@ def test_pairwise_fields_are_matrices_with_zero_diagonals() -> None:
     assert (table.value[off] < high[off]).all()
     assert (low >= 0).all()
     assert table.value[1, 2] == pytest.approx(ss.squared_distance(sketches[1], sketches[2]).value)
+
+
+def test_pairwise_keeps_its_digits_where_norms_dwarf_distances() -> None:
+    projection = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
+    streams = [(10**12, 0), (10**12, 1000), (10**12, 3000), (-(10**12), 0), (-(10**12), 2000)]
+    releases = []
+    for heavy, light in streams:
+        sketch = projection.sketch()
+        sketch.update([1, 2], [heavy, light])
+        releases.append(sketch.release(epsilon=1.0, neighbours=ss.L1(1)))
+    together = ss.pairwise(releases)
+    for i, first in enumerate(releases):
+        for j, second in enumerate(releases):
+            if i != j:
+                alone = ss.squared_distance(first, second)
+                assert together.value[i, j] == pytest.approx(alone.value, rel=1e-6)
+                assert together.standard_error[i, j] == pytest.approx(alone.standard_error, rel=1e-6)
+
+
+def test_a_cosine_drowned_in_noise_is_undefined() -> None:
+    refused = 0
+    for seed in range(20):
+        projection = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=seed)
+        one, other = (projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1)) for _ in range(2))
+        try:
+            ss.cosine(one, other)
+        except ss.InvalidInputError:
+            refused += 1
+    assert refused >= 12, "two standard errors of zero: at most about one norm in twenty passes"

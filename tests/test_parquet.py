@@ -39,7 +39,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
         ss.save_table({}, path)
     with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
         ss.save_table({"a": release(), "b": release(PROJECTION.replace(seed=4))}, path)
-    with pytest.raises(ss.InvalidInputError, match="one Arrow type"):
+    with pytest.raises(ss.InvalidInputError, match="must hold one type, got int, str"):
         ss.save_table({"a": release(), 1: release()}, path)
     assert not path.exists()
 
@@ -56,7 +56,11 @@ def test_unsound_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> N
 
     assert where(pa.table({"key": ["a", "b"], "sketch": [good, good[:-1]]})) == "row 1, bytes 9-16"
     assert where(pa.table({"key": ["a"], "sketch": pa.array([None], pa.binary())})) == "row 0"
-    assert where(pa.table({"key": ["a", "a"], "sketch": [good, good]})) == "key"
+    assert where(pa.table({"key": ["a", "a"], "sketch": [good, good]})) == "row 1"
+    assert where(pa.table({"key": [["a"]], "sketch": [good]})) == "key"
+    assert where(pa.table({"key": pa.array(["a", None]), "sketch": [good, good]})) == "key"
+    stranger = release(PROJECTION.replace(seed=4)).to_bytes()
+    assert where(pa.table({"key": ["a", "b"], "sketch": [good, stranger]})) == "row 1, projection"
     assert where(pa.table({"key": ["a"], "sketch": ["text"]})) == "columns"
     assert where(pa.table({"name": ["a"]})) == "columns"
     path.write_bytes(b"PAR1 no more")
@@ -70,7 +74,26 @@ def test_limits_hold_before_anything_is_unpacked(tmp_path: Path) -> None:
     with pytest.raises(ss.WireFormatError, match="over the limit of 100"):
         ss.load_table(path, max_bytes=100)
     bomb = tmp_path / "bomb.parquet"
-    pq.write_table(pa.table({"key": ["a"], "sketch": [bytes(10_000_000)]}), bomb, compression="zstd")
+    padded = pa.DictionaryArray.from_arrays(pa.array([0] * 2000), [release().to_bytes() + bytes(50_000)])
+    pq.write_table(pa.table({"key": range(2000), "sketch": padded.cast(pa.binary())}), bomb)
     assert bomb.stat().st_size < 100_000
-    with pytest.raises(ss.WireFormatError, match="unpacked"):
+    with pytest.raises(ss.WireFormatError):
         ss.load_table(bomb, max_bytes=1_000_000)
+
+
+def test_many_rows_of_one_large_sketch_stop_at_the_limit(tmp_path: Path) -> None:
+    large = release(PROJECTION.replace(sketch_dim=1 << 12)).to_bytes()
+    pq.write_table(pa.table({"key": range(300), "sketch": [large] * 300}), tmp_path / "table.parquet")
+    assert (tmp_path / "table.parquet").stat().st_size < 10 * len(large)
+    with pytest.raises(ss.WireFormatError, match="unpacked"):
+        ss.load_table(tmp_path / "table.parquet", max_bytes=100 * len(large))
+    assert len(ss.load_table(tmp_path / "table.parquet", max_bytes=300 * len(large))) == 300
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    ss.save_table({"a": release()}, path)
+    before = path.read_bytes()
+    with pytest.raises(ss.InvalidInputError):
+        ss.save_table({"a": release(), b"b": release()}, path)
+    assert path.read_bytes() == before

@@ -42,7 +42,7 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
     assert ran >= 6
     shown = capfd.readouterr().out
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
-    assert "Interval(low=" in shown
+    assert re.search(r"between [\d,]+ and [\d,]+", shown)
     assert shown.count("('AA', 'B6')") == 1, "the Beam example prints six pairs"
 
 
@@ -77,7 +77,7 @@ def test_the_demo_prints_a_table_and_writes_every_result(tmp_path: Path) -> None
     covered = re.search(r"(\d+) of 120 intervals cover the exact distance", shown)
     assert covered is not None
     assert int(covered[1]) >= 96, "with this projection 300 releases covered 106 to 120, 117 in the mean"
-    worse = re.search(r"In the median it is ([\d.]+) times as large", shown)
+    worse = re.search(r"The median ratio to ours is ([\d.]+)\.", shown)
     assert worse is not None
     assert 3.5 < float(worse[1]) < 4.3
     assert done.stderr == ""

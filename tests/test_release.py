@@ -250,7 +250,7 @@ def test_plus_and_minus_name_the_method_that_asks_about_populations() -> None:
     one, other = release_of(1), release_of(2)
     with pytest.raises(TypeError, match=r"a\.merge\(b, populations="):
         one + other
-    with pytest.raises(TypeError, match=r"a\.merge\(b, populations="):
+    with pytest.raises(TypeError, match=r"a\.subtract\(b, populations="):
         one - other
     with pytest.raises(TypeError, match="merge"):
         sum([one, other], one)
@@ -400,3 +400,8 @@ def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
     assert isinstance(held["_values"].base, bytes), "the cells' own copy, which nobody can make writeable"
     assert MARKER.to_bytes(8, "little") not in released.to_bytes()
     assert MARKER.to_bytes(8, "little") not in pickle.dumps(released)
+
+
+def test_any_real_number_is_an_epsilon() -> None:
+    for epsilon in (1, np.int64(1), np.float32(1), Fraction(1)):
+        assert PROJECTION.sketch().release(epsilon=epsilon, neighbours=ss.L1(1)).guarantee.epsilon == 1.0

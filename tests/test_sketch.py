@@ -439,7 +439,7 @@ def test_printing_a_sketch_shows_the_projection_and_nothing_of_the_stream() -> N
     empty, full = WIDE.sketch(), sketch_of(WIDE, [(12345, 678901), (23456, 789012)])
     assert repr(full) == str(full) == f"{full}" == repr(empty)
     assert repr(WIDE) in repr(full)
-    assert "private" in repr(full)
+    assert "secret" in repr(full)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------

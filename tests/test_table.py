@@ -343,7 +343,7 @@ def test_a_mutable_table_has_no_hash() -> None:
 def test_printing_a_table_shows_how_many_keys_but_none_of_them() -> None:
     one, other = table_of(WIDE, [("Rosalind", 1, 2)]), table_of(WIDE, [("Celia", 12345, 678901)])
     assert repr(one) == repr(other) == str(one)
-    assert "private, of 1 keys" in repr(one)
+    assert "secret, of 1 keys" in repr(one)
     assert repr(WIDE) in repr(one)
 
 

@@ -75,7 +75,8 @@ def releases(draw: st.DrawFn) -> ss.PrivateSketch:
         relation(bound, draw(st.sampled_from(["user", "Gerät"]))),
         "m",
     )
-    noise = Cumulants(draw(st.floats(0, 1e30)), draw(st.floats(-1e30, 1e30)))
+    k2 = draw(st.floats(0, 1e30))
+    noise = Cumulants(k2, draw(st.floats(-2 * k2**2, 1e70)))
     ids = draw(st.sets(st.binary(min_size=8, max_size=8), min_size=1, max_size=4))
     multiplier = draw(st.fractions(-100, 100, max_denominator=1000).filter(bool))
     return ss.PrivateSketch(projection, values, noise, guarantee, multiplier=multiplier, release_ids=ids)
@@ -169,6 +170,8 @@ def wrong(change: str) -> wire_pb2.PrivateSketch:
         ("m.noise.k2 = -1", "noise"),
         ("m.noise.k2 = float('nan')", "noise"),
         ("m.noise.k4 = float('inf')", "noise"),
+        ("m.noise.k4 = -1e300", "noise"),
+        ("m.noise.k2 = 1e200", "noise"),
         ("m.guarantee.epsilon = 0", "guarantee"),
         ("m.guarantee.epsilon = float('nan')", "guarantee"),
         ("m.guarantee.delta = 1", "guarantee"),
@@ -216,6 +219,27 @@ def test_other_spellings_of_a_sound_message_are_refused() -> None:
     unknown = message().SerializeToString(deterministic=True) + bytes([15 << 3, 1])
     with pytest.raises(ss.WireFormatError, match="canonical"):
         ss.PrivateSketch.from_bytes(framed(unknown))
+
+
+def test_equal_releases_have_equal_bytes_even_with_negative_zeros() -> None:
+    zeros = ss.PrivateSketch(
+        PROJECTION,
+        np.arange(8),
+        Cumulants(8.0, -0.0),
+        ss.Guarantee(1.0, -0.0, ss.L1(1), "m"),
+        release_ids=[b"01234567"],
+    )
+    plain = ss.PrivateSketch(
+        PROJECTION, np.arange(8), Cumulants(8.0, 0.0), ss.Guarantee(1.0, 0.0, ss.L1(1), "m"), release_ids=[b"01234567"]
+    )
+    assert zeros.to_bytes() == plain.to_bytes()
+
+
+def test_a_long_hostile_name_is_not_repeated_whole() -> None:
+    for change in ("m.projection.kind = 'x' * 10**6", "m.guarantee.neighbours.kind = 'x' * 10**6"):
+        with pytest.raises(ss.WireFormatError) as caught:
+            ss.PrivateSketch.from_bytes(framed(wrong(change).SerializeToString(deterministic=True)))
+        assert len(str(caught.value)) < 1000
 
 
 def test_longer_input_than_allowed_is_refused_unread() -> None:

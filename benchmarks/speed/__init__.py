@@ -15,6 +15,7 @@ NAMES = (
     "table",
     "pairwise",
     "wire",
+    "beam",
 )
 
 

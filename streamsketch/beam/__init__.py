@@ -1,8 +1,13 @@
 """Apache Beam transforms: sketches, releases and distances of data that does not fit one machine.
 
 The merged sketches have the same bits as one loop over the data, on any runner, with any bundling and any
-retries; releases carry noise that is drawn once (theory 4.2).
+retries; releases carry noise that is drawn once (THEORY.md 4.2).
 """
+
+try:
+    import apache_beam  # noqa: F401
+except ImportError as missing:
+    raise ImportError("streamsketch.beam needs Apache Beam: pip install 'streamsketch[beam]'") from missing
 
 from streamsketch.beam.coders import PrivateSketchCoder, SketchCoder, register_coders
 from streamsketch.beam.distances import PairwiseDistances

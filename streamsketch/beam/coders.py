@@ -15,7 +15,7 @@ _WIDTHS = (1, 2, 4, 8)
 
 
 class SketchCoder(beam.coders.Coder):
-    """Raw sketches between workers of one pipeline: **private**, not the exchange format, of no fixed layout."""
+    """Raw sketches between workers of one pipeline: **secret**, not the exchange format, of no fixed layout."""
 
     def encode(self, value: Sketch) -> bytes:
         """Return the sketch's bytes: a function of its projection and stream alone."""

@@ -2,12 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import apache_beam as beam
 
-from streamsketch.estimators import AnySketch, Block, Estimate, block_of, distances_between
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimators import Block, Estimate, block_of, check_comparable, distances_between
 from streamsketch.projections.base import Projection
+from streamsketch.release import PrivateSketch
 
 _SHARDS = 32
 
@@ -18,8 +21,8 @@ class PairwiseDistances(beam.PTransform):
     """Estimate all squared distances: ``KV[key, PrivateSketch] → KV[(key, key), Estimate]``.
 
     Each unordered pair of keys appears once, the smaller key first (keys of different types in order of their type
-    names). Keys must be distinct. The work is one matrix product for each two of 32 blocks; all sketches pass
-    through every worker as a side input, 8 bytes a cell.
+    names). Keys are text, bytes or integers, each once. The work is one matrix product for each two of 32 blocks; all
+    sketches pass through every worker as a side input, 8 bytes a cell.
 
     Examples
     --------
@@ -51,8 +54,15 @@ def _shard(key: Any) -> int:
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=4).digest(), "little") % _SHARDS
 
 
-def _ordered(shard: int, members: Iterable[tuple[Any, AnySketch]]) -> KeyedBlock:
+def _ordered(shard: int, members: Iterable[tuple[Any, PrivateSketch]]) -> KeyedBlock:
     ordered = sorted(members, key=lambda keyed: _order(keyed[0]))
+    for (key, sketch), (next_key, _) in pairwise([*ordered, (None, None)]):
+        if not isinstance(sketch, PrivateSketch):
+            raise TypeError(
+                f"PairwiseDistances needs PrivateSketch values, got a {type(sketch).__name__}; release first"
+            )
+        if _order(key) == _order(next_key):
+            raise InvalidInputError("a key appears twice among the sketches to compare; merge them first")
     return shard, [key for key, _ in ordered], [sketch for _, sketch in ordered]
 
 
@@ -63,13 +73,14 @@ def _order(key: Any) -> tuple[str, Any]:
 def _compare(block: KeyedBlock, blocks: list[KeyedBlock]) -> Iterator[tuple[tuple[Any, Any], Estimate]]:
     """Compare a block with itself and with those after it."""
     shard, keys, sketches = block
+    check_comparable(sketches)
     mine = block_of(sketches)
     for other_shard, other_keys, other_sketches in blocks:
         if other_shard < shard:
             continue
         same = other_shard == shard
         if not same:
-            block_of([*sketches, *other_sketches])  # one projection, no shared noise
+            check_comparable([*sketches, *other_sketches])
         theirs = mine if same else block_of(other_sketches)
         yield from _pairs(sketches[0].projection, (keys, mine), (other_keys, theirs), same=same)
 

@@ -1,5 +1,6 @@
 """Files as Arrow record batches: the fast way into `SketchPerKey`."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -12,6 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 from streamsketch.errors import InvalidInputError
 
 _BATCH_ROWS = 1 << 17
+_NUMBER = pa.decimal128(38, 12)
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 
 Split: TypeAlias = tuple[str, int]
@@ -24,13 +26,13 @@ class ReadColumns(beam.PTransform):
     Parameters
     ----------
     patterns
-        File names or globs, on any file system Beam knows. Names with ``.csv`` in them (``.csv.gz``, ``.bz2``,
-        ``.zst`` too) are read as CSV with a header line, others as Parquet.
+        File names or globs, on any file system Beam knows. Names that end in ``.csv`` (also with ``.gz``, ``.bz2`` or
+        ``.zst`` behind) are read as CSV with a header line, others as Parquet.
     columns
         The columns to read.
     text
-        Columns of CSV files to read as text, not guessed: keys and indices, so that 007 stays 007 and every file
-        is read alike.
+        Columns of CSV files to read as text: keys and indices, so that 007 stays 007. The others are read as exact
+        decimals of up to 12 places. Nothing is guessed, so every file is read alike.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def read_batches(
 
 
 def _is_csv(path: str) -> bool:
-    return ".csv" in path.rsplit("/", 1)[-1].lower()
+    return re.search(r"\.csv(\.(gz|bz2|zst))?$", path.lower()) is not None
 
 
 def _splits(pattern: str) -> Iterator[Split]:
@@ -97,19 +99,23 @@ def _batches(split: Split, columns: list[str], text: list[str]) -> Iterator[pa.R
         if group >= 0:
             yield from _parquet_batches(file, path, group, columns)
             return
-        codec = _CODECS.get(path.rsplit(".", 1)[-1])
+        codec = _CODECS.get(path.lower().rsplit(".", 1)[-1])
         try:
             stream = pa.PythonFile(file, mode="r")
             yield from _csv_batches(pa.CompressedInputStream(stream, codec) if codec else stream, columns, text)
         except pa.ArrowException as error:
-            raise InvalidInputError(f"{path} cannot be read as CSV with {', '.join(columns)}: {error}") from None
+            # Arrow's own text may quote the file, which is private
+            raise InvalidInputError(
+                f"{path} cannot be read as CSV ({type(error).__name__}). It needs a header line with the columns "
+                f"{', '.join(columns)}, as many cells in every line, and plain decimal numbers for values"
+            ) from None
 
 
 def _csv_batches(file: Any, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
-    options = pa_csv.ConvertOptions(
-        include_columns=columns, column_types={name: pa.string() for name in text}, strings_can_be_null=False
-    )
-    yield from pa_csv.open_csv(file, convert_options=options)
+    types = {name: pa.string() if name in text else _NUMBER for name in columns}
+    options = pa_csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=False)
+    parsing = pa_csv.ParseOptions(newlines_in_values=True)
+    yield from pa_csv.open_csv(file, parse_options=parsing, convert_options=options)
 
 
 def _parquet_batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 from apache_beam.metrics import Metrics
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy.guarantee import Neighbours, check_budget
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.projections.base import Projection
@@ -30,18 +31,20 @@ class ReleasePerKey(beam.PTransform):
 
     The noise is idempotent: its bits are SHAKE-256 of a 32-byte secret drawn from the operating system when the
     pipeline is built, and of all that makes the release what it is, its exact input included. A retried
-    bundle publishes the same bytes; changed input gets independent noise, and is another release.
+    bundle publishes the same bytes; changed input gets independent noise, and is another release. The secret travels in
+    the job's specification: guard that as you guard the data.
 
     Parameters
     ----------
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`.
     public_keys
-        The keys to release, known without looking at the data.
+        The keys to release, known without looking at the data: text, bytes or integers.
     keys_are_public
         The explicit word that the keys found in the data are public, instead of ``public_keys``.
     projection
-        The sketches' projection. Without it, it is read off the data; give it where there may be none.
+        The sketches' projection, which they are held to. Without it, it is read off the data; give it where there may
+        be none.
     count_private_data
         Count keys without data and keys dropped as Beam metrics (``keys_without_data``, ``keys_dropped``). These
         counts depend on the data and carry no noise, so they are for the operator's eyes only. ``releases`` is
@@ -74,7 +77,7 @@ class ReleasePerKey(beam.PTransform):
         epsilon: float,
         neighbours: Neighbours,
         delta: float = 0.0,
-        mechanism: str = "auto",
+        mechanism: calibration.Mechanism = "auto",
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         projection: Projection | None = None,
@@ -88,15 +91,15 @@ class ReleasePerKey(beam.PTransform):
             )
         if isinstance(public_keys, str | bytes):
             raise InvalidInputError(f"public_keys must be a collection of keys, got one {type(public_keys).__name__}")
-        self._public_keys = None if public_keys is None else list(dict.fromkeys(public_keys))
+        self._public_keys = None if public_keys is None else _plain_keys(public_keys)
         if self._public_keys is not None and not self._public_keys:
             raise InvalidInputError("public_keys is empty, so nothing would be released; give at least one key")
         calibration.choose(calibration.Sensitivity(1, 1, 1), epsilon, delta, mechanism)  # fail before the job runs
-        if projection is not None:
-            sensitivity_of(projection, neighbours)
-        elif not isinstance(neighbours, Neighbours):
+        if not isinstance(neighbours, Neighbours):
             raise TypeError(f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}")
-        self._privacy = _Privacy(epsilon, delta, neighbours, mechanism)
+        self._privacy = _Privacy(*check_budget(epsilon, delta), neighbours, mechanism)
+        if projection is not None:
+            self._privacy.noise(projection)
         self._projection = projection
         self._count_private_data = count_private_data
 
@@ -113,7 +116,9 @@ class ReleasePerKey(beam.PTransform):
             sketches
             | "One group a key" >> beam.GroupByKey()
             | "Add noise"
-            >> beam.ParDo(_Release(self._privacy, secrets.token_bytes(32), count=self._count_private_data))
+            >> beam.ParDo(
+                _Release(self._privacy, secrets.token_bytes(32), self._projection, count=self._count_private_data)
+            )
             | "Fix the releases" >> beam.Reshuffle()
         )
 
@@ -135,10 +140,19 @@ class ReleasePerKey(beam.PTransform):
         return self._privacy.display_data()
 
 
+def _plain_keys(keys: Iterable[Any]) -> list[Any]:
+    """Return distinct public keys; equal keys of other types would be released beside those of the data."""
+    plain = [key.item() if isinstance(key, np.generic) else key for key in keys]
+    others = sorted({type(key).__name__ for key in plain if type(key) not in (str, bytes, int)})
+    if others:
+        raise InvalidInputError(f"public_keys must be text, bytes or integers, got {', '.join(others)}; cast them")
+    return list(dict.fromkeys(plain))
+
+
 class _Privacy:
     """What was asked of the releases."""
 
-    def __init__(self, epsilon: float, delta: float, neighbours: Neighbours, mechanism: str) -> None:
+    def __init__(self, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism) -> None:
         self.epsilon, self.delta, self.neighbours, self.mechanism = epsilon, delta, neighbours, mechanism
 
     def noise(self, projection: Projection) -> Noise:
@@ -190,7 +204,7 @@ class _KeepKeys(beam.DoFn):
         self._keys, self._count = keys, count
 
     def process(self, keyed: tuple[Any, Sketch]) -> Iterator[tuple[Any, Sketch]]:
-        if keyed[0] in self._keys:
+        if type(keyed[0]) in (str, bytes, int) and keyed[0] in self._keys:
             yield keyed
         elif self._count:
             Metrics.counter(_METRICS, "keys_dropped").inc()
@@ -200,8 +214,8 @@ class _KeepKeys(beam.DoFn):
 class _Release(beam.DoFn):
     """Add noise that is a function of the secret and the release."""
 
-    def __init__(self, privacy: _Privacy, secret: bytes, *, count: bool) -> None:
-        self._privacy, self._secret, self._count = privacy, secret, count
+    def __init__(self, privacy: _Privacy, secret: bytes, projection: Projection | None = None, *, count: bool) -> None:
+        self._privacy, self._secret, self._projection, self._count = privacy, secret, projection, count
 
     def process(self, group: tuple[Any, Iterable[Sketch]]) -> Iterator[tuple[Any, PrivateSketch]]:
         key, sketches = group
@@ -209,6 +223,8 @@ class _Release(beam.DoFn):
         total = first.copy()
         for other in others:
             total.merge(other)
+        if self._projection is not None:
+            self._projection.check_same(total.projection)
         noise = self._privacy.noise(total.projection)
         guarantee = guarantee_of(noise, self._privacy.epsilon, self._privacy.delta, self._privacy.neighbours)
         context = _unambiguous(

@@ -14,16 +14,16 @@ from streamsketch.projections.base import Projection
 from streamsketch.sketch import Sketch
 from streamsketch.table import SketchTable
 
-_FLUSH_ROWS = 8192
-_FLUSH_BYTES = 1 << 27  # of one bundle's tables, then partial sketches move on
+_ROWS = 8192  # that enter a table together
+_FLUSH_BYTES = 1 << 27  # of one bundle's tables, all windows together; then partial sketches move on
 
 
 class SketchPerKey(beam.PTransform):
-    """Sketch the events of each key: ``PCollection[events] → PCollection[KV[key, Sketch]]``, exact and private.
+    """Sketch the events of each key: ``PCollection[events] → PCollection[KV[key, Sketch]]``, exact and secret.
 
     Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, the fast way, or rows
-    ``(key, (index, value))``; both may be mixed. Each bundle fills one `SketchTable`; partial sketches are then
-    merged, exactly, so the result does not depend on runner, bundling or retries.
+    ``(key, (index, value))``; both may be mixed. Keys are text, bytes or integers. Each bundle fills one `SketchTable`;
+    partial sketches are then merged, exactly, so the result does not depend on runner, bundling or retries.
 
     Parameters
     ----------
@@ -67,12 +67,22 @@ class SketchPerKey(beam.PTransform):
         return (
             events
             | "Sketch bundles" >> beam.ParDo(_SketchBundles(self._projection, *self._columns))
-            | "Merge partial sketches" >> beam.CombinePerKey(MergeSketches(self._projection))
+            # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
+            | "Gather partial sketches" >> beam.GroupByKey()
+            | "Merge partial sketches" >> beam.MapTuple(_merged).with_output_types(beam.typehints.KV[Any, Sketch])
         )
 
     def display_data(self) -> dict[str, Any]:
         """Show the public projection in the runner's interface."""
         return {"projection": self._projection.to_json()}
+
+
+def _merged(key: Any, partials: Iterable[Sketch]) -> tuple[Any, Sketch]:
+    first, *others = partials
+    total = first.copy()
+    for other in others:
+        total.merge(other)
+    return key, total
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
@@ -86,24 +96,38 @@ class _SketchBundles(beam.DoFn):
     def start_bundle(self) -> None:
         self._bundles: dict[BoundedWindow, _Bundle] = {}
 
-    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[tuple[Any, Sketch]]:
-        bundle = self._bundles.setdefault(window, _Bundle(self._projection))
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        bundle = self._bundles.get(window)
+        if bundle is None:
+            bundle = self._bundles[window] = _Bundle(self._projection)
         if isinstance(element, pa.RecordBatch | pa.Table):
-            bundle.add_columns(
-                self._column(element, self._key),
-                [self._column(element, name) for name in self._index],
-                1 if self._value is None else self._column(element, self._value),
-            )
+            # a slice at a time: each of its rows may bring a new key
+            step = max(1, _FLUSH_BYTES // (8 * self._projection.sketch_dim))
+            for start in range(0, element.num_rows, step):
+                part = element.slice(start, step)
+                bundle.add_columns(
+                    self._column(part, self._key),
+                    [self._column(part, name) for name in self._index],
+                    1 if self._value is None else self._column(part, self._value),
+                )
+                yield from self._flush_if_large()
         else:
             bundle.add_row(element)
-        if bundle.table.nbytes > _FLUSH_BYTES:
-            yield from self._bundles.pop(window).sketches()
+            if bundle.waiting >= _ROWS:
+                bundle.enter_rows()
+                yield from self._flush_if_large()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
+        yield from self._flush()
+
+    def _flush_if_large(self) -> Iterator[WindowedValue]:
+        if sum(bundle.table.nbytes for bundle in self._bundles.values()) > _FLUSH_BYTES:
+            yield from self._flush()
+
+    def _flush(self) -> Iterator[WindowedValue]:
         for window, bundle in self._bundles.items():
-            for keyed in bundle.sketches():
+            for keyed in bundle.take():
                 yield WindowedValue(keyed, window.max_timestamp(), (window,))
-        self._bundles = {}
 
     def _column(self, element: pa.RecordBatch | pa.Table, name: str) -> Any:
         if name not in element.schema.names:
@@ -119,7 +143,9 @@ class _Bundle:
 
     def __init__(self, projection: Projection) -> None:
         self.table = SketchTable(projection)
-        self._rows: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+        self.waiting = 0
+        # by their types: whether rows of other types share a bundle must not matter
+        self._rows: dict[tuple[type, ...], tuple[list[Any], list[Any], list[Any]]] = {}
 
     def add_columns(self, keys: Any, index: list[Any], values: Any) -> None:
         self.table.update(keys, self.table.projection.indices_of(*index), values)
@@ -132,20 +158,24 @@ class _Bundle:
                 "elements must be Arrow record batches or rows (key, (index, value)), "
                 f"got a {type(row).__name__} of another shape"
             ) from None
-        for column, entry in zip(self._rows, (key, index, value), strict=True):
+        columns = self._rows.setdefault((type(key), type(index), type(value)), ([], [], []))
+        for column, entry in zip(columns, (key, index, value), strict=True):
             column.append(entry)
-        if len(self._rows[0]) >= _FLUSH_ROWS:
-            self._enter_rows()
+        self.waiting += 1
 
-    def _enter_rows(self) -> None:
-        keys, indices, values = self._rows
-        if keys:
+    def enter_rows(self) -> None:
+        for keys, indices, values in self._rows.values():
             self.table.update(keys, indices, values)
-        self._rows = ([], [], [])
+        self._rows, self.waiting = {}, 0
 
-    def sketches(self) -> Iterator[tuple[Any, Sketch]]:
-        self._enter_rows()
-        yield from self.table.items()
+    def take(self) -> Iterator[tuple[Any, Sketch]]:
+        """Yield each key's sketch and start anew."""
+        self.enter_rows()
+        full, self.table = self.table, SketchTable(self.table.projection)
+        for key, sketch in full.items():
+            if not isinstance(key, str | bytes | int):  # Beam has no deterministic bytes for others
+                raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
+            yield key, sketch
 
 
 @beam.typehints.with_input_types(Sketch)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
 
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
@@ -12,10 +13,11 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import check_budget
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise, squared_distance_variance
 
-MECHANISMS = ("auto", "laplace", "gaussian", "least-variance")
+Mechanism: TypeAlias = Literal["auto", "laplace", "gaussian", "least-variance"]
+MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 
 _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
-_ROUNDING_VARIANCE = 3  # τ² of theory 3: rounding a continuous Gaussian to the lattice
+_ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
 _LAPLACE_BITS = 24  # kept below the leading bit of a scale, so rounding up costs at most 2^-24 of it
 _MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
 _GAUSSIAN_BITS = 8  # fractional bits of a small σ²; from 2^16 on it is an integer
@@ -55,7 +57,7 @@ class Candidate:
         The calibrated distribution.
     variance
         The noise's part of the variance of a squared distance between two close streams released with it, in
-        grid steps⁴ (theory 4).
+        grid steps⁴ (THEORY.md 4).
     """
 
     mechanism: str
@@ -80,7 +82,7 @@ def gaussian(sensitivity: Sensitivity, epsilon: float, delta: float) -> Discrete
     """Return the discrete Gaussian noise that makes the integer vector (ε, δ)-DP.
 
     σ² = (σ_BW · D2)² + 3, rounded up: if N(0, σ² - τ²) is (ε, δ)-DP at sensitivity D2, then N_Z(0, σ²) is
-    (ε + 2kη, e^{kη}δ)-DP, with η = 7.7e-26 at τ² = 3 (theory 3: the lattice Gaussian is a data-independent
+    (ε + 2kη, e^{kη}δ)-DP, with η = 7.7e-26 at τ² = 3 (THEORY.md 3: the lattice Gaussian is a data-independent
     rounding of the continuous one). The continuous σ used verbatim would exceed δ. The calibration
     to (ε - 2kη, e^{-kη}δ) covers η, the margin of 1e-7 on σ_BW the solver's error.
 
@@ -159,7 +161,7 @@ def candidates(sensitivity: Sensitivity, epsilon: float, delta: float) -> list[C
     return found
 
 
-def choose(sensitivity: Sensitivity, epsilon: float, delta: float, mechanism: str) -> Noise:
+def choose(sensitivity: Sensitivity, epsilon: float, delta: float, mechanism: Mechanism) -> Noise:
     """Return the noise of the mechanism asked for.
 
     Parameters

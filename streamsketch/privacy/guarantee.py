@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
+from numbers import Real
 from typing import ClassVar, Literal
 
 from streamsketch.encoding import Exact, exact_fraction
@@ -53,8 +54,12 @@ class L1(Neighbours):
     """Streams of which one lacks the updates of one unit, whose absolute values sum to at most ``bound``.
 
     Adding or removing a unit, that is; replacing one by another is two such steps. For data on the grid it is
-    ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation
-    toward zero gives Σ|q| ≤ Σ|v| / resolution, so Δ̃ = ⌊bound / resolution⌋ however many updates a unit makes.
+    ‖x - x'‖₁ ≤ bound (Stausholm 2021, Definition 1, with bound 1). Truncation toward zero gives
+    Σ|q| ≤ Σ|v| / resolution, so Δ̃ = ⌊bound / resolution⌋ however many updates a unit makes.
+
+    That is for updates that belong to **one unit each**, or are multiples of the resolution. A total of several units
+    is truncated once: 1.5 + 0.5 entered as one update on a grid of 1 moves two steps when the 1.5 goes, not one. Enter
+    units one by one, or round each before adding them up.
 
     Examples
     --------
@@ -129,14 +134,14 @@ class Guarantee:
     mechanism: str
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta)
+        epsilon, delta = check_budget(self.epsilon, self.delta)
         if not isinstance(self.neighbours, Neighbours):
             raise TypeError(
                 f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(self.neighbours).__name__}"
             )
         _check_text("the mechanism", self.mechanism)
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        object.__setattr__(self, "delta", float(self.delta))
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
 
     def __str__(self) -> str:
         relation = "L1" if isinstance(self.neighbours, L1) else "one coordinate"
@@ -146,8 +151,8 @@ class Guarantee:
         )
 
 
-def check_budget(epsilon: float, delta: float) -> None:
-    """Raise `InvalidInputError` unless ε is in [1e-6, 1e6], and δ in [0, 1)."""
+def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return (ε, δ) as floats; raise `InvalidInputError` unless ε is in [1e-6, 1e6] and δ in [0, 1)."""
     if not (_is_number(epsilon) and _MIN_EPSILON <= epsilon <= _MAX_EPSILON):
         raise InvalidInputError(
             f"epsilon must be a finite number > 0, from {_MIN_EPSILON:g} to {_MAX_EPSILON:g}, got {epsilon!r:.40}; "
@@ -155,10 +160,11 @@ def check_budget(epsilon: float, delta: float) -> None:
         )
     if not (_is_number(delta) and 0 <= delta < 1):
         raise InvalidInputError(f"delta must be a number in [0, 1), got {delta!r}; far below 1 / number of units")
+    return float(epsilon), float(delta) + 0.0  # no negative zero
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _exact(value: float) -> str:

@@ -29,8 +29,13 @@ class Cumulants:
     k4: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.k2) and math.isfinite(self.k4) and self.k2 >= 0):
-            raise InvalidInputError(f"noise cumulants must be finite with k2 >= 0, got k2={self.k2}, k4={self.k4}")
+        # E[η⁴] = κ4 + 3κ2² is at least E[η²]² = κ2²; the last digits may be rounded
+        if not (math.isfinite(self.k2) and math.isfinite(self.k4) and self.k2 >= 0 and self.k4 >= -2.001 * self.k2**2):
+            raise InvalidInputError(
+                f"noise cumulants must be finite with k2 >= 0 and k4 >= -2 k2², got k2={self.k2}, k4={self.k4}"
+            )
+        object.__setattr__(self, "k2", float(self.k2) + 0.0)  # no negative zeros: equal noises have equal bytes
+        object.__setattr__(self, "k4", float(self.k4) + 0.0)
 
     def __add__(self, other: "Cumulants") -> "Cumulants":
         return Cumulants(self.k2 + other.k2, self.k4 + other.k4)
@@ -61,7 +66,7 @@ class DiscreteLaplace:
 
     @property
     def cumulants(self) -> Cumulants:
-        """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (theory 3)."""
+        """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (THEORY.md 3)."""
         rate = 1 / float(self.scale)
         variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
         return Cumulants(variance, variance + 3 * variance**2)
@@ -91,7 +96,7 @@ class DiscreteGaussian:
 
     @property
     def cumulants(self) -> Cumulants:
-        """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, theory 3); summed directly below."""
+        """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, THEORY.md 3); summed directly below."""
         sigma_squared = float(self.sigma_squared)
         if sigma_squared >= 4:
             return Cumulants(sigma_squared, 0.0)
@@ -113,7 +118,7 @@ Noise = DiscreteLaplace | DiscreteGaussian
 
 
 def squared_distance_variance(cumulants: Cumulants, cells: int, squared_distance: float = 0.0) -> float:
-    """Return the noise's part of Var D̂ between two releases whose cells carry this noise, in grid steps⁴ (theory 4).
+    """Return the noise's part of Var D̂ between two releases whose cells carry this noise, in grid steps⁴ (THEORY.md 4).
 
     ``squared_distance`` is ‖A z̃‖² in grid steps², 0 for close streams.
     """

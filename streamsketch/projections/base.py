@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError,
 if TYPE_CHECKING:
     from streamsketch.sketch import Sketch
     from streamsketch.table import SketchTable
+
+Real = TypeVar("Real", float, NDArray[np.float64])
 
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
@@ -114,8 +116,8 @@ class Projection(ABC):
         return Fraction(self.resolution)
 
     @abstractmethod
-    def squared_norm_variance(self, squared_norm: float, fourth_power_sum: float = 0.0) -> float:
-        """Var‖Sz‖² over the draw of S, from ‖z‖₂² and ‖z‖₄⁴ (0 gives an upper bound); theory 4, V_S."""
+    def squared_norm_variance(self, squared_norm: Real, fourth_power_sum: float = 0.0) -> Real:
+        """Var‖Sz‖² over the draw of S, from ‖z‖₂² and ‖z‖₄⁴ (0 gives an upper bound); THEORY.md 4, V_S."""
 
     @abstractmethod
     def inner_product_variance(
@@ -125,7 +127,7 @@ class Projection(ABC):
         inner_product: float,
         product_square_sum: float = 0.0,
     ) -> float:
-        """Var⟨Sx, Sy⟩ over the draw of S, from the norms, ⟨x, y⟩ and Σx²y² (0: upper bound); theory 4, W_S."""
+        """Var⟨Sx, Sy⟩ over the draw of S, from the norms, ⟨x, y⟩ and Σx²y² (0: upper bound); THEORY.md 4, W_S."""
 
     @abstractmethod
     def columns(self, indices: Any) -> NDArray[np.int64]:
@@ -167,7 +169,7 @@ class Projection(ABC):
         """Add each item's column to ``table[slots[i]]``, (n_rows, sketch_dim); otherwise as `add_to`."""
 
     def check_mass(self, mass: int) -> None:
-        """Raise `SketchOverflowError` if Σ|q| = ``mass`` could carry a cell past 63 bits (theory 1)."""
+        """Raise `SketchOverflowError` if Σ|q| = ``mass`` could carry a cell past 63 bits (THEORY.md 1)."""
         if mass * self.max_entry > MAX_MASS:
             raise SketchOverflowError(
                 "the absolute values added to this sketch could exceed 2**63 grid steps in all, past which a "
@@ -300,12 +302,13 @@ def projection_from_fields(fields: dict[str, Any]) -> Projection:
     kind = given.pop("kind", None)
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise InvalidInputError(f"unknown projection kind {kind!r}; this version knows {', '.join(KINDS)}")
+        raise InvalidInputError(f"unknown projection kind {short(kind)}; this version knows {', '.join(KINDS)}")
     names = {field.name for field in cls._fields()}
     if given.keys() != names:
         missing, unknown = sorted(names - given.keys()), sorted(given.keys() - names)
         raise InvalidInputError(
-            f"a projection of kind {kind!r} has the fields {sorted(names)}; missing: {missing}, unknown: {unknown}"
+            f"a projection of kind {kind!r} has the fields {sorted(names)}; "
+            f"missing: {missing}, unknown: {short(unknown)}"
         )
     return cls(**given)
 

@@ -1,7 +1,7 @@
 """Numba kernels that add a sparse projection of a batch to integer state.
 
 Every cell is bounded by the mass Σ|values| of all that went into it, which callers keep below 2^63
-(theory 1, "Overflow"); intermediate sums may wrap, the final ones cannot.
+(THEORY.md 1, "Overflow"); intermediate sums may wrap, the final ones cannot.
 """
 
 from typing import TypeAlias

@@ -13,7 +13,7 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import BitSlices, polynomials
 from streamsketch.projections import kernels
-from streamsketch.projections.base import Projection, register
+from streamsketch.projections.base import Projection, Real, register
 
 _MAX_INDEPENDENCE = 256
 
@@ -36,6 +36,10 @@ class _BlockHashed(Projection):
         buckets = self.sketch_dim // blocks
         if buckets & (buckets - 1):
             smaller, larger = self._bucket_power(round_up=False), self._bucket_power(round_up=True)
+            if "sparsity" not in {field.name for field in self._fields()}:
+                raise InvalidInputError(
+                    f"sketch_dim must be a power of two, got {self.sketch_dim}. Try {smaller} or {larger}"
+                )
             raise InvalidInputError(
                 f"sketch_dim / sparsity must be a power of two, got {self.sketch_dim} / {blocks} = {buckets}. "
                 f"Try sketch_dim={blocks * smaller} or sketch_dim={blocks * larger}"
@@ -81,8 +85,8 @@ class _BlockHashed(Projection):
         """Entries are -1, 0 and 1."""
         return 1
 
-    def squared_norm_variance(self, squared_norm: float, fourth_power_sum: float = 0.0) -> float:
-        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴) for independence ≥ 4 (theory 4; Stausholm 2021, Lemma 10)."""
+    def squared_norm_variance(self, squared_norm: Real, fourth_power_sum: float = 0.0) -> Real:
+        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴) for independence ≥ 4 (THEORY.md 4; Stausholm 2021, Lemma 10)."""
         return 2 / self.sketch_dim * (squared_norm**2 - fourth_power_sum)
 
     def inner_product_variance(
@@ -92,7 +96,7 @@ class _BlockHashed(Projection):
         inner_product: float,
         product_square_sum: float = 0.0,
     ) -> float:
-        """W_S = (1/k)(‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²) for independence ≥ 4 (theory 4)."""
+        """W_S = (1/k)(‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²) for independence ≥ 4 (THEORY.md 4)."""
         return (squared_norm_x * squared_norm_y + inner_product**2 - 2 * product_square_sum) / self.sketch_dim
 
     def columns(self, indices: Any) -> NDArray[np.int64]:
@@ -180,7 +184,7 @@ class SJLT(_BlockHashed):
         s = Θ(α⁻¹ ln 1/β), t = Θ(ln 1/β). Those papers leave the constants open; used here are k from the
         χ² tail of a Gaussian map, ln(2/β) / (α²/4 - α³/6), s = ln(1/β)/α and t = 2 ln(1/β), each rounded
         up to what the block construction allows. Noise is not part of this: a private sketch is best smaller
-        (theory 4.1).
+        (THEORY.md 4.1).
 
         Parameters
         ----------

@@ -1,6 +1,8 @@
 """Files as record batches."""
 
 import gzip
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,3 +65,25 @@ def test_missing_files_and_columns_are_named(folder: Path) -> None:
 def test_patterns_are_a_list() -> None:
     with pytest.raises(ss.InvalidInputError, match="a list"):
         ReadColumns("data.parquet", COLUMNS)
+
+
+def test_decimals_of_csv_files_are_exact(tmp_path: Path) -> None:
+    (tmp_path / "money.csv").write_text('key,index,value\na,"x\ny",0.29\n')
+    (batch,) = read_batches([str(tmp_path / "money.csv")], COLUMNS, text=["key", "index"])
+    assert ss.quantise(batch.column("value"), Fraction(1, 100)).tolist() == [29]
+    assert batch.column("index").to_pylist() == ["x\ny"]
+
+
+def test_numbers_of_csv_files_are_read_alike_however_late_their_decimals(tmp_path: Path) -> None:
+    lines = ["key,index,value", *(f"a,{number},1" for number in range(200_000)), "a,b,2.5"]
+    (tmp_path / "late.csv").write_text("\n".join(lines))
+    batches = list(read_batches([str(tmp_path / "late.csv")], COLUMNS, text=["key", "index"]))
+    assert sum(len(batch) for batch in batches) == 200_001
+    assert batches[-1].column("value")[-1].as_py() == Decimal("2.5")
+
+
+def test_errors_of_csv_files_do_not_quote_them(tmp_path: Path) -> None:
+    (tmp_path / "broken.csv").write_text("key,index,value\na,b,secret\n")
+    with pytest.raises(ss.InvalidInputError, match="cannot be read as CSV") as caught:
+        list(read_batches([str(tmp_path / "broken.csv")], COLUMNS, text=["key", "index"]))
+    assert "secret" not in str(caught.value)

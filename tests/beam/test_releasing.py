@@ -112,6 +112,18 @@ def test_the_noise_is_that_of_a_release_by_hand(tmp_path: Path) -> None:
         assert release.projection == PROJECTION
 
 
+def test_numpy_keys_are_their_plain_selves(tmp_path: Path) -> None:
+    found, _ = released(tmp_path, public_keys=np.array(["AA", "ZZ"]))
+    assert sorted(key for key, _ in found) == ["AA", "ZZ"]
+    assert {type(key) for key, _ in found} == {str}
+
+
+def test_sketches_of_another_projection_than_agreed_are_refused(tmp_path: Path) -> None:
+    for keys in ({"public_keys": ["AA"]}, {"keys_are_public": True}):
+        with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+            released(tmp_path, projection=PROJECTION.replace(seed=12), **keys)
+
+
 def test_dropped_and_empty_keys_are_counted_when_asked(tmp_path: Path) -> None:
     _, counters = released(tmp_path, public_keys=["AA", "UA", "ZZ"], count_private_data=True)
     assert counters == {"releases": 3, "keys_dropped": 1, "keys_without_data": 1}
@@ -134,6 +146,10 @@ def test_no_data_at_all_needs_the_projection_and_then_works(tmp_path: Path) -> N
         ({"public_keys": ["a"], "keys_are_public": True}, "one of the two"),
         ({"public_keys": []}, "empty"),
         ({"public_keys": "AA"}, "a collection"),
+        ({"public_keys": [1.0]}, "text, bytes or integers, got float"),
+        ({"public_keys": [True, 2]}, "got bool"),
+        ({"public_keys": ["AA", None]}, "got NoneType"),
+        ({"public_keys": [["AA"]]}, "got list"),
         ({"public_keys": ["a"], "epsilon": 0.0}, "epsilon must be"),
         ({"public_keys": ["a"], "delta": 1.0}, "delta must be"),
         ({"public_keys": ["a"], "mechanism": "gaussian"}, "never gives delta = 0"),
@@ -203,6 +219,14 @@ def test_all_pairs_are_compared_once_as_by_hand(tmp_path: Path) -> None:
         by_hand = ss.squared_distance(by_key[first], by_key[second])
         assert estimate.value == pytest.approx(by_hand.value, abs=1e-6)
         assert estimate.standard_error == pytest.approx(by_hand.standard_error)
+
+
+def test_raw_sketches_and_repeated_keys_are_refused_by_the_comparison(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="needs PrivateSketch values, got a Sketch"):
+        run(lambda pipeline: sketches(pipeline) | PairwiseDistances(), tmp_path)
+    twice = [("a", PROJECTION.sketch().release(**PRIVACY)) for _ in range(2)]
+    with pytest.raises(ss.InvalidInputError, match="appears twice"):
+        run(lambda pipeline: pipeline | beam.Create(twice) | PairwiseDistances(), tmp_path)
 
 
 def test_one_key_alone_has_no_distances(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Sketches through Beam have the bits of one loop, however the data are split."""
 
+import datetime as dt
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_repeated_bundles_do_not_count_twice(tmp_path: Path) -> None:
 
 def test_large_bundles_are_flushed_early_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketching, "_FLUSH_BYTES", 0)
-    monkeypatch.setattr(sketching, "_FLUSH_ROWS", 7)
+    monkeypatch.setattr(sketching, "_ROWS", 7)
     stream: list[Event] = [("ab"[index % 2], (index, 1)) for index in range(100)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
@@ -88,6 +89,38 @@ def test_large_bundles_are_flushed_early_with_the_same_bits(tmp_path: Path, monk
 
     found, _ = run(build, tmp_path)
     assert dict(found) == one_loop(stream + stream)
+
+
+def test_rows_of_other_types_may_share_a_bundle(tmp_path: Path) -> None:
+    rows = [("a", (1, 1)), (7, ("text", 0.5)), (b"a", (2, (1 << 53) + 1)), ("a", ("text", 2))]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        return pipeline | beam.Create(rows) | SketchPerKey(PROJECTION)
+
+    found, _ = run(build, tmp_path)
+    expected = {key: PROJECTION.sketch() for key, _ in rows}
+    for key, (index, value) in rows:
+        expected[key].update(index, value)
+    assert dict(found) == expected
+
+
+def test_keys_that_beam_cannot_order_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ss.InvalidInputError, match="keys must be text, bytes or integers, got a date"):
+        run(lambda p: p | beam.Create([(dt.date(2024, 1, 1), (1, 1))]) | SketchPerKey(PROJECTION), tmp_path)
+
+
+def test_a_bundle_of_many_keys_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sketching, "_FLUSH_BYTES", 100 * 8 * PROJECTION.sketch_dim)
+    work = sketching._SketchBundles(PROJECTION, "key", ("index",), "value")
+    work.start_bundle()
+    largest = seen = 0
+    keys = [f"key {number}" for number in range(5000)]
+    window = beam.window.GlobalWindow()
+    for _ in work.process(pa.table({"key": keys, "index": range(5000), "value": range(5000)}), window):
+        seen += 1
+        largest = max(largest, *(bundle.table.nbytes for bundle in work._bundles.values()))
+    assert seen >= 4900
+    assert largest <= 2 * 100 * 8 * PROJECTION.sketch_dim
 
 
 def test_windows_keep_apart(tmp_path: Path) -> None:

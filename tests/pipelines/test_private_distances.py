@@ -86,19 +86,30 @@ def test_the_truth_is_shown_only_where_asked(sales: Path, capsys: pytest.Capture
         (("--sketch-dim", "100"), "sketch_dim / sparsity must be a power of two, got 100 / 2 = 50"),
         (("--index", "product,hour"), "has no column hour"),
         (("--resolution", "100"), "below one grid step"),
-        (("--public-keys", "north"), "no two keys to compare"),
+        (("--index", "[/product]"), "has no column [/product]"),
     ],
 )
 def test_a_mistake_is_one_sentence(
     sales: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], message: str
 ) -> None:
     assert private_distances.main([*arguments(sales), *change]) == 2
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().err.split())
     assert message in shown
     assert "Traceback" not in shown
+    assert not (sales / "out").exists(), "nothing is released, so nothing is spent"
 
 
-@pytest.mark.parametrize("change", [("--espilon", "1"), ("--public-keys", "a,,b"), ("--keys-are-public",)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("--espilon", "1"),
+        ("--public-keys", "a,,b"),
+        ("--keys-are-public",),
+        ("--public-keys", "a"),
+        ("stray",),
+        ("--possible-indices", "9"),
+    ],
+)
 def test_unknown_or_contradicting_options_are_refused(
     sales: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, ...]
 ) -> None:
@@ -106,6 +117,40 @@ def test_unknown_or_contradicting_options_are_refused(
         private_distances.main([*arguments(sales)[:-2], "--output", str(sales), "--public-keys", "a,b", *change])
     assert caught.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_integers_of_parquet_and_csv_files_are_the_same_indices(sales: Path) -> None:
+    private_distances.main(arguments(sales, "sales.parquet", "--look-at-truth"))
+    exact_rows = sinks.read_distances(str(sales / "out")).to_pylist()
+    both = arguments(sales)
+    both[1:2] = [str(sales / "sales.parquet"), str(sales / "sales.csv")]
+    private_distances.main(both)
+    for row in sinks.read_distances(str(sales / "out")).to_pylist():
+        (single,) = [one for one in exact_rows if (one["first"], one["second"]) == (row["first"], row["second"])]
+        assert row["squared_distance"] == pytest.approx(4 * single["squared_distance"], rel=1e-6)
+
+
+def test_an_earlier_runs_releases_do_not_stay(sales: Path) -> None:
+    private_distances.main(arguments(sales))
+    private_distances.main([*arguments(sales), "--public-keys", "north,west/1"])
+    assert sorted(path.name for path in (sales / "out" / "sketches").iterdir()) == ["north.sketch", "west%2F1.sketch"]
+
+
+def test_odd_keys_make_files_and_pictures_too(sales: Path) -> None:
+    keys = ["a$x_{$", "..", "店" * 90]
+    table = pa.table({"shop": keys, "product": ["p", "q", "r"], "day": [1, 2, 3], "paid": [1.0, 2.0, 3.0]})
+    pq.write_table(table, sales / "sales.parquet")
+    assert private_distances.main(arguments(sales, "sales.parquet", "--keys-are-public")) == 0
+    assert len(list((sales / "out" / "sketches").iterdir())) == 3
+    assert sorted(ss.load_table(sales / "out" / "sketches.parquet")) == sorted(keys)
+    assert (sales / "out" / "distances.png").stat().st_size > 1000
+
+
+def test_large_values_have_a_truth_too(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.table({"shop": ["x", "y"], "product": ["p", "q"], "day": [1, 1], "paid": [4e9, 4e9]})
+    pq.write_table(table, sales / "sales.parquet")
+    private_distances.main([*arguments(sales), "--public-keys", "x,y", "--look-at-truth"])
+    assert "1 of 1 intervals cover" in " ".join(capsys.readouterr().out.split())
 
 
 def test_beams_own_options_pass_through(sales: Path) -> None:
