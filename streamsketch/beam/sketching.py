@@ -5,7 +5,7 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.transforms.window import BoundedWindow
+from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.coders import SketchCoder
@@ -14,6 +14,7 @@ from streamsketch.projections.base import Projection
 from streamsketch.sketch import Sketch
 from streamsketch.table import SketchTable
 
+_EVERYWHERE = GlobalWindow()
 _ROWS = 8192  # that enter a table together
 _FLUSH_BYTES = 1 << 27  # of one bundle's tables, all windows together; then partial sketches move on
 
@@ -64,9 +65,11 @@ class SketchPerKey(beam.PTransform):
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        everywhere = isinstance(events.windowing.windowfn, GlobalWindows)
+        bundles = _GlobalBundles if everywhere else _WindowedBundles
         return (
             events
-            | "Sketch bundles" >> beam.ParDo(_SketchBundles(self._projection, *self._columns))
+            | "Sketch bundles" >> beam.ParDo(bundles(self._projection, *self._columns))
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
             | "Merge partial sketches" >> beam.MapTuple(_merged).with_output_types(beam.typehints.KV[Any, Sketch])
@@ -85,9 +88,8 @@ def _merged(key: Any, partials: Iterable[Sketch]) -> tuple[Any, Sketch]:
     return key, total
 
 
-@beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
 class _SketchBundles(beam.DoFn):
-    """One table a bundle and window, flushed at the bundle's end or when it has grown large."""
+    """One table a bundle and window, flushed at the bundle's end or when the tables have grown large."""
 
     def __init__(self, projection: Projection, key: str, index: tuple[str, ...], value: str | None) -> None:
         self._projection = projection
@@ -96,26 +98,29 @@ class _SketchBundles(beam.DoFn):
     def start_bundle(self) -> None:
         self._bundles: dict[BoundedWindow, _Bundle] = {}
 
-    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+    def _add(self, element: Any, window: BoundedWindow) -> Iterator[WindowedValue] | None:
         bundle = self._bundles.get(window)
         if bundle is None:
             bundle = self._bundles[window] = _Bundle(self._projection)
         if isinstance(element, pa.RecordBatch | pa.Table):
-            # a slice at a time: each of its rows may bring a new key
-            step = max(1, _FLUSH_BYTES // (8 * self._projection.sketch_dim))
-            for start in range(0, element.num_rows, step):
-                part = element.slice(start, step)
-                bundle.add_columns(
-                    self._column(part, self._key),
-                    [self._column(part, name) for name in self._index],
-                    1 if self._value is None else self._column(part, self._value),
-                )
-                yield from self._flush_if_large()
-        else:
-            bundle.add_row(element)
-            if bundle.waiting >= _ROWS:
-                bundle.enter_rows()
-                yield from self._flush_if_large()
+            return self._add_columns(element, bundle)
+        bundle.add_row(element)
+        if bundle.waiting < _ROWS:
+            return None
+        bundle.enter_rows()
+        return self._flush_if_large()
+
+    def _add_columns(self, element: pa.RecordBatch | pa.Table, bundle: "_Bundle") -> Iterator[WindowedValue]:
+        # a slice at a time: each of its rows may bring a new key
+        step = max(1, _FLUSH_BYTES // (8 * self._projection.sketch_dim))
+        for start in range(0, element.num_rows, step):
+            part = element.slice(start, step)
+            bundle.table.update(
+                self._column(part, self._key),
+                self._projection.indices_of(*(self._column(part, name) for name in self._index)),
+                1 if self._value is None else self._column(part, self._value),
+            )
+            yield from self._flush_if_large()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._flush()
@@ -138,6 +143,20 @@ class _SketchBundles(beam.DoFn):
         return element.column(name)
 
 
+@beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
+class _WindowedBundles(_SketchBundles):
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue] | None:
+        return self._add(element, window)
+
+
+@beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
+class _GlobalBundles(_SketchBundles):
+    """Without a window parameter, for which Beam takes a slower way to each element."""
+
+    def process(self, element: Any) -> Iterator[WindowedValue] | None:
+        return self._add(element, _EVERYWHERE)
+
+
 class _Bundle:
     """The table of one bundle and window, with the rows that wait to enter it together."""
 
@@ -145,10 +164,7 @@ class _Bundle:
         self.table = SketchTable(projection)
         self.waiting = 0
         # by their types: whether rows of other types share a bundle must not matter
-        self._rows: dict[tuple[type, ...], tuple[list[Any], list[Any], list[Any]]] = {}
-
-    def add_columns(self, keys: Any, index: list[Any], values: Any) -> None:
-        self.table.update(keys, self.table.projection.indices_of(*index), values)
+        self._rows: dict[tuple[type, type, type], list[tuple[Any, tuple[Any, Any]]]] = {}
 
     def add_row(self, row: Any) -> None:
         try:
@@ -158,13 +174,17 @@ class _Bundle:
                 "elements must be Arrow record batches or rows (key, (index, value)), "
                 f"got a {type(row).__name__} of another shape"
             ) from None
-        columns = self._rows.setdefault((type(key), type(index), type(value)), ([], [], []))
-        for column, entry in zip(columns, (key, index, value), strict=True):
-            column.append(entry)
+        types = type(key), type(index), type(value)
+        rows = self._rows.get(types)
+        if rows is None:
+            rows = self._rows[types] = []
+        rows.append(row)
         self.waiting += 1
 
     def enter_rows(self) -> None:
-        for keys, indices, values in self._rows.values():
+        for rows in self._rows.values():
+            keys, events = zip(*rows, strict=True)
+            indices, values = zip(*events, strict=True)
             self.table.update(keys, indices, values)
         self._rows, self.waiting = {}, 0
 

@@ -111,7 +111,7 @@ def test_keys_that_beam_cannot_order_are_refused(tmp_path: Path) -> None:
 
 def test_a_bundle_of_many_keys_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketching, "_FLUSH_BYTES", 100 * 8 * PROJECTION.sketch_dim)
-    work = sketching._SketchBundles(PROJECTION, "key", ("index",), "value")
+    work = sketching._WindowedBundles(PROJECTION, "key", ("index",), "value")
     work.start_bundle()
     largest = seen = 0
     keys = [f"key {number}" for number in range(5000)]
