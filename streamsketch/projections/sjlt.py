@@ -109,7 +109,7 @@ class _BlockHashed(Projection):
 
     def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
-        if indices.size * self._blocks < self.sketch_dim:  # clearing a scratch of 2k cells would cost more
+        if indices.size * self._blocks < 8 * self.sketch_dim:  # a scratch of 2k cells, and its kernel, would not pay
             slots = np.zeros(indices.size, dtype=np.int64)
             return self.add_to_rows(state.reshape(1, -1), slots, indices, values, mass)
         slices = self._slices
