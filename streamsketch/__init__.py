@@ -22,9 +22,8 @@ if TYPE_CHECKING:
         StreamsketchError,
         WireFormatError,
     )
+    from streamsketch.estimate import Estimate, Estimates, Interval
     from streamsketch.estimators import (
-        Estimate,
-        Interval,
         cosine,
         inner_product,
         pairwise,
@@ -51,9 +50,8 @@ _HOMES = {
         "StreamsketchError",
         "WireFormatError",
     ),
+    "streamsketch.estimate": ("Estimate", "Estimates", "Interval"),
     "streamsketch.estimators": (
-        "Estimate",
-        "Interval",
         "cosine",
         "inner_product",
         "pairwise",
@@ -81,6 +79,7 @@ __all__ = [
     "Cumulants",
     "DependentNoiseError",
     "Estimate",
+    "Estimates",
     "Guarantee",
     "IncompatibleProjectionsError",
     "Interval",

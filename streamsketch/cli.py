@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import streamsketch as ss
-from streamsketch.estimators import rounded
+from streamsketch.estimate import rounded
 
 app = typer.Typer(
     name="streamsketch",

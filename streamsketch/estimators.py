@@ -7,126 +7,24 @@ sketch). Formulas: THEORY.md 4, after Stausholm 2021, Lemmas 3 and 10, with the 
 Standard errors are plug-in: unknown norms are replaced by their estimates, and ‖z‖₄⁴ by its lower bound 0.
 """
 
-import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimate import Estimate, Estimates
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch, check_independent
 from streamsketch.sketch import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
-Real: TypeAlias = Any  # float, or a float64 array from `pairwise`
 
 
 _CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
-
-
-class Interval(NamedTuple):
-    """A confidence interval."""
-
-    low: Real
-    high: Real
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """An estimated quantity and how far off it may be.
-
-    Fields are floats, or float64 arrays of equal shape from `pairwise`.
-
-    Parameters
-    ----------
-    value
-        The unbiased estimate, in data units. A squared quantity may come out negative when noise dominates.
-    projection_variance
-        The part of its variance that comes from the random projection.
-    noise_variance
-        The part that comes from privacy noise.
-    lowest, highest
-        The quantity's possible range, to which intervals are cut.
-
-    Examples
-    --------
-    >>> estimate = Estimate(100.0, 9.0, 16.0, lowest=0.0)
-    >>> estimate.standard_error
-    5.0
-    >>> print(estimate)
-    100.0 ± 5.0
-    """
-
-    value: Real
-    projection_variance: Real
-    noise_variance: Real
-    lowest: float = -math.inf
-    highest: float = math.inf
-
-    @property
-    def variance(self) -> Real:
-        """Projection's and noise's variance together."""
-        return self.projection_variance + self.noise_variance
-
-    @property
-    def standard_error(self) -> Real:
-        """Square root of the variance."""
-        root = np.sqrt(self.variance)
-        return root if isinstance(self.variance, np.ndarray) else float(root)
-
-    def interval(self, confidence: float = 0.95, method: Literal["normal", "chebyshev"] = "normal") -> Interval:
-        """Return an interval around the value, cut to the quantity's possible range.
-
-        Where noise made the value impossible by more than its reach, that leaves the nearest possible point.
-
-        Parameters
-        ----------
-        confidence
-            Probability in (0, 1) with which the interval shall hold the true quantity.
-        method
-            ``"normal"``: the normal quantile times the standard error. ``"chebyshev"``: 1/√(1 - confidence) times
-            it, which holds for any distribution of that variance.
-
-        Raises
-        ------
-        InvalidInputError
-            For a confidence outside (0, 1) or another method.
-        """
-        if not 0 < confidence < 1:
-            raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
-        if method == "normal":
-            width = float(ndtri((1 + confidence) / 2))
-        elif method == "chebyshev":
-            width = 1 / math.sqrt(1 - confidence)
-        else:
-            raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
-        reach = width * self.standard_error
-        low = np.clip(self.value - reach, self.lowest, self.highest)
-        high = np.clip(self.value + reach, self.lowest, self.highest)
-        return Interval(low, high) if isinstance(reach, np.ndarray) else Interval(float(low), float(high))
-
-    def __str__(self) -> str:
-        if isinstance(self.value, np.ndarray):
-            return f"{self.value.shape} estimates"
-        return f"{rounded(self.value, self.standard_error)} ± {rounded(self.standard_error, self.standard_error)}"
-
-
-def rounded(value: float, standard_error: float) -> str:
-    """Return a value with the digits that its standard error leaves meaning to: two of the error's own.
-
-    Examples
-    --------
-    >>> rounded(20931.46, 1734.2), rounded(0.16423, 0.036)
-    ('20,931', '0.164')
-    """
-    if not 1e-9 < standard_error < math.inf:
-        return f"{value:,.6g}"
-    return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
@@ -286,7 +184,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     return Estimate(value, (1 - bounded**2) ** 2 / k, max(noise_variance, 0.0), lowest=-1.0, highest=1.0)
 
 
-def pairwise(sketches: Sequence[AnySketch]) -> Estimate:
+def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
     """Estimate all squared distances between n sketches at once, by one matrix product.
 
     Parameters
@@ -296,8 +194,8 @@ def pairwise(sketches: Sequence[AnySketch]) -> Estimate:
 
     Returns
     -------
-    Estimate
-        Its fields are (n, n) float64 arrays, symmetric, zero on the diagonal; entry (i, j) is
+    Estimates
+        Its fields are (n, n) float64 arrays, symmetric, zero on the diagonal; ``estimates[i, j]`` is
         ``squared_distance(sketches[i], sketches[j])`` up to rounding.
 
     Raises
@@ -307,6 +205,7 @@ def pairwise(sketches: Sequence[AnySketch]) -> Estimate:
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
+    sketches = list(sketches)
     if len(sketches) < 2:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
     check_comparable(sketches)
@@ -328,7 +227,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     )
 
 
-def distances_between(projection: Projection, rows: Block, columns: Block, *, same: bool) -> Estimate:
+def distances_between(projection: Projection, rows: Block, columns: Block, *, same: bool) -> Estimates:
     """Estimate squared distances between two blocks: (n, m) arrays; ``same`` zeroes the diagonal."""
     (x, x_k2, x_k4), (y, y_k2, y_k4) = rows, columns
     k = projection.sketch_dim
@@ -340,7 +239,7 @@ def distances_between(projection: Projection, rows: Block, columns: Block, *, sa
     if same:
         for array in (value, projection_variance, noise_variance):
             np.fill_diagonal(array, 0.0)
-    return Estimate(value, projection_variance, noise_variance, lowest=0.0)
+    return Estimates(value, projection_variance, noise_variance, lowest=0.0)
 
 
 def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ ORDER = [
     "privacy",
     "release",
     "pan_private",
+    "estimate",
     "estimators",
     "wire_pb2",
     "wire",

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import apache_beam as beam
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimators import Block, Estimate, block_of, check_comparable, distances_between
+from streamsketch.estimate import Estimate
+from streamsketch.estimators import Block, block_of, check_comparable, distances_between
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
 
@@ -94,12 +95,4 @@ def _pairs(
             if same and j <= i:
                 continue
             pair = (first, second) if _order(first) <= _order(second) else (second, first)
-            yield (
-                pair,
-                Estimate(
-                    float(estimates.value[i, j]),
-                    float(estimates.projection_variance[i, j]),
-                    float(estimates.noise_variance[i, j]),
-                    lowest=0.0,
-                ),
-            )
+            yield pair, estimates[i, j]

@@ -10,6 +10,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import GlobalWindows
 
+from streamsketch.beam.sketching import merged
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Neighbours, check_budget
@@ -219,10 +220,7 @@ class _Release(beam.DoFn):
 
     def process(self, group: tuple[Any, Iterable[Sketch]]) -> Iterator[tuple[Any, PrivateSketch]]:
         key, sketches = group
-        first, *others = sketches
-        total = first.copy()
-        for other in others:
-            total.merge(other)
+        total = merged(sketches)
         if self._projection is not None:
             self._projection.check_same(total.projection)
         noise = self._privacy.noise(total.projection)

@@ -72,7 +72,10 @@ class SketchPerKey(beam.PTransform):
             | "Sketch bundles" >> beam.ParDo(bundles(self._projection, *self._columns))
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
-            | "Merge partial sketches" >> beam.MapTuple(_merged).with_output_types(beam.typehints.KV[Any, Sketch])
+            | "Merge partial sketches"
+            >> beam.MapTuple(lambda key, partials: (key, merged(partials))).with_output_types(
+                beam.typehints.KV[Any, Sketch]
+            )
         )
 
     def display_data(self) -> dict[str, Any]:
@@ -80,12 +83,13 @@ class SketchPerKey(beam.PTransform):
         return {"projection": self._projection.to_json()}
 
 
-def _merged(key: Any, partials: Iterable[Sketch]) -> tuple[Any, Sketch]:
-    first, *others = partials
+def merged(sketches: Iterable[Sketch]) -> Sketch:
+    """Return the sum of at least one sketch, a new one: Beam may use its inputs again."""
+    first, *others = sketches
     total = first.copy()
     for other in others:
         total.merge(other)
-    return key, total
+    return total
 
 
 class _SketchBundles(beam.DoFn):

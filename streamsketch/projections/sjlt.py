@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -46,8 +47,9 @@ class _BlockHashed(Projection):
             )
 
     @property
+    @abstractmethod
     def _blocks(self) -> int:
-        raise NotImplementedError
+        """The number of row blocks, s."""
 
     def _bucket_power(self, *, round_up: bool) -> int:
         """Return the power of two next to sketch_dim / sparsity."""

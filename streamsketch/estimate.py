@@ -1,0 +1,168 @@
+"""Estimates: values with their standard errors and intervals."""
+
+import dataclasses
+import math
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from streamsketch.errors import InvalidInputError
+
+Floats: TypeAlias = NDArray[np.float64]
+Method: TypeAlias = Literal["normal", "chebyshev"]
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
+
+
+class Intervals(NamedTuple):
+    """The confidence intervals of `Estimates`, as two float64 arrays of their shape."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """An estimated quantity and how far off it may be.
+
+    Parameters
+    ----------
+    value
+        The estimate, in data units. A squared quantity may come out negative when noise dominates.
+    projection_variance
+        The part of its variance that comes from the random projection.
+    noise_variance
+        The part that comes from privacy noise.
+    lowest, highest
+        The quantity's possible range, to which intervals are cut.
+
+    Examples
+    --------
+    >>> estimate = Estimate(100.0, 9.0, 16.0, lowest=0.0)
+    >>> estimate.standard_error
+    5.0
+    >>> print(estimate)
+    100.0 ± 5.0
+    """
+
+    value: float
+    projection_variance: float
+    noise_variance: float
+    lowest: float = -math.inf
+    highest: float = math.inf
+
+    @property
+    def variance(self) -> float:
+        """Projection's and noise's variance together."""
+        return self.projection_variance + self.noise_variance
+
+    @property
+    def standard_error(self) -> float:
+        """Square root of the variance."""
+        return math.sqrt(self.variance)
+
+    def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
+        """Return an interval around the value, cut to the quantity's possible range.
+
+        Where noise made the value impossible by more than its reach, that leaves the nearest possible point.
+
+        Parameters
+        ----------
+        confidence
+            Probability in (0, 1) with which the interval shall hold the true quantity.
+        method
+            ``"normal"``: the normal quantile times the standard error. ``"chebyshev"``: 1/√(1 - confidence) times
+            it, which holds for any distribution of that variance.
+
+        Raises
+        ------
+        InvalidInputError
+            For a confidence outside (0, 1) or another method.
+        """
+        reach = _width(confidence, method) * self.standard_error
+        low, high = (min(max(end, self.lowest), self.highest) for end in (self.value - reach, self.value + reach))
+        return Interval(low, high)
+
+    def __str__(self) -> str:
+        return f"{rounded(self.value, self.standard_error)} ± {rounded(self.standard_error, self.standard_error)}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Estimates:
+    """Many estimates at once, as float64 arrays of equal shape; fields mean what they do in `Estimate`.
+
+    Examples
+    --------
+    >>> table = Estimates(np.array([100.0, 9.0]), np.array([9.0, 0.0]), np.array([16.0, 1.0]), lowest=0.0)
+    >>> table.standard_error
+    array([5., 1.])
+    >>> print(table[1])
+    9.0 ± 1.0
+    """
+
+    value: Floats
+    projection_variance: Floats
+    noise_variance: Floats
+    lowest: float = -math.inf
+    highest: float = math.inf
+
+    @property
+    def variance(self) -> Floats:
+        """Projection's and noise's variance together."""
+        return self.projection_variance + self.noise_variance
+
+    @property
+    def standard_error(self) -> Floats:
+        """Square root of the variance."""
+        return np.sqrt(self.variance)
+
+    def interval(self, confidence: float = 0.95, method: Method = "normal") -> Intervals:
+        """Return the intervals around the values; parameters and errors as `Estimate.interval`."""
+        reach = _width(confidence, method) * self.standard_error
+        return Intervals(
+            np.clip(self.value - reach, self.lowest, self.highest),
+            np.clip(self.value + reach, self.lowest, self.highest),
+        )
+
+    def __getitem__(self, place: int | tuple[int, ...]) -> Estimate:
+        return Estimate(
+            float(self.value[place]),
+            float(self.projection_variance[place]),
+            float(self.noise_variance[place]),
+            self.lowest,
+            self.highest,
+        )
+
+    def __str__(self) -> str:
+        return f"{' by '.join(map(str, self.value.shape))} estimates"
+
+
+def rounded(value: float, standard_error: float) -> str:
+    """Return a value with the digits that its standard error leaves meaning to: two of the error's own.
+
+    Examples
+    --------
+    >>> rounded(20931.46, 1734.2), rounded(0.16423, 0.036)
+    ('20,931', '0.164')
+    """
+    if not 1e-9 < standard_error < math.inf:
+        return f"{value:,.6g}"
+    return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
+
+
+def _width(confidence: float, method: str) -> float:
+    """Return how many standard errors an interval reaches to each side."""
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
+    if method == "normal":
+        return float(ndtri((1 + confidence) / 2))
+    if method == "chebyshev":
+        return 1 / math.sqrt(1 - confidence)
+    raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
