@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+import streamsketch as ss
+
 
 def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     """Return the batch with columns of integers and dates as text, so that Parquet and CSV files are alike.
@@ -12,6 +14,19 @@ def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
         place = batch.schema.get_field_index(name)
         column = batch.column(place)
         values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if any(
+            is_kind(values)
+            for is_kind in (
+                pa.types.is_binary,
+                pa.types.is_large_binary,
+                pa.types.is_binary_view,
+                pa.types.is_fixed_size_binary,
+            )
+        ):
+            raise ss.InvalidInputError(
+                f"column {name} holds bytes, which would never equal a name in --public-keys or the text of another "
+                f"file; write it as text"
+            )
         if pa.types.is_integer(values) or pa.types.is_date(values):
             batch = batch.set_column(place, name, column.cast(pa.string()))
     return batch

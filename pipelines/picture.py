@@ -32,9 +32,8 @@ def heat_map(distances: pa.Table, title: str) -> bytes:
     shown = value.copy()
     np.fill_diagonal(shown, np.nan)
     off_diagonal = ~np.eye(len(names), dtype=bool)
-    low = max(
-        error[off_diagonal].min(), value.max() / 1e6, 1e-300
-    )  # colours below the smallest standard error would show noise alone
+    # colours below the smallest standard error would show noise alone
+    low = max(error[off_diagonal].min(), value.max() / 1e6, 1e-12)
     high = max(value.max(), 10 * low)
     side = max(5.0, min(14.0, 0.55 * len(names) + 2.5))
     figure = Figure(figsize=(side + 1, side), layout="constrained")

@@ -14,6 +14,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import apache_beam as beam
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             resolution=known.resolution,
         )
         for pattern in known.input:  # a missing file or column should not need a pipeline to be found
-            next(read_batches([pattern], _columns(known), text=_text(known)), None)
+            for batch in islice(read_batches([pattern], _columns(known), text=_text(known)), 1):
+                as_text(batch, _text(known))
         # the release of an empty sketch: finds mistakes before the job runs, and says what every release will promise
         promise = str(projection.sketch().release(**_privacy(known)).guarantee)
         pipeline = build(known, projection, options, promise)

@@ -50,9 +50,9 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
         values.append(ss.quantise(counts, projection.grid))
     names = sorted(set(keys) if arguments.public_keys is None else set(arguments.public_keys))
     place = {name: row for row, name in enumerate(names)}
-    rows = np.array([place.get(key, -1) for key in keys])
-    distinct, columns_of = np.unique(np.concatenate(indices), return_inverse=True)
-    weights = np.concatenate(values).astype(np.float64)
+    rows = np.array([place.get(key, -1) for key in keys], dtype=np.int64)
+    distinct, columns_of = np.unique(np.concatenate([np.empty(0, np.int64), *indices]), return_inverse=True)
+    weights = np.concatenate([np.empty(0, np.int64), *values]).astype(np.float64)
     kept = rows >= 0
     histograms = coo_array((weights[kept], (rows[kept], columns_of[kept])), shape=(len(names), distinct.size)).tocsr()
     gram = (histograms @ histograms.T).toarray()

@@ -6,6 +6,7 @@ that is silently read as another one would spoil a sketch without a trace, so gu
 
 import datetime as dt
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,15 @@ def key_column(column: Any, name: str) -> pa.Array:
         )
     _refuse_nulls(array, name)
     if pa.types.is_date64(kind):
-        array = array.cast(pa.date32())
+        try:
+            array = array.cast(pa.date32())
+        except pa.ArrowInvalid:
+            raise InvalidInputError(f"the {name} column has date64 values within a day; cast it to times") from None
     return array
 
 
 def value_column(column: Any) -> NDArray[Any]:
-    """Return a column of values as NumPy integers, float64 or Decimal objects, (n,), without nulls.
+    """Return a column of values as NumPy integers, float64, or Decimal or Fraction objects, (n,), without nulls.
 
     Raises
     ------
@@ -62,6 +66,8 @@ def value_column(column: Any) -> NDArray[Any]:
             return column
         if column.dtype.kind == "f" and column.dtype.itemsize <= np.dtype(np.float64).itemsize:
             return column.astype(np.float64)
+    if isinstance(column, list | tuple) and column and all(isinstance(value, Fraction) for value in column):
+        return np.array(column, dtype=object)  # Arrow has no fractions
     array = _one_array(column, "value")
     if len(array) == 0:
         return np.empty(0, dtype=np.int64)
@@ -81,9 +87,9 @@ def value_type(array: pa.Array) -> pa.DataType:
 
 
 def _one_array(column: Any, name: str) -> pa.Array:
-    if isinstance(column, pa.Array | pa.ChunkedArray):
-        return _combined(column)
     try:
+        if isinstance(column, pa.Array | pa.ChunkedArray):
+            return _combined(column)
         if isinstance(column, list | tuple | range):
             return _from_list(list(column), name)
         if isinstance(column, np.ndarray):
@@ -123,15 +129,27 @@ def _from_list(column: list[Any], name: str) -> pa.Array:
     if len(families) > 1:
         names = ", ".join(sorted(family.__name__ for family in families))
         raise InvalidInputError(f"the {name} column must hold one type, got {names}; cast them to one")
-    if families == {dt.datetime} and hasattr(column[0], "nanosecond"):
-        if any(moment != moment for moment in column):  # noqa: PLR0124 - pandas' NaT
-            raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
-        return pa.array([moment.value for moment in column], pa.timestamp("ns"))  # Arrow would stop at microseconds
+    if families == {dt.datetime}:
+        return _from_times(column, name)
     if families & {tuple, list}:
         raise InvalidInputError(
             f"the {name} column holds tuples; give each part as a column to projection.indices_of(…)"
         )
     return pa.array(column)
+
+
+def _from_times(column: list[Any], name: str) -> pa.Array:
+    if any(moment != moment for moment in column):  # noqa: PLR0124 - pandas' NaT
+        raise InvalidInputError(f"the {name} column has nulls; drop or fill those rows first")
+    if len({moment.tzinfo is None for moment in column}) > 1:
+        raise InvalidInputError(f"the {name} column mixes times with and without a zone; give all of them one")
+    if len({hasattr(moment, "nanosecond") for moment in column}) > 1:
+        raise InvalidInputError(f"the {name} column mixes datetime and pandas.Timestamp; cast them to one")
+    if not hasattr(column[0], "nanosecond"):
+        return pa.array(column)
+    zone = column[0].tzinfo
+    kind = pa.timestamp("ns", None if zone is None else pa.lib.tzinfo_to_string(zone))
+    return pa.array([moment.value for moment in column], pa.int64()).cast(kind)  # Arrow would stop at microseconds
 
 
 def _family(kind: type) -> type:

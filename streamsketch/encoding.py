@@ -71,6 +71,15 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
     )
 
 
+def check_resolution(resolution: Fraction) -> None:
+    """Raise `InvalidInputError` unless a resolution is positive, a ratio of 63-bit integers."""
+    if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _INT64_MAX:
+        raise InvalidInputError(
+            f"resolution must be a positive fraction of 63-bit integers, got {short(resolution.numerator)} / "
+            f"{short(resolution.denominator)}; use 1 for counts"
+        )
+
+
 def short(value: object) -> str:
     """Return the text of a public parameter for a message, however large the parameter is."""
     if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
@@ -111,6 +120,8 @@ def index_of(key: object, dim: int, seed: int) -> int:
     InvalidInputError
         For an integer outside [0, dim), a type without canonical bytes, or a fingerprint where ``dim`` is not 2^60.
     """
+    if isinstance(key, np.datetime64):
+        return int(indices_of([np.array([key])], dim, seed)[0])
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if not 0 <= key < dim:
             raise InvalidInputError(_OUT_OF_RANGE.format(which="out of range", dim=dim))
@@ -280,7 +291,7 @@ def quantise(values: Any, resolution: Exact) -> Ints:
     Parameters
     ----------
     values
-        One-dimensional integers, floats or decimals: numpy array, sequence or Arrow array.
+        One-dimensional integers, floats, decimals or fractions: NumPy array, list, Series or Arrow array.
     resolution
         The grid step, in the values' units.
 
@@ -297,8 +308,7 @@ def quantise(values: Any, resolution: Exact) -> Ints:
     array([100, -29])
     """
     resolution = exact_fraction(resolution, "resolution")
-    if resolution <= 0:
-        raise InvalidInputError(f"resolution must be positive, got {short(resolution)}")
+    check_resolution(resolution)
     array = value_column(values)
     if array.dtype.kind == "O":
         return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)

@@ -131,7 +131,11 @@ class Estimates:
             np.clip(self.value + reach, self.lowest, self.highest),
         )
 
+    __iter__ = None  # arrays of arrays have no one order; name an estimate by its indices
+
     def __getitem__(self, place: int | tuple[int, ...]) -> Estimate:
+        if np.ndim(self.value[place]):
+            raise InvalidInputError(f"name one estimate by {self.value.ndim} indices, as in estimates[i, j]")
         return Estimate(
             float(self.value[place]),
             float(self.projection_variance[place]),

@@ -209,7 +209,7 @@ class PrivateSketch:
         guarantee = compose([self._guarantee, other._guarantee], populations=populations)
         step = _common_step(self._multiplier, other._multiplier)
         mine, theirs = int(self._multiplier / step), sign * int(other._multiplier / step)
-        if abs(mine) * _largest(self._values) + abs(theirs) * _largest(other._values) > _MAX_CELL:
+        if abs(mine) * max(1, _largest(self._values)) + abs(theirs) * max(1, _largest(other._values)) > _MAX_CELL:
             raise SketchOverflowError(
                 "the sum of these releases could exceed 2**63 grid steps in a cell; nothing was changed. "
                 "Scale them by multipliers with a larger common step, or merge fewer"

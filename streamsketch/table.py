@@ -1,6 +1,7 @@
 """SketchTable: the sketches of many keys as one array."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class SketchTable(Mapping[Any, Sketch]):
         if not isinstance(projection, Projection):
             raise TypeError(f"a SketchTable needs a Projection, got a {type(projection).__name__}")
         self._projection = projection
-        given = _keys(keys if hasattr(keys, "__len__") else list(keys))
+        given = _keys(list(keys) if isinstance(keys, AbstractSet | Mapping) or not hasattr(keys, "__len__") else keys)
         self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(_python_keys(given)))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)

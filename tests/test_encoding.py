@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.encoding import exact_fraction, fingerprint, indices_of, quantise, quantise_one
+from streamsketch.encoding import exact_fraction, fingerprint, index_of, indices_of, quantise, quantise_one
 from tests import naive
 
 SEED = 77
@@ -780,3 +780,27 @@ def test_hours_and_minutes_of_numpy_are_times() -> None:
         indices_of([hours], HASHED_DIM, 5).tolist()
         == indices_of([hours.astype("datetime64[ns]")], HASHED_DIM, 5).tolist()
     )
+
+
+def test_lists_of_times_are_of_one_kind_and_keep_zone_and_nanoseconds() -> None:
+    plain, zoned = dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)  # noqa: DTZ001
+    stamp = pd.Timestamp(2020, 1, 1, 0, 0, 0, 5, nanosecond=7)
+    for mixed in ([plain, zoned], [plain, stamp], [stamp, plain], [stamp, stamp.tz_localize("Europe/Paris")]):
+        with pytest.raises(InvalidInputError, match="mixes"):
+            indices_of([mixed], HASHED_DIM, 5)
+    paris = stamp.tz_localize("Europe/Paris")
+    assert indices_of([[paris]], HASHED_DIM, 5).tolist() == [index_of(paris, HASHED_DIM, 5)]
+    assert indices_of([[stamp]], HASHED_DIM, 5).tolist() == [index_of(stamp, HASHED_DIM, 5)]
+
+
+def test_foreign_dates_and_fractions_and_grids_end_in_our_own_words() -> None:
+    within = pa.array([86_400_005], pa.int64()).cast(pa.date64())
+    with pytest.raises(InvalidInputError, match="within a day") as caught:
+        indices_of([within], HASHED_DIM, 5)
+    assert "86400005" not in str(caught.value)
+    assert quantise([Fraction(1, 3), Fraction(5, 3)], Fraction(1, 3)).tolist() == [1, 5]
+    for wrong in (Fraction(10**400), Fraction(1, 10**400)):
+        with pytest.raises(InvalidInputError, match="63-bit"):
+            quantise([1.0], wrong)
+    moment = np.datetime64("2020-01-01", "s")
+    assert index_of(moment, HASHED_DIM, 5) == indices_of([np.array([moment])], HASHED_DIM, 5)[0]

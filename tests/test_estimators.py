@@ -272,3 +272,11 @@ def test_one_of_many_estimates_is_an_estimate() -> None:
     assert table[0, 2] == ss.squared_distance(sketches[0], sketches[2])
     assert table[1, 1] == ss.Estimate(0.0, 0.0, 0.0, lowest=0.0)
     assert type(table[0, 1].value) is float
+
+
+def test_many_estimates_are_named_by_as_many_indices() -> None:
+    table = ss.pairwise([ss.SJLT(dim=10, sketch_dim=8, sparsity=2, seed=3).sketch() for _ in range(2)])
+    with pytest.raises(ss.InvalidInputError, match="2 indices"):
+        table[0]
+    with pytest.raises(TypeError):
+        list(table)  # type: ignore[call-overload]

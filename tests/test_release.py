@@ -405,3 +405,18 @@ def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
 def test_any_real_number_is_an_epsilon() -> None:
     for epsilon in (1, np.int64(1), np.float32(1), Fraction(1)):
         assert PROJECTION.sketch().release(epsilon=epsilon, neighbours=ss.L1(1)).guarantee.epsilon == 1.0
+
+
+def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
+    one, other = (
+        PrivateSketch(
+            PROJECTION,
+            np.zeros(PROJECTION.sketch_dim, dtype=np.int64),
+            Cumulants(),
+            ss.Guarantee(1.0, 0.0, ss.L1(1), "m"),
+            release_ids=[bytes([number]) * 8],
+        )
+        for number in range(2)
+    )
+    with pytest.raises(ss.SketchOverflowError):
+        one.scaled((1 << 63) - 1).merge(other.scaled(Fraction(1, (1 << 63) - 25)), populations="disjoint")

@@ -469,3 +469,9 @@ def test_only_tables_merge_into_tables(other: Any) -> None:
 def test_a_table_needs_a_projection(projection: Any) -> None:
     with pytest.raises(TypeError, match="needs a Projection"):
         SketchTable(projection)
+
+
+def test_a_table_starts_from_any_collection_of_keys() -> None:
+    projection = SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1)
+    for keys in (["a", "b"], {"a", "b"}, {"a": 1, "b": 2}.keys(), (key for key in "ab"), projection.table(["a", "b"])):
+        assert sorted(projection.table(keys)) == ["a", "b"]

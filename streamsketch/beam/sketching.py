@@ -139,9 +139,9 @@ class _SketchBundles(beam.DoFn):
                 yield WindowedValue(keyed, window.max_timestamp(), (window,))
 
     def _column(self, element: pa.RecordBatch | pa.Table, name: str) -> Any:
-        if name not in element.schema.names:
+        if element.schema.names.count(name) != 1:
             raise InvalidInputError(
-                f"there is no column {name!r}, only {', '.join(element.schema.names)}; "
+                f"there is no column {name!r}, or more than one; the columns are {', '.join(element.schema.names)}; "
                 f"name the columns in SketchPerKey(key=…, index=…, value=…)"
             )
         return element.column(name)

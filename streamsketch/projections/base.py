@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import HASHED_DIM, Exact, Ints, check_indices, exact_fraction, indices_of, short
+from streamsketch.encoding import (
+    HASHED_DIM,
+    Exact,
+    Ints,
+    check_indices,
+    check_resolution,
+    exact_fraction,
+    indices_of,
+    short,
+)
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, SketchOverflowError
 
 if TYPE_CHECKING:
@@ -25,7 +34,6 @@ Real = TypeVar("Real", float, NDArray[np.float64])
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
 _MAX_SEED = (1 << 64) - 1
-_MAX_RESOLUTION_PART = (1 << 63) - 1
 _LONG_DIM = 1 << 20
 
 
@@ -63,11 +71,7 @@ class Projection(ABC):
         self._set_int("sketch_dim", 1, MAX_SKETCH_DIM)
         self._set_int("seed", 0, _MAX_SEED)
         resolution = exact_fraction(self.resolution, "resolution")
-        if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _MAX_RESOLUTION_PART:
-            raise InvalidInputError(
-                f"resolution must be a positive fraction of 63-bit integers, got {short(self.resolution)}; "
-                f"use 1 for counts"
-            )
+        check_resolution(resolution)
         object.__setattr__(self, "resolution", resolution)
 
     def _set_int(self, name: str, low: int, high: int) -> None:

@@ -157,7 +157,7 @@ def test_columns_are_named_and_tuples_index(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_or_a_malformed_row_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ss.InvalidInputError, match="no column 'key', only shop"):
+    with pytest.raises(ss.InvalidInputError, match="no column 'key', or more than one; the columns are shop"):
         run(lambda pipeline: pipeline | beam.Create([pa.table({"shop": ["x"]})]) | SketchPerKey(PROJECTION), tmp_path)
     with pytest.raises(ss.InvalidInputError, match=r"rows \(key, \(index, value\)\)"):
         run(lambda pipeline: pipeline | beam.Create([("a", 1, 2)]) | SketchPerKey(PROJECTION), tmp_path)

@@ -153,6 +153,21 @@ def test_large_values_have_a_truth_too(sales: Path, capsys: pytest.CaptureFixtur
     assert "1 of 1 intervals cover" in " ".join(capsys.readouterr().out.split())
 
 
+def test_bytes_are_refused_where_names_are_text(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("shop", "product"):
+        place = SALES.schema.get_field_index(name)
+        pq.write_table(SALES.set_column(place, name, SALES[name].cast(pa.binary())), sales / "sales.parquet")
+        assert private_distances.main(arguments(sales)) == 2
+        assert f"column {name} holds bytes" in " ".join(capsys.readouterr().err.split())
+    assert not (sales / "out").exists()
+
+
+def test_no_rows_at_all_have_distances_and_a_truth(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(SALES.slice(0, 0), sales / "sales.parquet")
+    assert private_distances.main(arguments(sales, "sales.parquet", "--look-at-truth")) == 0
+    assert "6 of 6 intervals cover" in " ".join(capsys.readouterr().out.split())
+
+
 def test_beams_own_options_pass_through(sales: Path) -> None:
     private_distances.main(arguments(sales, "sales.parquet", "--direct_runner_bundle_repeat=1"))
     assert len(ss.load_table(sales / "out" / "sketches.parquet")) == 4
