@@ -3,6 +3,7 @@
 import hashlib
 import io
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -99,9 +100,14 @@ def _parquet_bytes(table: pa.Table) -> bytes:
 
 def clear(folder: str) -> None:
     """Remove what an earlier run of this job left in its folder, so that old releases do not pass for new ones."""
-    for pattern in (SKETCHES, DISTANCES, "distances.csv", "distances.png", FileSystems.join("sketches", "*.sketch")):
-        for match in FileSystems.match([FileSystems.join(folder, pattern)]):
-            FileSystems.delete([metadata.path for metadata in match.metadata_list])
+    names = [SKETCHES, DISTANCES, "distances.csv", "distances.png", "sketches/*.sketch"]
+    if "://" not in folder:  # Beam would read a folder called out[1] as a pattern, and find out1
+        for name in names:
+            for path in Path(folder).glob(name):
+                path.unlink()
+        return
+    for match in FileSystems.match([FileSystems.join(folder, name) for name in names]):
+        FileSystems.delete([metadata.path for metadata in match.metadata_list])
 
 
 def write(folder: str, name: str, content: bytes) -> None:

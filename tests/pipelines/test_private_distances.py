@@ -136,6 +136,16 @@ def test_an_earlier_runs_releases_do_not_stay(sales: Path) -> None:
     assert sorted(path.name for path in (sales / "out" / "sketches").iterdir()) == ["north.sketch", "west%2F1.sketch"]
 
 
+def test_clearing_touches_the_named_folder_only(sales: Path) -> None:
+    neighbour = sales / "out1"
+    private_distances.main([*arguments(sales), "--output", str(neighbour)])
+    before = sorted(path.name for path in neighbour.rglob("*"))
+    for _ in range(2):
+        private_distances.main([*arguments(sales), "--public-keys", "north,east", "--output", str(sales / "out[1]")])
+    assert sorted(path.name for path in neighbour.rglob("*")) == before
+    assert len(list((sales / "out[1]" / "sketches").iterdir())) == 2
+
+
 def test_odd_keys_make_files_and_pictures_too(sales: Path) -> None:
     keys = ["a$x_{$", "..", "店" * 90]
     table = pa.table({"shop": keys, "product": ["p", "q", "r"], "day": [1, 2, 3], "paid": [1.0, 2.0, 3.0]})
