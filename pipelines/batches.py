@@ -1,8 +1,20 @@
 """Small steps on Arrow batches between reading and sketching."""
 
+import argparse
+
 import pyarrow as pa
 
 import streamsketch as ss
+
+
+def text_columns(arguments: argparse.Namespace) -> list[str]:
+    """Return the columns that the job reads as text: the key and the index."""
+    return [arguments.key, *arguments.index]
+
+
+def all_columns(arguments: argparse.Namespace) -> list[str]:
+    """Return all columns that the job reads."""
+    return [*text_columns(arguments), *([arguments.value] if arguments.value else [])]
 
 
 def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:

@@ -24,7 +24,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
-from pipelines.batches import as_text
+from pipelines.batches import all_columns, as_text, text_columns
 from pipelines.picture import heat_map
 from pipelines.sinks import WriteDistances, WriteReleases, clear, read_distances, write
 from pipelines.tables import show_distances
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             resolution=known.resolution,
         )
         for pattern in known.input:  # a missing file or column should not need a pipeline to be found
-            for batch in islice(read_batches([pattern], _columns(known), text=_text(known)), 1):
-                as_text(batch, _text(known))
+            for batch in islice(read_batches([pattern], all_columns(known), text=text_columns(known)), 1):
+                as_text(batch, text_columns(known))
         # the release of an empty sketch: finds mistakes before the job runs, and says what every release will promise
         promise = str(projection.sketch().release(**_privacy(known)).guarantee)
         pipeline = build(known, projection, options, promise)
@@ -87,8 +87,8 @@ def build(
     pipeline = beam.Pipeline(options=options)
     releases = (
         pipeline
-        | "Read" >> ReadColumns(arguments.input, _columns(arguments), text=_text(arguments))
-        | "Keys as text" >> beam.Map(as_text, _text(arguments))
+        | "Read" >> ReadColumns(arguments.input, all_columns(arguments), text=text_columns(arguments))
+        | "Keys as text" >> beam.Map(as_text, text_columns(arguments))
         | "Sketch" >> SketchPerKey(projection, key=arguments.key, index=arguments.index, value=arguments.value)
         | "Release"
         >> ReleasePerKey(
@@ -110,14 +110,6 @@ def _privacy(arguments: argparse.Namespace) -> dict[str, Any]:
         "neighbours": ss.L1(arguments.l1, unit=arguments.unit),
         "mechanism": arguments.mechanism,
     }
-
-
-def _columns(arguments: argparse.Namespace) -> list[str]:
-    return [arguments.key, *arguments.index, *([arguments.value] if arguments.value else [])]
-
-
-def _text(arguments: argparse.Namespace) -> list[str]:
-    return [arguments.key, *arguments.index]
 
 
 def _parser() -> argparse.ArgumentParser:

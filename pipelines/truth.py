@@ -10,7 +10,7 @@ import pyarrow as pa
 from scipy.sparse import coo_array
 
 import streamsketch as ss
-from pipelines.batches import as_text
+from pipelines.batches import all_columns, as_text, text_columns
 from streamsketch.beam import read_batches
 from streamsketch.privacy.noise import DiscreteLaplace, squared_distance_variance
 
@@ -37,13 +37,13 @@ class Truth:
 
 def look_at_truth(arguments: argparse.Namespace) -> Truth:
     """Return the exact squared distances between the keys' histograms, on the values' grid."""
-    columns = [arguments.key, *arguments.index, *([arguments.value] if arguments.value else [])]
+    text = text_columns(arguments)
     projection = ss.SJLT(  # only for the indices and the grid: nothing is projected here
         dim=ss.HASHED_DIM, sketch_dim=1, sparsity=1, seed=0, resolution=arguments.resolution
     )
     keys, indices, values = [], [], []
-    for batch in read_batches(arguments.input, columns, text=[arguments.key, *arguments.index]):
-        batch = as_text(batch, [arguments.key, *arguments.index])  # noqa: PLW2901 - as the pipeline reads it
+    for batch in read_batches(arguments.input, all_columns(arguments), text=text):
+        batch = as_text(batch, text)  # noqa: PLW2901 - as the pipeline reads it
         keys.extend(batch.column(arguments.key).to_pylist())
         indices.append(projection.indices_of(*(batch.column(name) for name in arguments.index)))
         counts = pa.array(np.ones(len(batch))) if arguments.value is None else batch.column(arguments.value)
