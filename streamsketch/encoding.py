@@ -335,7 +335,7 @@ def quantise_one(value: Any, resolution: Fraction) -> int:
 def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
     # python's magnitudes: -2^63 has no int64 absolute value
     largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
-    if largest * resolution.denominator <= _INT64_MAX and resolution.numerator <= _INT64_MAX:
+    if largest * resolution.denominator <= _INT64_MAX:
         scaled = np.abs(values) * resolution.denominator // resolution.numerator
         quantised: Ints = np.where(values < 0, -scaled, scaled)
         return quantised

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.encoding import Exact, Ints, exact_fraction, short
 from streamsketch.errors import DependentNoiseError, InvalidInputError, SketchOverflowError
 from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, check_budget, compose
+from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections.base import Projection
@@ -337,7 +337,7 @@ def mechanisms(
     >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
     ['laplace', 'gaussian']
     """
-    options = calibration.candidates(sensitivity_of(projection, neighbours), *check_budget(epsilon, delta))
+    options = calibration.candidates(sensitivity_of(projection, neighbours), epsilon, delta)
     return [dataclasses.replace(option, variance=option.variance * projection.unit**4) for option in options]
 
 
@@ -345,13 +345,21 @@ def release_sketch(
     sketch: Sketch, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism
 ) -> PrivateSketch:
     """Return ``sketch`` plus noise from the operating system's CSPRNG; see `Sketch.release`."""
-    epsilon, delta = check_budget(epsilon, delta)
     noise = calibration.choose(sensitivity_of(sketch.projection, neighbours), epsilon, delta, mechanism)
     return add_noise(sketch, noise, guarantee_of(noise, epsilon, delta, neighbours), SystemBits())
 
 
 def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbours) -> Guarantee:
-    """Return what noise calibrated to (ε, δ) promises: Laplace keeps ε with δ = 0, whatever δ was allowed."""
+    """Return what noise calibrated to (ε, δ) promises: Laplace keeps ε with δ = 0, whatever δ was allowed.
+
+    Raises
+    ------
+    InvalidInputError
+        If the exchange format could not carry the bound: better before noise is drawn than after.
+    """
+    bound = Fraction(neighbours.bound)
+    if max(bound.numerator, bound.denominator) > _MAX_CELL:
+        raise InvalidInputError(f"the bound of a release must be a ratio of 63-bit integers, got {short(str(bound))}")
     spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
     return Guarantee(epsilon, spent, neighbours, str(noise))
 

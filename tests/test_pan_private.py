@@ -274,3 +274,10 @@ def test_bad_budgets_and_grids_are_refused(options: dict[str, object], message: 
 def test_a_pan_private_sketch_has_no_hash() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(pan_private())
+
+
+def test_any_real_number_is_an_epsilon() -> None:
+    projection = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1)
+    for epsilon in (1, np.float32(1), Fraction(1)):
+        counter = PanPrivateSketch(projection, epsilon=epsilon, neighbours=ss.L1(1))
+        assert counter.release().guarantee.epsilon == 1.0

@@ -420,3 +420,8 @@ def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
     )
     with pytest.raises(ss.SketchOverflowError):
         one.scaled((1 << 63) - 1).merge(other.scaled(Fraction(1, (1 << 63) - 25)), populations="disjoint")
+
+
+def test_a_bound_that_no_file_could_carry_is_refused_before_noise_is_drawn() -> None:
+    with pytest.raises(ss.InvalidInputError, match="63-bit"):
+        PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.OneCoordinate(Fraction(1, 1 << 63)))

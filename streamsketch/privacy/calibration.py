@@ -144,7 +144,7 @@ def candidates(sensitivity: Sensitivity, epsilon: float, delta: float) -> list[C
     The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT
     that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
     """
-    check_budget(epsilon, delta)
+    epsilon, delta = check_budget(epsilon, delta)
     names = ["laplace"]
     if delta > 0:
         names.append("gaussian")
@@ -175,7 +175,7 @@ def choose(sensitivity: Sensitivity, epsilon: float, delta: float, mechanism: Me
     InvalidInputError
         For ε ≤ 0, δ outside [0, 1), Gaussian with δ = 0, another mechanism, or noise too wide to sample.
     """
-    check_budget(epsilon, delta)
+    epsilon, delta = check_budget(epsilon, delta)
     if mechanism not in MECHANISMS:
         raise InvalidInputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}")
     if mechanism in ("laplace", "gaussian"):

@@ -194,6 +194,8 @@ class SJLT(_BlockHashed):
             Relative error, in [1e-4, 1/2).
         beta
             Failure probability, in [1e-300, 1/2).
+        dim, seed, resolution
+            As in `Projection`.
 
         Raises
         ------
