@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from llvmlite import binding  # type: ignore[import-untyped]
+from llvmlite import binding
 
 _PACKAGES = ("streamsketch", "numpy", "numba", "scipy", "pyarrow", "datasketches", "opendp")
 

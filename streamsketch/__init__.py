@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streamsketch.estimators import (
         cosine,
         inner_product,
+        normalised_inner_product,
         pairwise,
         squared_distance,
         squared_norm,
@@ -35,7 +36,18 @@ if TYPE_CHECKING:
     from streamsketch.privacy.calibration import Candidate
     from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
     from streamsketch.privacy.noise import Cumulants
-    from streamsketch.projections import SJLT, CountSketch, Projection
+    from streamsketch.projections import (
+        OPORP,
+        SJLT,
+        Achlioptas,
+        CountSketch,
+        Gaussian,
+        Identity,
+        Projection,
+        Rademacher,
+        Uniform,
+        VerySparse,
+    )
     from streamsketch.release import PrivateSketch, load, mechanisms
     from streamsketch.sketch import Sketch
     from streamsketch.table import SketchTable
@@ -54,6 +66,7 @@ _HOMES = {
     "streamsketch.estimators": (
         "cosine",
         "inner_product",
+        "normalised_inner_product",
         "pairwise",
         "squared_distance",
         "squared_norm",
@@ -63,7 +76,18 @@ _HOMES = {
     "streamsketch.privacy.calibration": ("Candidate",),
     "streamsketch.privacy.guarantee": ("L1", "Guarantee", "Neighbours", "OneCoordinate", "compose"),
     "streamsketch.privacy.noise": ("Cumulants",),
-    "streamsketch.projections": ("SJLT", "CountSketch", "Projection"),
+    "streamsketch.projections": (
+        "OPORP",
+        "SJLT",
+        "Achlioptas",
+        "CountSketch",
+        "Gaussian",
+        "Identity",
+        "Projection",
+        "Rademacher",
+        "Uniform",
+        "VerySparse",
+    ),
     "streamsketch.release": ("PrivateSketch", "load", "mechanisms"),
     "streamsketch.sketch": ("Sketch",),
     "streamsketch.table": ("SketchTable",),
@@ -73,14 +97,18 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "HASHED_DIM",
     "L1",
+    "OPORP",
     "SJLT",
+    "Achlioptas",
     "Candidate",
     "CountSketch",
     "Cumulants",
     "DependentNoiseError",
     "Estimate",
     "Estimates",
+    "Gaussian",
     "Guarantee",
+    "Identity",
     "IncompatibleProjectionsError",
     "Interval",
     "InvalidInputError",
@@ -89,10 +117,13 @@ __all__ = [
     "PanPrivateSketch",
     "PrivateSketch",
     "Projection",
+    "Rademacher",
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
     "StreamsketchError",
+    "Uniform",
+    "VerySparse",
     "WireFormatError",
     "__version__",
     "compose",
@@ -101,6 +132,7 @@ __all__ = [
     "load",
     "load_table",
     "mechanisms",
+    "normalised_inner_product",
     "pairwise",
     "quantise",
     "save_table",

@@ -4,7 +4,8 @@ All but the cosine are unbiased over the draw of the projection and the noise, a
 `PrivateSketch` objects as on a party's own raw `Sketch` (which adds no noise; what comes out is then as secret as the
 sketch). Formulas: THEORY.md 4, after Stausholm 2021, Lemmas 3 and 10, with the corrected constants.
 
-Standard errors are plug-in: unknown norms are replaced by their estimates, and ‖z‖₄⁴ by its lower bound 0.
+Standard errors are plug-in: unknown norms are replaced by their estimates. The sum ‖z‖₄⁴ is taken as the 0 that makes
+the error bar widest; for a very sparse map, where it adds variance, it is estimated from the cells' fourth moment.
 """
 
 import math
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate, Estimates
+from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch, check_independent
+from streamsketch.projections.variance import MapVariance
+from streamsketch.release import PrivateSketch, check_independent, check_same_place
 from streamsketch.sketch import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
@@ -57,16 +59,7 @@ def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
     16.0
     """
     first, second = _views(x, y)
-    k = first.values.size
-    noise = first.noise + second.noise
-    gap = first.values - second.values
-    value = float(gap @ gap) - k * noise.k2
-    return Estimate(
-        value,
-        first.projection.squared_norm_variance(max(value, 0.0)),
-        _squared_norm_noise(max(value, 0.0), noise, k),
-        lowest=0.0,
-    )
+    return _squared_norm(first.values - second.values, first.noise + second.noise, first)
 
 
 def squared_norm(x: AnySketch) -> Estimate:
@@ -93,12 +86,17 @@ def squared_norm(x: AnySketch) -> Estimate:
     25.0
     """
     (view,) = _views(x)
-    k = view.values.size
-    value = float(view.values @ view.values) - k * view.noise.k2
+    return _squared_norm(view.values, view.noise, view)
+
+
+def _squared_norm(cells: NDArray[np.float64], noise: Cumulants, view: "_View") -> Estimate:
+    value = float(cells @ cells) - view.effect.count * noise.k2
+    norm = max(value, 0.0)
+    fourth = _fourth_power_sum(cells, cells, noise, noise, view)
     return Estimate(
         value,
-        view.projection.squared_norm_variance(max(value, 0.0)),
-        _squared_norm_noise(max(value, 0.0), view.noise, k),
+        view.law.of_squared_norm(norm, fourth),
+        max(view.effect.squared_norm_variance(norm, noise.k2, noise.k4), 0.0),
         lowest=0.0,
     )
 
@@ -129,23 +127,66 @@ def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
     10.0
     """
     first, second = _views(x, y)
-    k = first.values.size
     value = float(first.values @ second.values)
-    norm_x = max(float(first.values @ first.values) - k * first.noise.k2, 0.0)
-    norm_y = max(float(second.values @ second.values) - k * second.noise.k2, 0.0)
+    norm_x, norm_y = (max(_plain_norm(view), 0.0) for view in (first, second))
+    squares = _fourth_power_sum(first.values, second.values, first.noise, second.noise, first)
     return Estimate(
         value,
-        first.projection.inner_product_variance(norm_x, norm_y, value),
-        second.noise.k2 * norm_x + first.noise.k2 * norm_y + k * first.noise.k2 * second.noise.k2,
+        first.law.of_inner_product(norm_x, norm_y, value, squares),
+        max(first.effect.inner_product_variance(norm_x, norm_y, first.noise.k2, second.noise.k2), 0.0),
+    )
+
+
+def normalised_inner_product(x: AnySketch, y: AnySketch, *, norm_x: float = 1.0, norm_y: float = 1.0) -> Estimate:
+    """Estimate ⟨x, y⟩ of vectors whose norms are public, as ‖x‖‖y‖ times the `cosine`.
+
+    For embeddings of length 1 this is far better than `inner_product` where they are similar: what the map does
+    to both norms cancels (Li and Li 2023, Appendix C, for OPORP and very sparse projections).
+
+    Parameters
+    ----------
+    x, y
+        Sketches of one projection, with independent noises.
+    norm_x, norm_y
+        The Euclidean norms, in data units, > 0: known to everybody, or published with a guarantee of their own.
+
+    Raises
+    ------
+    InvalidInputError
+        For norms that are not positive and finite; else as `cosine`.
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `squared_distance`.
+
+    Examples
+    --------
+    >>> from streamsketch import OPORP
+    >>> projection = OPORP(dim=1000, sketch_dim=250, seed=7)
+    >>> x, y = projection.sketch(), projection.sketch()
+    >>> x.update([3, 4], [3, 4])
+    >>> y.update([3, 4], [3, 4])
+    >>> normalised_inner_product(x, y, norm_x=5, norm_y=5).value
+    25.0
+    """
+    for norm in (norm_x, norm_y):
+        if not 0 < norm < math.inf:
+            raise InvalidInputError(f"a norm must be a positive, finite number, got {norm!r:.40}")
+    angle, scale = cosine(x, y), float(norm_x) * float(norm_y)
+    return Estimate(
+        scale * angle.value,
+        scale**2 * angle.projection_variance,
+        scale**2 * angle.noise_variance,
+        lowest=-scale,
+        highest=scale,
     )
 
 
 def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     """Estimate the cosine ⟨x, y⟩ / (‖x‖ ‖y‖): a ratio of unbiased estimates, itself nearly unbiased.
 
-    Its variance is to first order (delta method): (1 - ρ²)²/k from the projection, and the noises' share of
-    the two norms and the inner product with their covariances 2·K2·⟨x, y⟩. The value may exceed 1 by its error;
-    intervals are cut to [-1, 1].
+    This is the normalised estimator of Li and Li 2023. Its variance is to first order (delta method): from the
+    projection, that of its quadratic form, at most a·(1 - ρ²)² with a = W_S's coefficient of ‖x‖²‖y‖² (1/k for an
+    SJLT; THEORY.md 4), and the noises' share of the two norms and the inner product with their covariances
+    2·K2·⟨x, y⟩. The value may exceed 1 by its error; intervals are cut to [-1, 1].
 
     Parameters
     ----------
@@ -155,16 +196,20 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     Raises
     ------
     InvalidInputError
-        If a squared norm is estimated within two standard errors of zero: the cosine is then undefined, or drowned.
+        If a squared norm is estimated within two standard errors of zero: the cosine is then undefined, or drowned. If
+        the noise was added before the map: then estimate the inner product and the norms apart.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
     first, second = _views(x, y)
-    k = first.values.size
-    norm_x = float(first.values @ first.values) - k * first.noise.k2
-    norm_y = float(second.values @ second.values) - k * second.noise.k2
+    if not isinstance(first.effect, OutputNoise):
+        raise InvalidInputError(
+            "the cosine has no error bar for noise that was added before the map; use inner_product and squared_norm"
+        )
+    k = first.effect.count
+    norm_x, norm_y = _plain_norm(first), _plain_norm(second)
     for norm, noise in ((norm_x, first.noise), (norm_y, second.noise)):
-        if norm <= 2 * math.sqrt(_squared_norm_noise(0.0, noise, k)):
+        if norm <= 2 * math.sqrt(first.effect.squared_norm_variance(0.0, noise.k2, noise.k4)):
             raise InvalidInputError(
                 "the cosine is undefined: the squared norm of a sketch is within two standard errors of zero, so its "
                 "stream is empty or drowned in noise. Check squared_norm(), and release with more epsilon or a smaller "
@@ -177,11 +222,14 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     noise_x, noise_y = first.noise.k2 / norm_x, second.noise.k2 / norm_y
     product_part = noise_x + noise_y + k * noise_x * noise_y
     norm_part = sum(
-        _squared_norm_noise(norm, noise, k) / norm**2 for norm, noise in ((norm_x, first.noise), (norm_y, second.noise))
+        first.effect.squared_norm_variance(norm, noise.k2, noise.k4) / norm**2
+        for norm, noise in ((norm_x, first.noise), (norm_y, second.noise))
     )
     covariance_part = 2 * (noise_x + noise_y)
     noise_variance = product_part + bounded**2 * (norm_part / 4 - covariance_part)
-    return Estimate(value, (1 - bounded**2) ** 2 / k, max(noise_variance, 0.0), lowest=-1.0, highest=1.0)
+    # ΣM² of the form's diagonal is between 0 and half its squared Frobenius norm, which is (1 - ρ²)²
+    coefficient = first.law.norms + max(first.law.fourth, 0.0) / 2
+    return Estimate(value, coefficient * (1 - bounded**2) ** 2, max(noise_variance, 0.0), lowest=-1.0, highest=1.0)
 
 
 def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
@@ -210,32 +258,42 @@ def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
     check_comparable(sketches)
     block = block_of(sketches)
-    return distances_between(sketches[0].projection, block, block, same=True)
+    return distances_between(block, block, same=True)
 
 
-Block: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""Cells (n, k) in data units, and each row's noise cumulants κ2 and κ4, (n,)."""
+class Block(NamedTuple):
+    """Comparable sketches as arrays, for `distances_between`."""
+
+    cells: NDArray[np.float64]
+    """(n, k), in data units."""
+    k2: NDArray[np.float64]
+    """Each noise's second cumulant, in data units: (n,)."""
+    k4: NDArray[np.float64]
+    """Each noise's fourth cumulant, in data units: (n,)."""
+    law: MapVariance
+    effect: OutputNoise | InputNoise
 
 
 def block_of(sketches: Sequence[AnySketch]) -> Block:
     """Return sketches that `check_comparable` has passed as one block for `distances_between`."""
     views = [_view(sketch) for sketch in sketches]
-    return (
+    return Block(
         np.stack([view.values for view in views]),
         np.array([view.noise.k2 for view in views]),
         np.array([view.noise.k4 for view in views]),
+        views[0].law,
+        _place_of(views).effect,
     )
 
 
-def distances_between(projection: Projection, rows: Block, columns: Block, *, same: bool) -> Estimates:
+def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     """Estimate squared distances between two blocks: (n, m) arrays; ``same`` zeroes the diagonal."""
-    (x, x_k2, x_k4), (y, y_k2, y_k4) = rows, columns
-    k = projection.sketch_dim
-    k2, k4 = x_k2[:, None] + y_k2, x_k4[:, None] + y_k4
-    value = _squared_gaps(x - x[0], y - x[0]) - k * k2
+    law, effect = rows.law, rows.effect
+    k2, k4 = rows.k2[:, None] + columns.k2, rows.k4[:, None] + columns.k4
+    value = _squared_gaps(rows.cells - rows.cells[0], columns.cells - rows.cells[0]) - effect.count * k2
     size = np.maximum(value, 0.0)
-    projection_variance = projection.squared_norm_variance(size)
-    noise_variance = 4 * k2 * size + k * k4 + 2 * k * k2**2
+    projection_variance = law.of_squared_norm(size, _fourth_power_sums(rows, columns, k2, k4, size))
+    noise_variance = np.maximum(effect.squared_norm_variance(size, k2, k4), 0.0)
     if same:
         for array in (value, projection_variance, noise_variance):
             np.fill_diagonal(array, 0.0)
@@ -253,10 +311,23 @@ def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.
     return gaps
 
 
+def _fourth_power_sums(
+    rows: Block, columns: Block, k2: NDArray[np.float64], k4: NDArray[np.float64], size: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    if rows.law.fourth <= 0:
+        return None
+    sums = np.stack([((columns.cells - cells) ** 4).sum(axis=1) for cells in rows.cells])
+    k = rows.cells.shape[1]
+    clean = sums - 6 * k2 * size - k * (k4 + 3 * k2**2)
+    fourths: NDArray[np.float64] = np.clip((clean - 3 * size**2 / k) / rows.law.fourth, 0.0, size**2)
+    return fourths
+
+
 class _View(NamedTuple):
-    projection: Projection
     values: NDArray[np.float64]  # in data units
     noise: Cumulants  # in data units
+    law: MapVariance
+    effect: OutputNoise | InputNoise
 
 
 def check_comparable(sketches: Sequence[AnySketch]) -> None:
@@ -265,20 +336,53 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
         if not isinstance(sketch, PrivateSketch | Sketch):
             raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
         sketches[0].projection.check_same(sketch.projection)
-    check_independent(sketch for sketch in sketches if isinstance(sketch, PrivateSketch))
+    releases = [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
+    check_independent(releases)
+    check_same_place(releases)
 
 
 def _views(*sketches: AnySketch) -> list[_View]:
     check_comparable(sketches)
-    return [_view(sketch) for sketch in sketches]
+    views = [_view(sketch) for sketch in sketches]
+    return [view._replace(effect=_place_of(views).effect) for view in views]
+
+
+def _place_of(views: Sequence[_View]) -> _View:
+    """Return a view that has noise, if there is one: a raw sketch has none, and fits any place."""
+    return next((view for view in views if view.noise.k2 > 0), views[0])
 
 
 def _view(sketch: AnySketch) -> _View:
+    projection = sketch.projection
     if isinstance(sketch, PrivateSketch):
         cells = sketch.unit * sketch.values.astype(np.float64)
-        return _View(sketch.projection, cells, sketch.noise.scaled(sketch.unit))
-    return _View(sketch.projection, sketch.projection.unit * sketch.state.astype(np.float64), Cumulants())
+        noise = sketch.noise.scaled(float(sketch.multiplier) * unit_of(projection, sketch.noise_place))
+        return _View(cells, noise, projection.variance, effect_of(projection, sketch.noise_place))
+    cells = projection.unit * sketch.state.astype(np.float64)
+    return _View(cells, Cumulants(), projection.variance, effect_of(projection, "output"))
 
 
-def _squared_norm_noise(squared_norm: float, noise: Cumulants, cells: int) -> float:
-    return 4 * noise.k2 * squared_norm + cells * noise.k4 + 2 * cells * noise.k2**2
+def _plain_norm(view: _View) -> float:
+    return float(view.values @ view.values) - view.effect.count * view.noise.k2
+
+
+def _fourth_power_sum(
+    x: NDArray[np.float64], y: NDArray[np.float64], noise_x: Cumulants, noise_y: Cumulants, view: _View
+) -> float | None:
+    """Estimate Σx²y² (‖z‖₄⁴ where both are z) from the cells, where ignoring it would make error bars too small.
+
+    For independent entries k·E(Sx)ᵢ²(Sy)ᵢ² = (‖x‖²‖y‖² + 2⟨x, y⟩² + (κ - 3)Σx²y²)/k; noise adds its own part.
+    """
+    if view.law.fourth <= 0:
+        return None
+    k, n = x.size, view.effect.count
+    raw = float((x**2) @ (y**2))
+    if x is y:
+        norm = max(float(x @ x) - n * noise_x.k2, 0.0)
+        clean = raw - 6 * noise_x.k2 * norm - k * (noise_x.k4 + 3 * noise_x.k2**2)
+        products, largest = 3 * norm**2, norm**2
+    else:
+        norm_x, norm_y = (max(float(v @ v) - n * noise.k2, 0.0) for v, noise in ((x, noise_x), (y, noise_y)))
+        clean = raw - noise_y.k2 * norm_x - noise_x.k2 * norm_y - k * noise_x.k2 * noise_y.k2
+        products, largest = norm_x * norm_y + 2 * float(x @ y) ** 2, norm_x * norm_y
+    return min(max((clean - products / k) / view.law.fourth, 0.0), largest)

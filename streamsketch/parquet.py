@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 from streamsketch.columns import key_column
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.files import write_whole
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch, write_whole
+from streamsketch.release import PrivateSketch
 
 _COLUMNS = ("key", "sketch")
 _BATCH_ROWS = 256

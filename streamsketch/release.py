@@ -12,6 +12,8 @@ import numpy as np
 
 from streamsketch.encoding import Exact, Ints, exact_fraction, short
 from streamsketch.errors import DependentNoiseError, InvalidInputError, SketchOverflowError
+from streamsketch.files import write_whole
+from streamsketch.noise_effect import NoisePlace, effect_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
@@ -39,9 +41,12 @@ class PrivateSketch:
     values
         Noisy cells: int64, (sketch_dim,), in grid steps times ``multiplier``.
     noise
-        Cumulants of one cell's noise, in grid steps of ``values``.
+        Cumulants of one noise, in grid steps of the place where it was added: for output noise, of ``values``.
     guarantee
         What was promised to the people in the data.
+    noise_place
+        ``"output"``: noise on each cell. ``"input"``: on each coordinate, before the map. ``"hadamard"``: after the
+        Hadamard step of an FJLT. The last two come from `private_fjlt`.
     multiplier
         Exact factor on all cells, from `scaled`.
     release_ids
@@ -65,7 +70,7 @@ class PrivateSketch:
     True
     """
 
-    __slots__ = ("_guarantee", "_multiplier", "_noise", "_projection", "_release_ids", "_values")
+    __slots__ = ("_guarantee", "_multiplier", "_noise", "_noise_place", "_projection", "_release_ids", "_values")
 
     def __init__(
         self,
@@ -74,6 +79,7 @@ class PrivateSketch:
         noise: Cumulants,
         guarantee: Guarantee,
         *,
+        noise_place: NoisePlace = "output",
         multiplier: Exact = 1,
         release_ids: Iterable[bytes],
     ) -> None:
@@ -89,6 +95,8 @@ class PrivateSketch:
         factor = exact_fraction(multiplier, "multiplier")
         if not 0 < abs(factor.numerator) <= _MAX_CELL or factor.denominator > _MAX_CELL:
             raise InvalidInputError("the multiplier must be a ratio of 63-bit integers, not 0")
+        effect_of(projection, noise_place)
+        self._noise_place: NoisePlace = noise_place
         self._projection = projection
         self._values = np.frombuffer(values.tobytes(), dtype=np.int64)  # bytes cannot be made writeable
         self._noise = noise
@@ -110,8 +118,13 @@ class PrivateSketch:
 
     @property
     def noise(self) -> Cumulants:
-        """Cumulants of one cell's noise, in grid steps of ``values``."""
+        """Cumulants of one noise, in grid steps of its place: for output noise, of ``values``."""
         return self._noise
+
+    @property
+    def noise_place(self) -> NoisePlace:
+        """Where the noise was added: ``"output"``, ``"input"`` or ``"hadamard"``."""
+        return self._noise_place
 
     @property
     def guarantee(self) -> Guarantee:
@@ -139,6 +152,7 @@ class PrivateSketch:
         return (
             self._projection == other._projection
             and self._noise == other._noise
+            and self._noise_place == other._noise_place
             and self._guarantee == other._guarantee
             and self._multiplier == other._multiplier
             and self._release_ids == other._release_ids
@@ -194,6 +208,7 @@ class PrivateSketch:
             self._values,
             self._noise,
             self._guarantee,
+            noise_place=self._noise_place,
             multiplier=self._multiplier * exact_fraction(factor, "factor"),
             release_ids=self._release_ids,
         )
@@ -206,6 +221,7 @@ class PrivateSketch:
             )
         self._projection.check_same(other._projection)
         check_independent([self, other])
+        check_same_place([self, other])
         guarantee = compose([self._guarantee, other._guarantee], populations=populations)
         step = _common_step(self._multiplier, other._multiplier)
         mine, theirs = int(self._multiplier / step), sign * int(other._multiplier / step)
@@ -219,6 +235,7 @@ class PrivateSketch:
             mine * self._values + theirs * other._values,
             self._noise.scaled(mine) + other._noise.scaled(theirs),
             guarantee,
+            noise_place=self._noise_place,
             multiplier=step,
             release_ids=self._release_ids + other._release_ids,
         )
@@ -263,17 +280,6 @@ class PrivateSketch:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_bytes` to a file, by custom named ``….sketch``; the file appears whole or not at all."""
         write_whole(path, self.to_bytes())
-
-
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
-    try:
-        partial.write_bytes(data)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
@@ -387,6 +393,15 @@ def check_independent(releases: Iterable[PrivateSketch]) -> None:
                 "use squared_norm"
             )
         seen.update(release.release_ids)
+
+
+def check_same_place(releases: Iterable[PrivateSketch]) -> None:
+    """Raise `InvalidInputError` if noise was added at different places: no error bar fits both."""
+    places = sorted({release.noise_place for release in releases})
+    if len(places) > 1:
+        raise InvalidInputError(
+            f"these releases have their noise at different places: {' and '.join(places)}. Release all of them one way"
+        )
 
 
 def _largest(values: Ints) -> int:

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from streamsketch import wire_pb2
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
+from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection, projection_from_fields
@@ -28,7 +29,9 @@ _HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
 _CHECKSUM_BYTES = 16
 _WIDTHS = (1, 2, 4, 8)
 _MAX_K2 = 2.0**130
-_OPTIONAL_FIELDS = ("sparsity", "independence")
+_INT_FIELDS = ("sparsity", "independence", "fraction_bits")  # of a projection, present where its kind has them
+_RATIO_FIELDS = ("density",)
+_PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
 Part = TypeVar("Part")
@@ -62,6 +65,7 @@ def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 
             _values(message.values, projection.sketch_dim),
             _noise(message.noise),
             _at("guarantee", lambda: _guarantee(message.guarantee)),
+            noise_place=_place(message.noise.place),
             multiplier=_ratio("multiplier", message.multiplier),
             release_ids=message.release_ids,
         ),
@@ -111,7 +115,7 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
     return wire_pb2.PrivateSketch(
         projection=_projection_message(release.projection),
         values=wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes()),
-        noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4),
+        noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=_place_name(release.noise_place)),
         guarantee=wire_pb2.Guarantee(
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
@@ -135,9 +139,11 @@ def _projection_message(projection: Projection) -> wire_pb2.Projection:
         seed=projection.seed,
         resolution=_ratio_message(projection.grid),
     )
-    for name in _OPTIONAL_FIELDS:
-        if hasattr(projection, name):
-            setattr(message, name, getattr(projection, name))
+    agreed = projection.agreed_fields()
+    for name in agreed.keys() & _INT_FIELDS:
+        setattr(message, name, agreed[name])
+    for name in agreed.keys() & _RATIO_FIELDS:
+        getattr(message, name).CopyFrom(_ratio_message(agreed[name]))
     return message
 
 
@@ -171,7 +177,10 @@ def _projection(message: wire_pb2.Projection) -> Projection:
         "seed": message.seed,
         "resolution": _ratio("projection.resolution", message.resolution),
     }
-    fields |= {name: getattr(message, name) for name in _OPTIONAL_FIELDS if message.HasField(name)}
+    fields |= {name: getattr(message, name) for name in _INT_FIELDS if message.HasField(name)}
+    fields |= {
+        name: _ratio(f"projection.{name}", getattr(message, name)) for name in _RATIO_FIELDS if message.HasField(name)
+    }
     return projection_from_fields(fields)
 
 
@@ -179,6 +188,16 @@ def _noise(message: wire_pb2.Noise) -> Cumulants:
     if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
         raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
     return _at("noise", lambda: Cumulants(message.k2, message.k4))
+
+
+def _place_name(place: NoisePlace) -> str:
+    return "" if place == "output" else place
+
+
+def _place(name: str) -> NoisePlace:
+    if name not in _PLACES:
+        raise WireFormatError("noise.place", f"must be one of {', '.join(filter(None, _PLACES))}, got {short(name)}")
+    return _PLACES[name]
 
 
 def _values(message: wire_pb2.Values, sketch_dim: int) -> Ints:

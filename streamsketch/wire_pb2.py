@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17streamsketch/wire.proto\x12\x0fstreamsketch.v1\"\x80\x02\n\rPrivateSketch\x12/\n\nprojection\x18\x01 \x01(\x0b\x32\x1b.streamsketch.v1.Projection\x12\'\n\x06values\x18\x02 \x01(\x0b\x32\x17.streamsketch.v1.Values\x12%\n\x05noise\x18\x03 \x01(\x0b\x32\x16.streamsketch.v1.Noise\x12-\n\tguarantee\x18\x04 \x01(\x0b\x32\x1a.streamsketch.v1.Guarantee\x12*\n\nmultiplier\x18\x05 \x01(\x0b\x32\x16.streamsketch.v1.Ratio\x12\x13\n\x0brelease_ids\x18\x06 \x03(\x0c\"\xc5\x01\n\nProjection\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0b\n\x03\x64im\x18\x02 \x01(\x04\x12\x12\n\nsketch_dim\x18\x03 \x01(\x04\x12\x0c\n\x04seed\x18\x04 \x01(\x06\x12*\n\nresolution\x18\x05 \x01(\x0b\x32\x16.streamsketch.v1.Ratio\x12\x15\n\x08sparsity\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x0cindependence\x18\x07 \x01(\rH\x01\x88\x01\x01\x42\x0b\n\t_sparsityB\x0f\n\r_independence\"&\n\x06Values\x12\r\n\x05width\x18\x01 \x01(\r\x12\r\n\x05\x63\x65lls\x18\x02 \x01(\x0c\"\x1f\n\x05Noise\x12\n\n\x02k2\x18\x01 \x01(\x01\x12\n\n\x02k4\x18\x02 \x01(\x01\"o\n\tGuarantee\x12\x0f\n\x07\x65psilon\x18\x01 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12/\n\nneighbours\x18\x03 \x01(\x0b\x32\x1b.streamsketch.v1.Neighbours\x12\x11\n\tmechanism\x18\x04 \x01(\t\"O\n\nNeighbours\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12%\n\x05\x62ound\x18\x02 \x01(\x0b\x32\x16.streamsketch.v1.Ratio\x12\x0c\n\x04unit\x18\x03 \x01(\t\"/\n\x05Ratio\x12\x11\n\tnumerator\x18\x01 \x01(\x12\x12\x13\n\x0b\x64\x65nominator\x18\x02 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17streamsketch/wire.proto\x12\x0fstreamsketch.v1\"\x80\x02\n\rPrivateSketch\x12/\n\nprojection\x18\x01 \x01(\x0b\x32\x1b.streamsketch.v1.Projection\x12\'\n\x06values\x18\x02 \x01(\x0b\x32\x17.streamsketch.v1.Values\x12%\n\x05noise\x18\x03 \x01(\x0b\x32\x16.streamsketch.v1.Noise\x12-\n\tguarantee\x18\x04 \x01(\x0b\x32\x1a.streamsketch.v1.Guarantee\x12*\n\nmultiplier\x18\x05 \x01(\x0b\x32\x16.streamsketch.v1.Ratio\x12\x13\n\x0brelease_ids\x18\x06 \x03(\x0c\"\xad\x02\n\nProjection\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0b\n\x03\x64im\x18\x02 \x01(\x04\x12\x12\n\nsketch_dim\x18\x03 \x01(\x04\x12\x0c\n\x04seed\x18\x04 \x01(\x06\x12*\n\nresolution\x18\x05 \x01(\x0b\x32\x16.streamsketch.v1.Ratio\x12\x15\n\x08sparsity\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x19\n\x0cindependence\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\x1a\n\rfraction_bits\x18\x08 \x01(\rH\x02\x88\x01\x01\x12,\n\x07\x64\x65nsity\x18\t \x01(\x0b\x32\x16.streamsketch.v1.RatioH\x03\x88\x01\x01\x42\x0b\n\t_sparsityB\x0f\n\r_independenceB\x10\n\x0e_fraction_bitsB\n\n\x08_density\"&\n\x06Values\x12\r\n\x05width\x18\x01 \x01(\r\x12\r\n\x05\x63\x65lls\x18\x02 \x01(\x0c\".\n\x05Noise\x12\n\n\x02k2\x18\x01 \x01(\x01\x12\n\n\x02k4\x18\x02 \x01(\x01\x12\r\n\x05place\x18\x03 \x01(\t\"o\n\tGuarantee\x12\x0f\n\x07\x65psilon\x18\x01 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12/\n\nneighbours\x18\x03 \x01(\x0b\x32\x1b.streamsketch.v1.Neighbours\x12\x11\n\tmechanism\x18\x04 \x01(\t\"O\n\nNeighbours\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12%\n\x05\x62ound\x18\x02 \x01(\x0b\x32\x16.streamsketch.v1.Ratio\x12\x0c\n\x04unit\x18\x03 \x01(\t\"/\n\x05Ratio\x12\x11\n\tnumerator\x18\x01 \x01(\x12\x12\x13\n\x0b\x64\x65nominator\x18\x02 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,15 +34,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PRIVATESKETCH']._serialized_start=45
   _globals['_PRIVATESKETCH']._serialized_end=301
   _globals['_PROJECTION']._serialized_start=304
-  _globals['_PROJECTION']._serialized_end=501
-  _globals['_VALUES']._serialized_start=503
-  _globals['_VALUES']._serialized_end=541
-  _globals['_NOISE']._serialized_start=543
-  _globals['_NOISE']._serialized_end=574
-  _globals['_GUARANTEE']._serialized_start=576
-  _globals['_GUARANTEE']._serialized_end=687
-  _globals['_NEIGHBOURS']._serialized_start=689
-  _globals['_NEIGHBOURS']._serialized_end=768
-  _globals['_RATIO']._serialized_start=770
-  _globals['_RATIO']._serialized_end=817
+  _globals['_PROJECTION']._serialized_end=605
+  _globals['_VALUES']._serialized_start=607
+  _globals['_VALUES']._serialized_end=645
+  _globals['_NOISE']._serialized_start=647
+  _globals['_NOISE']._serialized_end=693
+  _globals['_GUARANTEE']._serialized_start=695
+  _globals['_GUARANTEE']._serialized_end=806
+  _globals['_NEIGHBOURS']._serialized_start=808
+  _globals['_NEIGHBOURS']._serialized_end=887
+  _globals['_RATIO']._serialized_start=889
+  _globals['_RATIO']._serialized_end=936
 # @@protoc_insertion_point(module_scope)

@@ -23,7 +23,7 @@ class PrivateSketch(_message.Message):
     def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Projection(_message.Message):
-    __slots__ = ("kind", "dim", "sketch_dim", "seed", "resolution", "sparsity", "independence")
+    __slots__ = ("kind", "dim", "sketch_dim", "seed", "resolution", "sparsity", "independence", "fraction_bits", "density")
     KIND_FIELD_NUMBER: _ClassVar[int]
     DIM_FIELD_NUMBER: _ClassVar[int]
     SKETCH_DIM_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,8 @@ class Projection(_message.Message):
     RESOLUTION_FIELD_NUMBER: _ClassVar[int]
     SPARSITY_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    FRACTION_BITS_FIELD_NUMBER: _ClassVar[int]
+    DENSITY_FIELD_NUMBER: _ClassVar[int]
     kind: str
     dim: int
     sketch_dim: int
@@ -38,7 +40,9 @@ class Projection(_message.Message):
     resolution: Ratio
     sparsity: int
     independence: int
-    def __init__(self, kind: _Optional[str] = ..., dim: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., seed: _Optional[int] = ..., resolution: _Optional[_Union[Ratio, _Mapping]] = ..., sparsity: _Optional[int] = ..., independence: _Optional[int] = ...) -> None: ...
+    fraction_bits: int
+    density: Ratio
+    def __init__(self, kind: _Optional[str] = ..., dim: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., seed: _Optional[int] = ..., resolution: _Optional[_Union[Ratio, _Mapping]] = ..., sparsity: _Optional[int] = ..., independence: _Optional[int] = ..., fraction_bits: _Optional[int] = ..., density: _Optional[_Union[Ratio, _Mapping]] = ...) -> None: ...
 
 class Values(_message.Message):
     __slots__ = ("width", "cells")
@@ -49,12 +53,14 @@ class Values(_message.Message):
     def __init__(self, width: _Optional[int] = ..., cells: _Optional[bytes] = ...) -> None: ...
 
 class Noise(_message.Message):
-    __slots__ = ("k2", "k4")
+    __slots__ = ("k2", "k4", "place")
     K2_FIELD_NUMBER: _ClassVar[int]
     K4_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     k2: float
     k4: float
-    def __init__(self, k2: _Optional[float] = ..., k4: _Optional[float] = ...) -> None: ...
+    place: str
+    def __init__(self, k2: _Optional[float] = ..., k4: _Optional[float] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Guarantee(_message.Message):
     __slots__ = ("epsilon", "delta", "neighbours", "mechanism")

@@ -394,7 +394,15 @@ def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
     sketch.update(17, MARKER)
     released = sketch.release(epsilon=1e-6, neighbours=ss.L1(1))  # so much noise that none is as likely as 10^-6
     held = {name: getattr(released, name) for name in PrivateSketch.__slots__}
-    assert set(held) == {"_guarantee", "_multiplier", "_noise", "_projection", "_release_ids", "_values"}
+    assert set(held) == {
+        "_guarantee",
+        "_multiplier",
+        "_noise",
+        "_noise_place",
+        "_projection",
+        "_release_ids",
+        "_values",
+    }
     assert not hasattr(released, "__dict__")
     assert (released.values != sketch.state).mean() > 0.9
     assert isinstance(held["_values"].base, bytes), "the cells' own copy, which nobody can make writeable"

@@ -10,7 +10,6 @@ import apache_beam as beam
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
 from streamsketch.estimators import Block, block_of, check_comparable, distances_between
-from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
 
 _SHARDS = 32
@@ -83,13 +82,13 @@ def _compare(block: KeyedBlock, blocks: list[KeyedBlock]) -> Iterator[tuple[tupl
         if not same:
             check_comparable([*sketches, *other_sketches])
         theirs = mine if same else block_of(other_sketches)
-        yield from _pairs(sketches[0].projection, (keys, mine), (other_keys, theirs), same=same)
+        yield from _pairs((keys, mine), (other_keys, theirs), same=same)
 
 
 def _pairs(
-    projection: Projection, rows: tuple[list[Any], Block], columns: tuple[list[Any], Block], *, same: bool
+    rows: tuple[list[Any], Block], columns: tuple[list[Any], Block], *, same: bool
 ) -> Iterator[tuple[tuple[Any, Any], Estimate]]:
-    estimates = distances_between(projection, rows[1], columns[1], same=same)
+    estimates = distances_between(rows[1], columns[1], same=same)
     for i, first in enumerate(rows[0]):
         for j, second in enumerate(columns[0]):
             if same and j <= i:

@@ -8,10 +8,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.encoding import (
     HASHED_DIM,
@@ -24,15 +23,17 @@ from streamsketch.encoding import (
     short,
 )
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, SketchOverflowError
+from streamsketch.hashing import Words
+from streamsketch.projections import kernels
+from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:
     from streamsketch.sketch import Sketch
     from streamsketch.table import SketchTable
 
-Real = TypeVar("Real", float, NDArray[np.float64])
-
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
+MAX_INDEPENDENCE = 256
 _MAX_SEED = (1 << 64) - 1
 _LONG_DIM = 1 << 20
 
@@ -63,9 +64,6 @@ class Projection(ABC):
     seed: int
     resolution: Exact = Fraction(1)
 
-    kind: ClassVar[str]
-    """The map's name in JSON and on the wire."""
-
     def __post_init__(self) -> None:
         self._set_int("dim", 1, HASHED_DIM)
         self._set_int("sketch_dim", 1, MAX_SKETCH_DIM)
@@ -86,6 +84,11 @@ class Projection(ABC):
 
     @property
     @abstractmethod
+    def kind(self) -> str:
+        """The map's name in JSON and on the wire."""
+
+    @property
+    @abstractmethod
     def scale_squared(self) -> Fraction:
         """The square of the public scale c, exactly."""
 
@@ -102,7 +105,7 @@ class Projection(ABC):
     @property
     @abstractmethod
     def max_entry(self) -> int:
-        """The largest absolute entry of A: no cell exceeds it times Σ|q|."""
+        """A bound on the absolute entries of A: no cell exceeds it times Σ|q|."""
 
     @property
     def scale(self) -> float:
@@ -119,22 +122,17 @@ class Projection(ABC):
         """The resolution as the exact fraction it is kept as."""
         return Fraction(self.resolution)
 
+    @property
     @abstractmethod
-    def squared_norm_variance(self, squared_norm: Real, fourth_power_sum: float = 0.0) -> Real:
-        """Var‖Sz‖² over the draw of S, from ‖z‖₂² and ‖z‖₄⁴ (0 gives an upper bound); THEORY.md 4, V_S."""
+    def variance(self) -> MapVariance:
+        """Var‖Sz‖² and Var⟨Sx, Sy⟩ over the draw of S; THEORY.md 4, V_S and W_S."""
 
-    @abstractmethod
-    def inner_product_variance(
-        self,
-        squared_norm_x: float,
-        squared_norm_y: float,
-        inner_product: float,
-        product_square_sum: float = 0.0,
-    ) -> float:
-        """Var⟨Sx, Sy⟩ over the draw of S, from the norms, ⟨x, y⟩ and Σx²y² (0: upper bound); THEORY.md 4, W_S."""
+    @property
+    def after_hadamard(self) -> tuple[int, MapVariance] | None:
+        """For a map P·H·D: how many coordinates H·D x has, and the variance of P alone; else None."""
+        return None
 
-    @abstractmethod
-    def columns(self, indices: Any) -> NDArray[np.int64]:
+    def columns(self, indices: Any) -> Ints:
         """Return columns of A, rebuilt from the seed: int64, (sketch_dim, n).
 
         Meant for study and tests: it costs O(n · sketch_dim) memory.
@@ -144,6 +142,10 @@ class Projection(ABC):
         InvalidInputError
             If an index is outside [0, dim).
         """
+        encoded = self.indices_of(indices)
+        rows = np.zeros((encoded.size, self.sketch_dim), dtype=np.int64)
+        self.add_to_rows(rows, np.arange(encoded.size), encoded, np.ones_like(encoded), 0)
+        return rows.T
 
     # --- adding to state -----------------------------------------------------------------------------------
 
@@ -185,6 +187,11 @@ class Projection(ABC):
         check_indices(largest, self.dim)
         self.check_mass(mass + added)
         return mass + added
+
+    def check_bounds(self, keys: Words, values: Ints, mass: int) -> int:
+        """As `check_batch`, from the batch itself."""
+        largest, upper, lower = kernels.batch_bounds(keys, values)
+        return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
 
     # --- making sketches -----------------------------------------------------------------------------------
 
@@ -232,9 +239,17 @@ class Projection(ABC):
         >>> CountSketch(dim=100, sketch_dim=8, seed=1).to_json()
         '{"dim":100,"independence":8,"kind":"count-sketch","resolution":"1/1","seed":1,"sketch_dim":8}'
         """
-        fields: dict[str, Any] = {field.name: getattr(self, field.name) for field in self._fields()}
-        fields["resolution"] = f"{self.grid.numerator}/{self.grid.denominator}"
-        return json.dumps({"kind": self.kind, **fields}, sort_keys=True, separators=(",", ":"))
+        fields = {
+            name: f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else value
+            for name, value in self.agreed_fields().items()
+        }
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+    def agreed_fields(self) -> dict[str, Any]:
+        """Return the kind and every field that parties must agree on, by name."""
+        _, fixed = KINDS[self.kind]
+        names = (field.name for field in self._fields() if field.name not in fixed)
+        return {"kind": self.kind} | {name: getattr(self, name) for name in names}
 
     @staticmethod
     def from_json(text: str | bytes) -> "Projection":
@@ -262,8 +277,7 @@ class Projection(ABC):
         """Raise `IncompatibleProjectionsError`, listing the fields that differ, unless ``other`` is equal."""
         if self == other:
             return
-        mine = {"kind": self.kind} | {field.name: getattr(self, field.name) for field in self._fields()}
-        theirs = {"kind": other.kind} | {field.name: getattr(other, field.name) for field in other._fields()}
+        mine, theirs = self.agreed_fields(), other.agreed_fields()
         differing = [
             f"{name} ({mine.get(name, 'absent')} here, {theirs.get(name, 'absent')} there)"
             for name in sorted(mine.keys() | theirs.keys())
@@ -280,41 +294,44 @@ class Projection(ABC):
 
     def __repr__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in self._fields()}
+        fields = {name: repr(value) if isinstance(value, str) else value for name, value in fields.items()}
         if self.dim > _LONG_DIM and self.dim & (self.dim - 1) == 0:
             fields["dim"] = f"2**{self.dim.bit_length() - 1}"
         fields["resolution"] = self.grid.numerator if self.grid.denominator == 1 else repr(str(self.grid))
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in fields.items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in self._fields()}  # no cached arrays
 
     def replace(self, **changes: Any) -> Self:
         """Return a projection with some fields changed (`dataclasses.replace`)."""
         return dataclasses.replace(self, **changes)
 
 
-KINDS: dict[str, type[Projection]] = {}
-"""Every concrete projection by the name it has on the wire."""
+KINDS: dict[str, tuple[type[Projection], dict[str, Any]]] = {}
+"""Every concrete projection by the name it has on the wire, with the fields that this name fixes."""
 
 
-def register(projection: type[Projection]) -> type[Projection]:
+def register(projection: type[Projection], kind: str, **fixed: Any) -> None:
     """Make a projection known to `Projection.from_json` and to the wire format."""
-    KINDS[projection.kind] = projection
-    return projection
+    KINDS[kind] = projection, fixed
 
 
 def projection_from_fields(fields: dict[str, Any]) -> Projection:
     """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
     given = dict(fields)
     kind = given.pop("kind", None)
-    cls = KINDS.get(kind) if isinstance(kind, str) else None
-    if cls is None:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(f"unknown projection kind {short(kind)}; this version knows {', '.join(KINDS)}")
-    names = {field.name for field in cls._fields()}
+    cls, fixed = KINDS[kind]
+    names = {field.name for field in cls._fields()} - fixed.keys()
     if given.keys() != names:
         missing, unknown = sorted(names - given.keys()), sorted(given.keys() - names)
         raise InvalidInputError(
             f"a projection of kind {kind!r} has the fields {sorted(names)}; "
             f"missing: {missing}, unknown: {short(unknown)}"
         )
-    return cls(**given)
+    return cls(**given, **fixed)
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ Bounds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64]
 
 _BLOCK = 512  # items hashed at a time: keys, hash words and values stay in the L1 cache
 _LOW_32 = np.uint64((1 << 32) - 1)
+_LOW_40 = np.uint64((1 << 40) - 1)
+_40, _60 = np.uint64(40), np.uint64(60)
 _1, _32, _LIMIT_32 = np.uint64(1), np.uint64(32), np.uint64(1 << 32)
 
 
@@ -170,6 +172,35 @@ def sjlt_scatter(
             _scatter_word_to_rows(
                 table, slot_block, words, value_block, first_row, min(rows_per_word, rows - first_row), width
             )
+
+
+@kernel
+def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficients: Words) -> None:
+    """Add item i's graph-construction column times ``values[i]`` to ``table[slots[i]]``; keys are in range.
+
+    Entry r reads one word: bit 60 is its sign, the low 40 bits draw a row of the first k - s + r + 1. A row drawn
+    before gives way to the last one allowed: Floyd's algorithm, under which every set of s rows is equally likely,
+    up to 2^-16 for k = 2^24.
+    """
+    sparsity, cells = coefficients.shape[0], table.shape[1]
+    words = np.empty((sparsity, _BLOCK), dtype=np.uint64)
+    rows = np.empty(sparsity, dtype=np.int64)
+    for start in range(0, keys.size, _BLOCK):
+        key_block = keys[start : start + _BLOCK]
+        for entry in range(sparsity):
+            horner_wide(key_block, coefficients[entry], words[entry, : key_block.size])
+        for i in range(key_block.size):
+            value, row_cells = values[start + i], table[slots[start + i]]
+            for entry in range(sparsity):
+                last = cells - sparsity + entry
+                # k ≤ 2^24, so the product is below 2^64
+                row = np.int64(((words[entry, i] & _LOW_40) * np.uint64(last + 1)) >> _40)
+                for earlier in range(entry):
+                    if rows[earlier] == row:
+                        row = last
+                        break
+                rows[entry] = row
+                row_cells[row] += -value if words[entry, i] >> _60 else value
 
 
 @kernel

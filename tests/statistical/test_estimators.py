@@ -104,7 +104,7 @@ def norm(vector: Ints, power: int = 2) -> float:
 def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: Cumulants) -> float:
     """THEORY.md 4: V_S(z) + 4·K2·‖z‖² + k·K4 + 2k·K2², with the true norms."""
     cells = projection.sketch_dim
-    own = projection.squared_norm_variance(norm(vector), norm(vector, 4))
+    own = projection.variance.of_squared_norm(norm(vector), norm(vector, 4))
     return own + 4 * noise.k2 * norm(vector) + cells * noise.k4 + 2 * cells * noise.k2**2
 
 
@@ -112,7 +112,7 @@ def predicted_product_variance(
     projection: ss.Projection, x: Ints, y: Ints, noise_x: Cumulants, noise_y: Cumulants
 ) -> float:
     """THEORY.md 4: W_S(x, y) + K2y·‖x‖² + K2x·‖y‖² + k·K2x·K2y, with the true norms."""
-    own = projection.inner_product_variance(norm(x), norm(y), float(x @ y), norm(x * y))
+    own = projection.variance.of_inner_product(norm(x), norm(y), float(x @ y), norm(x * y))
     return own + noise_y.k2 * norm(x) + noise_x.k2 * norm(y) + projection.sketch_dim * noise_x.k2 * noise_y.k2
 
 
@@ -151,7 +151,7 @@ def test_the_fourth_power_term_is_needed() -> None:
         list(map(ss.squared_distance, sketches("SJLT s=4", x, SEEDS), sketches("SJLT s=4", y, SEEDS)))
     )
     with pytest.raises(AssertionError):
-        assert_variance(distances, family("SJLT s=4")[0][0].squared_norm_variance(norm(x - y)))
+        assert_variance(distances, family("SJLT s=4")[0][0].variance.of_squared_norm(norm(x - y)))
 
 
 # --- private sketches -----------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
         values.append(ss.squared_distance(*pair).value)
     noise = law.cumulants.scaled(projection.unit)
     assert_unbiased(np.array(values), norm(x - y) / 16)
-    own = projection.squared_norm_variance(norm(x - y) / 16, norm(x - y, 4) / 256)
+    own = projection.variance.of_squared_norm(norm(x - y) / 16, norm(x - y, 4) / 256)
     both = noise + noise
     assert_variance(np.array(values), own + 4 * both.k2 * norm(x - y) / 16 + CELLS * (both.k4 + 2 * both.k2**2))
 
@@ -234,7 +234,7 @@ def test_laplace_noise_is_debiased_by_4ks_over_epsilon_squared_not_by_the_papers
         assert_unbiased(plain - papers, norm(x - y))
     assert_unbiased(plain - papers, norm(x - y) + papers)  # off by 2ks/ε²
     noise_part = 56 * CELLS * sparsity**2 / epsilon**4 + 16 * sparsity * norm(x - y) / epsilon**2  # THEORY.md 4.1
-    own = projection.squared_norm_variance(norm(x - y), norm(x - y, 4))
+    own = projection.variance.of_squared_norm(norm(x - y), norm(x - y, 4))
     assert_variance(debiased, noise_part + own)
 
 

@@ -1,0 +1,112 @@
+"""Maps whose column holds one sign in each of several row blocks: the base of SJLT, CountSketch and Rademacher."""
+
+import dataclasses
+import functools
+from abc import abstractmethod
+from fractions import Fraction
+
+import numpy as np
+
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import BitSlices, Words, polynomials
+from streamsketch.projections import kernels
+from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
+from streamsketch.projections.variance import MapVariance, independent_entries
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class BlockHashed(Projection):
+    """Maps whose column holds one ±1 in each of s row blocks, at buckets and signs from polynomial hashing."""
+
+    independence: int = 8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_int("independence", 4, MAX_INDEPENDENCE)
+        self._check_blocks()
+
+    def _check_blocks(self) -> None:
+        blocks = self.blocks
+        if not 1 <= blocks <= self.sketch_dim or self.sketch_dim % blocks:
+            raise InvalidInputError(
+                f"sparsity must divide sketch_dim, got sparsity={blocks} and sketch_dim={self.sketch_dim}. "
+                f"Try sketch_dim={blocks * self._bucket_power(round_up=True)}"
+            )
+        buckets = self.sketch_dim // blocks
+        if buckets & (buckets - 1):
+            smaller, larger = self._bucket_power(round_up=False), self._bucket_power(round_up=True)
+            if "sparsity" not in {field.name for field in self._fields()}:
+                raise InvalidInputError(
+                    f"sketch_dim must be a power of two, got {self.sketch_dim}. Try {smaller} or {larger}"
+                )
+            raise InvalidInputError(
+                f"sketch_dim / sparsity must be a power of two, got {self.sketch_dim} / {blocks} = {buckets}. "
+                f"Try sketch_dim={blocks * smaller} or sketch_dim={blocks * larger}"
+            )
+
+    @property
+    @abstractmethod
+    def blocks(self) -> int:
+        """The number of row blocks, s."""
+
+    def _bucket_power(self, *, round_up: bool) -> int:
+        """Return the power of two next to sketch_dim / sparsity."""
+        below = 1 << max(0, (self.sketch_dim // max(1, self.blocks)).bit_length() - 1)
+        return 2 * below if round_up and below * self.blocks < self.sketch_dim else below
+
+    @functools.cached_property
+    def _slices(self) -> BitSlices:
+        return BitSlices(rows=self.blocks, width=(self.sketch_dim // self.blocks).bit_length())
+
+    @functools.cached_property
+    def _coefficients(self) -> Words:
+        return polynomials(self.seed, self.kind, self._slices.words, self.independence)
+
+    @property
+    def scale_squared(self) -> Fraction:
+        """c² = 1/s."""
+        return Fraction(1, self.blocks)
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """Δ1(A) = s: exactly s entries ±1 in each column."""
+        return self.blocks
+
+    @property
+    def l2_sensitivity_squared(self) -> int:
+        """Δ2(A)² = s: the s entries lie in distinct rows."""
+        return self.blocks
+
+    @property
+    def max_entry(self) -> int:
+        """Entries are -1, 0 and 1."""
+        return 1
+
+    @property
+    def variance(self) -> MapVariance:
+        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴) for independence ≥ 4 (THEORY.md 4; Stausholm 2021, Lemma 10)."""
+        return independent_entries(self.sketch_dim, kurtosis=1.0)  # that of iid signs, whatever the sparsity
+
+    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
+        if indices.size * self.blocks < 8 * self.sketch_dim:  # a scratch of 2k cells, and its kernel, would not pay
+            slots = np.zeros(indices.size, dtype=np.int64)
+            return self.add_to_rows(state.reshape(1, -1), slots, indices, values, mass)
+        slices = self._slices
+        scratch, largest, upper, lower = kernels.sjlt_scratch(
+            indices.view(np.uint64), values, self._coefficients, slices.rows, slices.width, slices.rows_per_word
+        )
+        mass = self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
+        kernels.fold_scratch(scratch, state)
+        return mass
+
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
+        keys = indices.view(np.uint64)
+        mass = self.check_bounds(keys, values, mass)
+        slices = self._slices
+        kernels.sjlt_scatter(
+            table, slots, keys, values, self._coefficients, slices.rows, slices.width, slices.rows_per_word
+        )
+        return mass

@@ -1,0 +1,82 @@
+"""The map that leaves vectors as they are: the baseline of noise on raw data."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+
+from streamsketch._jit import kernel
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
+from streamsketch.projections.variance import MapVariance
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Identity(Projection):
+    """No projection: one cell for each index.
+
+    A release of it is the raw-data baseline of Li and Li 2023, Theorem C.1: noise on every coordinate, and no error of
+    a map. It is the better choice where the domain is known and not much larger than a sketch (THEORY.md 4.1).
+
+    Parameters
+    ----------
+    dim
+        1 to 2^24.
+    resolution
+        As in `Projection`.
+    sketch_dim, seed
+        Always ``dim`` and 0; they may be left out.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> x = Identity(dim=4).sketch()
+    >>> x.update([0, 2, 2], [5, 1, 1])
+    >>> x.state
+    array([5, 0, 2, 0])
+    """
+
+    sketch_dim: int = 0
+    seed: int = 0
+
+    kind = "identity"
+    scale_squared = Fraction(1)
+    l1_sensitivity = 1
+    l2_sensitivity_squared = 1
+    max_entry = 1
+    variance = MapVariance(0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        self._set_int("dim", 1, MAX_SKETCH_DIM)
+        if self.sketch_dim == 0:
+            object.__setattr__(self, "sketch_dim", self.dim)
+        super().__post_init__()
+        if self.sketch_dim != self.dim or self.seed != 0:
+            raise InvalidInputError(
+                f"Identity has sketch_dim = dim and seed = 0, got sketch_dim={self.sketch_dim}, dim={self.dim} and "
+                f"seed={self.seed}. Leave both out"
+            )
+
+    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add the values to their cells; see `Projection.add_to`."""
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add each value to its row's cell; see `Projection.add_to_rows`."""
+        mass = self.check_bounds(indices.view(np.uint64), values, mass)
+        _add(table, slots, indices, values)
+        return mass
+
+
+@kernel
+def _add(table: Ints, slots: Ints, indices: Ints, values: Ints) -> None:
+    for i in range(indices.size):
+        table[slots[i], indices[i]] += values[i]
+
+
+register(Identity, "identity")

@@ -1,0 +1,132 @@
+"""OPORP: one permutation, one random projection."""
+
+import dataclasses
+import functools
+from fractions import Fraction
+
+import numpy as np
+
+from streamsketch._jit import kernel
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import Words, horner_wide, polynomials
+from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, register
+from streamsketch.projections.permutation import Permutation
+from streamsketch.projections.variance import MapVariance
+
+_BLOCK = 512
+_60 = np.uint64(60)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class OPORP(Projection):
+    """One Permutation + One Random Projection, with bins of fixed length (Li and Li 2023, Algorithm 2).
+
+    A public pseudo-random permutation deals the ``dim`` coordinates into ``sketch_dim`` bins of equal size; each
+    coordinate is added to its bin with a random sign. One operation an update and Δ1 = Δ2 = 1, as for `CountSketch`,
+    but with less variance: equal bins collide less, by the factor (dim - sketch_dim) / (dim - 1). Where
+    ``sketch_dim`` does not divide ``dim``, the first ``dim mod sketch_dim`` bins hold one coordinate more. Since each
+    coordinate meets one bin, `OneCoordinate` neighbours change one cell only.
+
+    Parameters
+    ----------
+    dim, seed, resolution
+        As in `Projection`.
+    sketch_dim
+        The number of bins (k), at most ``dim``.
+    independence
+        Of the signs (t), 4 to 256.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> OPORP(dim=1000, sketch_dim=100, seed=1).l2_sensitivity_squared
+    1
+    """
+
+    independence: int = 8
+
+    kind = "oporp"
+    scale_squared = Fraction(1)
+    l1_sensitivity = 1
+    l2_sensitivity_squared = 1
+    max_entry = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_int("independence", 4, MAX_INDEPENDENCE)
+        if self.sketch_dim > self.dim:
+            raise InvalidInputError(
+                f"OPORP deals dim coordinates into sketch_dim bins, so sketch_dim must be at most dim; got "
+                f"sketch_dim={self.sketch_dim} and dim={self.dim}. Use fewer bins, or CountSketch"
+            )
+
+    @property
+    def variance(self) -> MapVariance:
+        """V_S = 2p(‖z‖₂⁴ - ‖z‖₄⁴), p the chance that two coordinates share a bin (THEORY.md 4).
+
+        With equal bins p = (dim - k) / (k (dim - 1)) (Li and Li 2023, Theorem C.3).
+        """
+        if self.dim == 1:
+            return MapVariance(0.0, 0.0, 0.0)
+        size, larger = divmod(self.dim, self.sketch_dim)
+        pairs = larger * (size + 1) * size + (self.sketch_dim - larger) * size * (size - 1)
+        shared = float(Fraction(pairs, self.dim * (self.dim - 1)))
+        return MapVariance(shared, shared, -2 * shared)
+
+    @functools.cached_property
+    def permutation(self) -> Permutation:
+        """The permutation of the coordinates."""
+        return Permutation(self.dim, self.seed, f"{self.kind}/permutation")
+
+    @functools.cached_property
+    def _coefficients(self) -> Words:
+        return polynomials(self.seed, self.kind, 1, self.independence).reshape(-1)
+
+    def bins_and_signs(self, indices: Ints) -> tuple[Ints, Ints]:
+        """Return each index's bin, in [0, sketch_dim), and its sign ±1; all indices in [0, dim)."""
+        bins, signs = self.permutation.of(indices), np.empty_like(indices)
+        _bins_and_signs(indices.view(np.uint64), self._coefficients, self.dim, self.sketch_dim, bins, signs)
+        return bins, signs
+
+    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add A x̃ of one batch to a sketch's cells in O(1) an item; see `Projection.add_to`."""
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+        """Add each item's column to its row of a table in O(1); see `Projection.add_to_rows`."""
+        mass = self.check_bounds(indices.view(np.uint64), values, mass)
+        bins, signs = self.bins_and_signs(indices)
+        _add(table, slots, bins, signs, values)
+        return mass
+
+
+@kernel
+def _bins_and_signs(keys: Words, coefficients: Words, dim: int, bins: int, places: Ints, signs: Ints) -> None:
+    """Turn places in [0, dim) into bins, and write the signs: bit 60 of each key's word, 1 is minus."""
+    words = np.empty(_BLOCK, dtype=np.uint64)
+    size, larger = dim // bins, dim % bins
+    in_larger = larger * (size + 1)
+    for start in range(0, keys.size, _BLOCK):
+        key_block = keys[start : start + _BLOCK]
+        horner_wide(key_block, coefficients, words[: key_block.size])
+        for i in range(key_block.size):
+            place = places[start + i]
+            if place < in_larger:
+                places[start + i] = place // (size + 1)
+            else:
+                places[start + i] = larger + (place - in_larger) // size
+            signs[start + i] = -1 if words[i] >> _60 else 1
+
+
+@kernel
+def _add(table: Ints, slots: Ints, bins: Ints, signs: Ints, values: Ints) -> None:
+    for i in range(bins.size):
+        table[slots[i], bins[i]] += signs[i] * values[i]
+
+
+register(OPORP, "oporp")

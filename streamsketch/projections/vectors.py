@@ -1,0 +1,96 @@
+"""Butterflies on explicit 64-byte vectors.
+
+LLVM does not find this shape in loops by itself: alias checks between eight slices, and lanes that meet
+within a vector, stop it. Written out, the transform of 2^15 doubles is some three times as fast.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from llvmlite import ir
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+_VECTOR_BYTES = 64
+
+Combine: TypeAlias = Callable[[Any, Any], Any]
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: Any, within: Any) -> Any:
+    """Transform ``vectors`` vectors of one array in registers, in place.
+
+    Vector m holds the 64 bytes from ``array[offset + m · stride]`` on. All butterflies between the vectors are made,
+    and with ``within`` all those between the lanes of each too.
+
+    Parameters
+    ----------
+    array
+        One-dimensional and C-contiguous, of float64, float32 or int64; bounds are the caller's to keep.
+    offset, stride
+        In elements.
+    vectors
+        2, 4 or 8, a literal.
+    within
+        1 or 0, a literal.
+    """
+    del typingctx, offset, stride  # Numba hands the types over; the values come with the arguments
+    if not (isinstance(vectors, types.IntegerLiteral) and isinstance(within, types.IntegerLiteral)):
+        raise TypingError("vectors and within must be literals")
+    count = vectors.literal_value
+    signature = types.void(array, types.intp, types.intp, vectors, within)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        element = context.get_data_type(array_type.dtype)
+        size = array_type.dtype.bitwidth // 8
+        lanes = _VECTOR_BYTES // size
+        vector = ir.VectorType(element, lanes)
+        data = context.make_array(array_type)(context, builder, arguments[0]).data
+        if isinstance(array_type.dtype, types.Float):
+            add, subtract = builder.fadd, builder.fsub
+        else:
+            add, subtract = builder.add, builder.sub
+
+        def pointer(place: int) -> Any:
+            step = builder.mul(arguments[2], ir.Constant(arguments[2].type, place))
+            address = builder.gep(data, [builder.add(arguments[1], step)])
+            return builder.bitcast(address, vector.as_pointer())
+
+        held = [builder.load(pointer(place), align=size) for place in range(count)]
+        _between(held, add, subtract)
+        if within.literal_value:
+            _inside(builder, held, add, subtract)
+        for place, x in enumerate(held):
+            builder.store(x, pointer(place), align=size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _between(held: list[Any], add: Combine, subtract: Combine) -> None:
+    half = 1
+    while half < len(held):
+        for first in range(len(held)):
+            if first & half == 0:
+                x, y = held[first], held[first + half]
+                held[first], held[first + half] = add(x, y), subtract(x, y)
+        half *= 2
+
+
+def _inside(builder: Any, held: list[Any], add: Combine, subtract: Combine) -> None:
+    lanes = held[0].type.count
+    half = 1
+    while half < lanes:
+        swap = _mask([lane ^ half for lane in range(lanes)])
+        blend = _mask([lane + lanes if lane & half else lane for lane in range(lanes)])
+        for place, x in enumerate(held):
+            y = builder.shuffle_vector(x, x, swap)
+            # lane l: x + y where its bit `half` is 0, the partner's value minus its own where it is 1
+            held[place] = builder.shuffle_vector(add(x, y), subtract(y, x), blend)
+        half *= 2
+
+
+def _mask(lanes: list[int]) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
