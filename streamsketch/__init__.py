@@ -36,17 +36,23 @@ if TYPE_CHECKING:
     from streamsketch.privacy.calibration import Candidate
     from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
     from streamsketch.privacy.noise import Cumulants
+    from streamsketch.private_matrix import PrivateProjection
+    from streamsketch.private_vector import release_vector
     from streamsketch.projections import (
+        FJLT,
         OPORP,
         SJLT,
+        SRHT,
         Achlioptas,
         CountSketch,
         Gaussian,
         Identity,
         Projection,
         Rademacher,
+        Rotation,
         Uniform,
         VerySparse,
+        hadamard_transform,
     )
     from streamsketch.release import PrivateSketch, load, mechanisms
     from streamsketch.sketch import Sketch
@@ -76,17 +82,23 @@ _HOMES = {
     "streamsketch.privacy.calibration": ("Candidate",),
     "streamsketch.privacy.guarantee": ("L1", "Guarantee", "Neighbours", "OneCoordinate", "compose"),
     "streamsketch.privacy.noise": ("Cumulants",),
+    "streamsketch.private_matrix": ("PrivateProjection",),
+    "streamsketch.private_vector": ("release_vector",),
     "streamsketch.projections": (
+        "FJLT",
         "OPORP",
         "SJLT",
+        "SRHT",
         "Achlioptas",
         "CountSketch",
         "Gaussian",
         "Identity",
         "Projection",
         "Rademacher",
+        "Rotation",
         "Uniform",
         "VerySparse",
+        "hadamard_transform",
     ),
     "streamsketch.release": ("PrivateSketch", "load", "mechanisms"),
     "streamsketch.sketch": ("Sketch",),
@@ -95,10 +107,12 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "FJLT",
     "HASHED_DIM",
     "L1",
     "OPORP",
     "SJLT",
+    "SRHT",
     "Achlioptas",
     "Candidate",
     "CountSketch",
@@ -115,9 +129,11 @@ __all__ = [
     "Neighbours",
     "OneCoordinate",
     "PanPrivateSketch",
+    "PrivateProjection",
     "PrivateSketch",
     "Projection",
     "Rademacher",
+    "Rotation",
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
@@ -128,6 +144,7 @@ __all__ = [
     "__version__",
     "compose",
     "cosine",
+    "hadamard_transform",
     "inner_product",
     "load",
     "load_table",
@@ -135,6 +152,7 @@ __all__ = [
     "normalised_inner_product",
     "pairwise",
     "quantise",
+    "release_vector",
     "save_table",
     "squared_distance",
     "squared_norm",

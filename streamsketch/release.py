@@ -46,7 +46,7 @@ class PrivateSketch:
         What was promised to the people in the data.
     noise_place
         ``"output"``: noise on each cell. ``"input"``: on each coordinate, before the map. ``"hadamard"``: after the
-        Hadamard step of an FJLT. The last two come from `private_fjlt`.
+        Hadamard step of an FJLT. The last two come from `release_vector`.
     multiplier
         Exact factor on all cells, from `scaled`.
     release_ids
@@ -299,13 +299,18 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
 # --- making releases ------------------------------------------------------------------------------------------
 
 
-def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
-    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (THEORY.md 2)."""
+def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
+    """Return Δ̃, how far one unit can move the integer vector x̃ in ℓ1, in grid steps."""
     if not isinstance(neighbours, Neighbours):
         raise TypeError(
             f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
         )
-    steps = neighbours.grid_steps(projection.grid)
+    return neighbours.grid_steps(projection.grid)
+
+
+def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
+    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (THEORY.md 2)."""
+    steps = grid_steps(projection, neighbours)
     return calibration.Sensitivity(
         l1=projection.l1_sensitivity * steps,
         l2_squared=projection.l2_sensitivity_squared * steps**2,

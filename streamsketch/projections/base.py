@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.encoding import (
     HASHED_DIM,
@@ -36,6 +37,7 @@ MAX_MASS = (1 << 63) - 1
 MAX_INDEPENDENCE = 256
 _MAX_SEED = (1 << 64) - 1
 _LONG_DIM = 1 << 20
+_BLOCK_CELLS = 1 << 20  # of columns rebuilt at a time
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -173,6 +175,65 @@ class Projection(ABC):
     @abstractmethod
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each item's column to ``table[slots[i]]``, (n_rows, sketch_dim); otherwise as `add_to`."""
+
+    # --- whole matrices --------------------------------------------------------------------------------------
+
+    def transform(self, matrix: Any, *, exact: bool = False) -> NDArray[Any]:
+        """Project each row of a matrix at once.
+
+        Parameters
+        ----------
+        matrix
+            (n, dim): a NumPy array; a scipy.sparse matrix or array; an Arrow table, record batch or data frame with
+            a column for each index; or an Arrow array of fixed-size lists.
+        exact
+            True: on the grid, the very cells of a sketch that is updated with the row, in grid steps. False: ``S x``
+            in floating point and in data units, without a grid; its last digits may differ between machines.
+
+        Returns
+        -------
+        ndarray
+            (n, sketch_dim), C-contiguous: int64 if exact, else float32 for a float32 matrix and float64 for others.
+            What was not released is as secret as the matrix.
+
+        Raises
+        ------
+        InvalidInputError
+            For another number of columns, nulls, NaN, infinities or what is no number.
+        SketchOverflowError
+            If a row's exact cells could leave 63 bits.
+
+        Examples
+        --------
+        >>> from streamsketch import CountSketch
+        >>> projection = CountSketch(dim=3, sketch_dim=2, seed=1)
+        >>> projection.transform(np.eye(3, dtype=int), exact=True).T.tolist() == projection.columns([0, 1, 2]).tolist()
+        True
+        """
+        from streamsketch.projections.transform import transform  # noqa: PLC0415 - it knows Arrow and scipy
+
+        return transform(self, matrix, exact=exact)
+
+    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write A x of each row of (n, dim), C-contiguous, into zeroed ``out``, (n, sketch_dim), of one dtype."""
+        from streamsketch.projections.transform import exact_product, largest_mass  # noqa: PLC0415 - as above
+
+        exact = out.dtype == np.int64
+        bound = largest_mass(matrix) * self.max_entry if exact else 0
+        step = max(1, _BLOCK_CELLS // self.sketch_dim)
+        for start in range(0, self.dim, step):
+            part = matrix[:, start : start + step]
+            block = self.columns(np.arange(start, start + part.shape[1])).T
+            out += exact_product(part, block, bound) if exact else part @ block.astype(out.dtype)
+
+    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+        """Write A x of each row of a CSR array (n, dim) into zeroed ``out``, (n, sketch_dim), of one dtype."""
+        by_column = matrix.tocsc()
+        used = np.flatnonzero(np.diff(by_column.indptr)).astype(np.int64)
+        step = max(1, _BLOCK_CELLS // self.sketch_dim)
+        for start in range(0, used.size, step):
+            part = used[start : start + step]
+            out += by_column[:, part] @ self.columns(part).T.astype(out.dtype)
 
     def check_mass(self, mass: int) -> None:
         """Raise `SketchOverflowError` if Σ|q| = ``mass`` could carry a cell past 63 bits (THEORY.md 1)."""

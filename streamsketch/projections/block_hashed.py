@@ -4,15 +4,19 @@ import dataclasses
 import functools
 from abc import abstractmethod
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import BitSlices, Words, polynomials
-from streamsketch.projections import kernels
+from streamsketch.projections import kernels, matrix_kernels
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 from streamsketch.projections.variance import MapVariance, independent_entries
+
+_MATRIX_PRODUCT = 8  # from one nonzero in so many on, a product of dense matrices is the faster one
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -110,3 +114,19 @@ class BlockHashed(Projection):
             table, slots, keys, values, self._coefficients, slices.rows, slices.width, slices.rows_per_word
         )
         return mass
+
+    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write A x of each row in O(s) a cell; see `Projection.project_dense`."""
+        if self.blocks * _MATRIX_PRODUCT > self.sketch_dim:
+            super().project_dense(matrix, out)
+            return
+        slices = self._slices
+        matrix_kernels.block_dense(matrix, self._coefficients, slices.rows, slices.width, slices.rows_per_word, out)
+
+    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+        """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
+        starts, keys = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64)
+        slices = self._slices
+        matrix_kernels.block_csr(
+            starts, keys, matrix.data, self._coefficients, slices.rows, slices.width, slices.rows_per_word, out
+        )

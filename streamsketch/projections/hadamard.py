@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.vectors import butterflies
+from streamsketch.projections.vectors import VECTOR_BYTES, butterflies
 
 _IN_CACHE = 1 << 15  # bytes that stay in a first-level cache
-_VECTOR = 64  # bytes
 
 
 def hadamard_transform(array: NDArray[Any]) -> None:
@@ -55,7 +54,7 @@ def hadamard_transform(array: NDArray[Any]) -> None:
 @kernel
 def _transform(cells: NDArray[Any], size: int) -> None:
     """Transform each run of ``size`` cells."""
-    lanes = _VECTOR // cells.itemsize
+    lanes = VECTOR_BYTES // cells.itemsize
     if size < 8 * lanes:
         for start in range(0, cells.size, size):
             _scalar(cells, start, size)

@@ -2,8 +2,10 @@
 
 import dataclasses
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
@@ -71,6 +73,14 @@ class Identity(Projection):
         mass = self.check_bounds(indices.view(np.uint64), values, mass)
         _add(table, slots, indices, values)
         return mass
+
+    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+        """Copy each row; see `Projection.project_dense`."""
+        out[:] = matrix
+
+    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+        """Copy each row; see `Projection.project_csr`."""
+        matrix.toarray(out=out)
 
 
 @kernel

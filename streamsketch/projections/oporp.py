@@ -3,8 +3,10 @@
 import dataclasses
 import functools
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
@@ -104,6 +106,17 @@ class OPORP(Projection):
         _add(table, slots, bins, signs, values)
         return mass
 
+    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write A x of each row in O(1) a cell; see `Projection.project_dense`."""
+        bins, signs = self.bins_and_signs(np.arange(self.dim))
+        _add_matrix(matrix, bins, signs.astype(matrix.dtype), out)
+
+    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+        """Write A x of each row in O(1) a nonzero; see `Projection.project_csr`."""
+        bins, signs = self.bins_and_signs(matrix.indices.astype(np.int64))
+        lines = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        _add(out, lines, bins, signs.astype(out.dtype), matrix.data)
+
 
 @kernel
 def _bins_and_signs(keys: Words, coefficients: Words, dim: int, bins: int, places: Ints, signs: Ints) -> None:
@@ -124,7 +137,15 @@ def _bins_and_signs(keys: Words, coefficients: Words, dim: int, bins: int, place
 
 
 @kernel
-def _add(table: Ints, slots: Ints, bins: Ints, signs: Ints, values: Ints) -> None:
+def _add_matrix(matrix: NDArray[Any], bins: Ints, signs: NDArray[Any], out: NDArray[Any]) -> None:
+    for line in range(matrix.shape[0]):
+        cells, values = out[line], matrix[line]
+        for j in range(bins.size):
+            cells[bins[j]] += signs[j] * values[j]
+
+
+@kernel
+def _add(table: NDArray[Any], slots: Ints, bins: Ints, signs: NDArray[Any], values: NDArray[Any]) -> None:
     for i in range(bins.size):
         table[slots[i], bins[i]] += signs[i] * values[i]
 

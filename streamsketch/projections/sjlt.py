@@ -6,12 +6,13 @@ import math
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words, polynomials
 from streamsketch.projections import kernels
-from streamsketch.projections.base import MAX_SKETCH_DIM, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
 from streamsketch.projections.block_hashed import BlockHashed
 
 Construction: TypeAlias = Literal["block", "graph"]
@@ -100,6 +101,20 @@ class SJLT(BlockHashed):
         mass = self.check_bounds(keys, values, mass)
         kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
         return mass
+
+    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write A x of each row; see `Projection.project_dense`."""
+        if self.construction == "block":
+            super().project_dense(matrix, out)
+        else:
+            Projection.project_dense(self, matrix, out)
+
+    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+        """Write A x of each row; see `Projection.project_csr`."""
+        if self.construction == "block":
+            super().project_csr(matrix, out)
+        else:
+            Projection.project_csr(self, matrix, out)
 
     @classmethod
     def for_accuracy(cls, alpha: float, beta: float, *, dim: int, seed: int, resolution: Any = 1) -> Self:

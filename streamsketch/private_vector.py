@@ -1,0 +1,145 @@
+"""One whole vector, released with noise at any of the three places Stausholm 2021 puts it."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from streamsketch.encoding import Ints, quantise
+from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.noise_effect import NoisePlace, effect_of
+from streamsketch.privacy import calibration
+from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.projections import FJLT, Projection
+from streamsketch.projections.base import MAX_MASS
+from streamsketch.projections.transform import largest_mass
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, grid_steps, guarantee_of, release_sketch
+from streamsketch.sketch import Sketch
+
+MAX_NOISY_COORDINATES = 1 << 26
+
+
+def release_vector(
+    projection: Projection,
+    vector: Any,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    delta: float = 0.0,
+    mechanism: calibration.Mechanism = "auto",
+    noise_place: NoisePlace = "output",
+) -> PrivateSketch:
+    """Return the private sketch of a whole vector, with exact discrete noise at the place asked for.
+
+    The three private forms of the FJLT (Stausholm 2021, Section 5.2); the first two serve every map.
+
+    - ``"output"``: noise on the cells, as `Sketch.release` (Corollary 1, with the sensitivity of the matrix in use).
+    - ``"input"``: noise on every coordinate of the vector, and then the map (Lemma 8). The map's sensitivity is not
+      needed, so a map with random columns is never enumerated; the price is an error that grows with dim.
+    - ``"hadamard"``: noise between the Hadamard and the sparse matrix of an FJLT (Note 7), for the columns that the
+      sparse matrix reads. With Gaussian noise it has the law of ``"input"``, at dim = a power of two.
+
+    The result is (ε, δ)-differentially private for ``neighbours`` as in `Sketch.release`: before the map, the noise
+    protects the vector itself, with ℓ1 and ℓ2 sensitivity Δ̃ (after H·D: N Δ̃ and √N Δ̃), and the map is
+    post-processing (Dwork and Roth 2014, Proposition 2.1). Estimators know the place.
+
+    Parameters
+    ----------
+    projection
+        The public map; for ``"hadamard"``, an `FJLT`. For noise before the map, dim is at most 2^26.
+    vector
+        (dim,): integers, floats or decimals, in data units.
+    epsilon, delta, neighbours, mechanism
+        As in `Sketch.release`.
+    noise_place
+        Where the noise goes.
+
+    Raises
+    ------
+    InvalidInputError
+        For a vector of another length, a place the map does not have, or as `Sketch.release`.
+    SketchOverflowError
+        If a cell could leave 63 bits.
+
+    Examples
+    --------
+    >>> from streamsketch import FJLT, L1, squared_norm
+    >>> projection = FJLT(dim=256, sketch_dim=64, seed=1)
+    >>> released = release_vector(
+    ...     projection, [100] * 256, epsilon=1, delta=1e-6, neighbours=L1(1), noise_place="hadamard"
+    ... )
+    >>> squared_norm(released).standard_error > 0
+    True
+    """
+    steps = quantise(vector, projection.grid)
+    if steps.size != projection.dim:
+        raise InvalidInputError(f"the vector must have dim={projection.dim} numbers, got {steps.size}")
+    effect_of(projection, noise_place)
+    mass = largest_mass(steps.reshape(1, -1))
+    projection.check_mass(mass)
+    if noise_place == "output":
+        cells = _mapped(projection, steps)
+        return release_sketch(Sketch.from_state(projection, cells, mass), epsilon, delta, neighbours, mechanism)
+    if projection.dim > MAX_NOISY_COORDINATES:
+        raise InvalidInputError(
+            f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "
+            f"dim={projection.dim}. Use noise_place='output'"
+        )
+    bits = SystemBits()
+    delta_steps = grid_steps(projection, neighbours)
+    if noise_place == "input":
+        sensitivity = calibration.Sensitivity(delta_steps, delta_steps**2, projection.dim)
+        noise = calibration.choose(sensitivity, epsilon, delta, mechanism)
+        noisy = steps + noise.sample(projection.dim, bits)
+        _check_reach(int(np.abs(noisy).astype(np.float64).sum()), projection.max_entry)
+        cells = _mapped(projection, noisy)
+    else:
+        noise, cells = _after_hadamard(projection, steps, delta_steps, (epsilon, delta, mechanism), bits)
+    guarantee = guarantee_of(noise, epsilon, delta, neighbours)
+    place = "the input" if noise_place == "input" else "what the Hadamard step returns"
+    return PrivateSketch(
+        projection,
+        cells,
+        noise.cumulants,
+        dataclasses.replace(guarantee, mechanism=f"{guarantee.mechanism}, on {place}"),
+        noise_place=noise_place,
+        release_ids=[bits.read(RELEASE_ID_BYTES)],
+    )
+
+
+def _after_hadamard(
+    projection: Projection,
+    steps: Ints,
+    delta_steps: int,
+    budget: tuple[float, float, calibration.Mechanism],
+    bits: BitSource,
+) -> tuple[Noise, Ints]:
+    """Return the noise, and P(H·D x̃ + noise) of an FJLT."""
+    if not isinstance(projection, FJLT):
+        raise InvalidInputError(f"only an FJLT has a Hadamard step to add noise after, not {projection.kind}")
+    size = projection.padded_dim
+    sensitivity = calibration.Sensitivity(size * delta_steps, size * delta_steps**2, size)
+    noise = calibration.choose(sensitivity, *budget)
+    (rotated,) = projection.rotated(steps.reshape(1, -1))
+    read = np.unique(projection.sparse_matrix.indices)
+    rotated[read] += noise.sample(read.size, bits)
+    _check_reach(int(np.abs(rotated).max()), projection.max_entry)
+    cells: Ints = projection.sparse_matrix @ rotated
+    return noise, cells
+
+
+def _mapped(projection: Projection, steps: Ints) -> Ints:
+    out = np.zeros((1, projection.sketch_dim), dtype=np.int64)
+    projection.project_dense(steps.reshape(1, -1), out)
+    cells: Ints = out[0]
+    return cells
+
+
+def _check_reach(largest: int, entry: int) -> None:
+    if largest * entry > MAX_MASS:
+        raise SketchOverflowError(
+            "with its noise, the vector could carry a cell past 2**63 grid steps; use a coarser resolution or more "
+            "epsilon"
+        )

@@ -1,0 +1,219 @@
+"""The fast Johnson-Lindenstrauss transform."""
+
+import dataclasses
+import functools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from streamsketch._jit import kernel
+from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import PRIME, Words, horner_wide, polynomials
+from streamsketch.projections.base import MAX_MASS, register
+from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
+from streamsketch.projections.hadamard import hadamard_transform
+from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS
+from streamsketch.projections.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
+from streamsketch.projections.srht import Hadamard, hadamard_sign
+from streamsketch.projections.variance import MapVariance, independent_entries
+
+_DENSITY_STEPS = 1 << 30
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class FJLT(Hadamard, RandomNorms):
+    """The fast Johnson-Lindenstrauss transform P·H·D of Ailon and Chazelle (Stausholm 2021, Section 5.1).
+
+    D holds random signs, H is the Walsh-Hadamard matrix, and P is sparse: each entry is Gaussian with probability
+    ``density``, else 0. Entries of P lie on a grid, H on ±1, so A = P·H·D is an exact integer matrix. A whole vector
+    costs O(dim log dim + nonzeros of P) by `Projection.transform`; one event costs the nonzeros of P,
+    some sketch_dim · ln²(1/β). Sensitivities are those of the matrix in use, found by sketch_dim fast transforms.
+    A dim that is no power of two is padded with zeros to one, N.
+
+    Its private forms: `Sketch.release` adds noise to the output; `streamsketch.release_vector` to the input, or after
+    the Hadamard step.
+
+    Parameters
+    ----------
+    dim, seed, resolution, independence
+        As in `SJLT`; dim · sketch_dim is at most 2^35.
+    sketch_dim
+        1 to 2^16.
+    fraction_bits
+        Of the grid of P's entries, 2 to 12.
+    density
+        The probability q of an entry of P, in (0, 1], rounded up to a multiple of 2^-30; by default
+        ``FJLT.density_for(0.01, dim)``.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> projection = FJLT(dim=1000, sketch_dim=64, seed=1)
+    >>> round(float(projection.density), 4)  # ln² 100 / 1024
+    0.0207
+    """
+
+    fraction_bits: int = 8
+    density: Exact | None = None
+
+    kind = "fjlt"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_int("fraction_bits", MIN_FRACTION_BITS, MAX_FRACTION_BITS)
+        if self.padded_dim * self.sketch_dim > MAX_ENUMERATED:
+            raise InvalidInputError(
+                f"the sparse matrix of an FJLT is found by looking at sketch_dim · dim places, at most "
+                f"{MAX_ENUMERATED}; got sketch_dim={self.sketch_dim} and "
+                f"dim={self.dim} (padded to {self.padded_dim}). Use SRHT or SJLT"
+            )
+        given = self.density_for(0.01, self.dim) if self.density is None else self.density
+        density = exact_fraction(given, "density")
+        if not 0 < density <= 1:
+            raise InvalidInputError(f"density must be a probability in (0, 1], got {given!r:.40}")
+        object.__setattr__(self, "density", Fraction(math.ceil(density * _DENSITY_STEPS), _DENSITY_STEPS))
+
+    @staticmethod
+    def density_for(beta: float, dim: int) -> Fraction:
+        """Return q = min(ln²(1/β) / N, 1), N the padded dim: Stausholm 2021's Θ with constant 1.
+
+        For β ≤ 0.049 it is large enough for Lemma 7's Var ≤ (3/k)‖z‖⁴.
+
+        Parameters
+        ----------
+        beta
+            Failure probability, in (0, 1).
+        dim
+            Of the projection.
+
+        Raises
+        ------
+        InvalidInputError
+            For beta outside (0, 1).
+
+        Examples
+        --------
+        >>> float(FJLT.density_for(0.01, 16))
+        1.0
+        """
+        if not 0 < beta < 1:
+            raise InvalidInputError(f"beta must be a probability in (0, 1), got {beta!r:.40}")
+        wanted = Fraction(math.log(beta) ** 2) / (1 << (dim - 1).bit_length())
+        return min(Fraction(math.ceil(wanted * _DENSITY_STEPS), _DENSITY_STEPS), Fraction(1))
+
+    # --- the sparse matrix ------------------------------------------------------------------------------------
+
+    @property
+    def _law(self) -> LatticeGaussian:
+        return lattice_gaussian(self.fraction_bits)
+
+    @property
+    def _nonzero_words(self) -> int:
+        """How many of the 2^61 - 1 words mean that an entry of P is drawn."""
+        return round(Fraction(self.density or 0) * PRIME)
+
+    @property
+    def _moments(self) -> tuple[Fraction, Fraction]:
+        """E w² and E w⁴ of an entry of P, in grid steps, exactly."""
+        drawn = Fraction(self._nonzero_words, PRIME)
+        return drawn * self._law.second_moment, drawn * self._law.fourth_moment
+
+    @functools.cached_property
+    def sparse_matrix(self) -> sparse.csr_array:
+        """P in grid steps: int64, (sketch_dim, padded_dim)."""
+        places = polynomials(self.seed, f"{self.kind}/places", self.sketch_dim, self.independence)
+        entries = polynomials(self.seed, f"{self.kind}/entries", self.sketch_dim, self.independence)
+        keys = np.arange(self.padded_dim, dtype=np.uint64)
+        words = np.empty_like(keys)
+        columns, values = [], []
+        for row in self.progress(range(self.sketch_dim), "rows of P"):
+            horner_wide(keys, places[row], words)
+            drawn = keys[words < np.uint64(self._nonzero_words)]
+            chosen, value = np.empty_like(drawn), np.empty(drawn.size, dtype=np.int64)
+            horner_wide(drawn, entries[row], chosen)
+            gaussian_entries(chosen, self._law.thresholds, self._law.guide, self._law.largest, value)
+            columns.append(drawn.view(np.int64))
+            values.append(value)
+        ends = np.cumsum([0] + [column.size for column in columns])
+        shape = (self.sketch_dim, self.padded_dim)
+        return sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
+
+    # --- the map ----------------------------------------------------------------------------------------------
+
+    @property
+    def scale_squared(self) -> Fraction:
+        """c² = 1 / (k N E w²), w an entry of P."""
+        return 1 / (self.sketch_dim * self.padded_dim * self._moments[0])
+
+    @functools.cached_property
+    def max_entry(self) -> int:
+        """max_i ‖P_i‖₁, which no entry of P·H·D exceeds."""
+        return int(abs(self.sparse_matrix).sum(axis=1).max(initial=1))
+
+    @property
+    def _kurtosis(self) -> float:
+        second, fourth = self._moments
+        return float(fourth / second**2)
+
+    @property
+    def variance(self) -> MapVariance:
+        """V_S = ((2 + 3e)‖z‖₂⁴ - 2e‖z‖₄⁴)/k, e = (κ - 3)/N, κ = 3/q the kurtosis of P's entries.
+
+        Stausholm 2021, Lemma 11, with e = 3a in the words of THEORY.md 4.
+        """
+        excess, k = (self._kurtosis - 3) / self.padded_dim, self.sketch_dim
+        return MapVariance((1 + excess) / k, (1 + 2 * excess) / k, -2 * excess / k)
+
+    @property
+    def after_hadamard(self) -> tuple[int, MapVariance]:
+        """N, and the variance of P alone, a map with independent entries."""
+        return self.padded_dim, independent_entries(self.sketch_dim, self._kurtosis)
+
+    def block(self, keys: Words) -> Ints:
+        """Return columns; see `ExplicitColumns.block`."""
+        out = np.zeros((self.sketch_dim, keys.size), dtype=np.int64)
+        matrix = self.sparse_matrix
+        _entries(matrix.indptr, matrix.indices, matrix.data, keys, self.signs(keys), out)
+        return out
+
+    def column_norms(self) -> ColumnNorms:
+        """Return the largest norms of A's columns, by one fast transform of each row of P."""
+        l1 = np.zeros(self.padded_dim, dtype=np.int64)
+        l2_squared = np.zeros(self.padded_dim, dtype=np.int64)
+        if self.max_entry**2 * self.sketch_dim > MAX_MASS:
+            raise InvalidInputError(
+                f"the squared column norms of this FJLT could leave 63 bits: its entries reach {self.max_entry}. Use "
+                f"fewer fraction_bits than {self.fraction_bits}, or a density below {float(self.density or 0):g}"
+            )
+        for row in self.progress(range(self.sketch_dim), "rows"):
+            cells = self.sparse_matrix[[row]].toarray().reshape(-1)
+            hadamard_transform(cells)  # D's signs do not change a norm
+            l1 += np.abs(cells)
+            l2_squared += cells**2
+        return ColumnNorms(int(l1[: self.dim].max()), int(l2_squared[: self.dim].max()))
+
+    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write A x of each row by fast transforms and one sparse product; see `Projection.project_dense`."""
+        transposed = self.sparse_matrix.T.astype(matrix.dtype)
+        for part in self.row_blocks(matrix.shape[0]):
+            out[part] = self.rotated(matrix[part]) @ transposed
+
+
+@kernel
+def _entries(starts: Ints, columns: Ints, data: Ints, keys: Words, signs: Ints, out: Ints) -> None:
+    for row in range(starts.size - 1):
+        for place in range(starts[row], starts[row + 1]):
+            for i in range(keys.size):
+                out[row, i] += signs[i] * data[place] * hadamard_sign(np.uint64(columns[place]) & keys[i])
+
+
+register(FJLT, "fjlt")
