@@ -54,6 +54,7 @@ class Unit:
 
 NANOSECONDS = Unit("ns", 1e9)
 MICROSECONDS = Unit("µs", 1e6)
+MILLISECONDS = Unit("ms", 1e3)
 SECONDS = Unit("s", 1.0)
 MILLIONS_PER_SECOND = Unit("M/s", 1e6, rate=True)
 

@@ -14,6 +14,8 @@ NAMES = (
     "noise",
     "table",
     "pairwise",
+    "hadamard",
+    "matrices",
     "wire",
     "beam",
 )

@@ -12,10 +12,10 @@ from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words, horner_narrow, horner_wide
 from streamsketch.projections.kernels import scatter_word
-from streamsketch.projections.vectors import VECTOR_BYTES, add_vector
+from streamsketch.projections.vectors import VECTOR_BYTES, add_vector, transpose_tile
 
 _BLOCK = 512
-_TILE = 64
+_TILE = 16  # cells folded at a time: a sweep down all lines would meet the same cache sets
 _COLUMNS = 1 << 13  # their bit fields are kept at a time
 _LIMIT_32 = np.uint64(1 << 32)
 
@@ -67,7 +67,7 @@ def block_dense(
         columns = min(_COLUMNS, dim - start)
         _fill_fields(start, columns, coefficients, rows, width, rows_per_word, fields)
         for first in range(0, lines, lanes):
-            _transpose(matrix[first : first + lanes, start : start + columns], transposed, lanes)
+            _transpose(matrix[first : first + lanes], start, columns, transposed, lanes)
             for row in range(rows):
                 for j in range(columns):
                     add_vector(scratch, fields[row, j] * lanes, transposed, j * lanes)
@@ -75,14 +75,16 @@ def block_dense(
 
 
 @kernel
-def _transpose(lines: NDArray[Any], transposed: NDArray[Any], lanes: int) -> None:
-    """Write column j of up to ``lanes`` lines at ``transposed[j · lanes]``, a tile at a time to stay in the cache."""
-    for start in range(0, lines.shape[1], _TILE):
-        end = min(start + _TILE, lines.shape[1])
-        for lane in range(lines.shape[0]):
-            line = lines[lane]
-            for j in range(start, end):
-                transposed[j * lanes + lane] = line[j]
+def _transpose(lines: NDArray[Any], start: int, columns: int, transposed: NDArray[Any], lanes: int) -> None:
+    """Write column start + j of up to ``lanes`` lines at ``transposed[j · lanes]``."""
+    tiled = columns // lanes * lanes if lines.shape[0] == lanes else 0
+    cells = lines.reshape(-1)
+    for j in range(0, tiled, lanes):
+        transpose_tile(cells, start + j, lines.shape[1], transposed, j * lanes)
+    for lane in range(lines.shape[0]):
+        line = lines[lane]
+        for j in range(tiled, columns):
+            transposed[j * lanes + lane] = line[start + j]
 
 
 @kernel
@@ -99,10 +101,13 @@ def _fold_lanes(scratch: NDArray[Any], rows: int, size: int, out: NDArray[Any]) 
     """Add plus minus minus cells to the lines of ``out``, and clear the scratch."""
     buckets = size // 2
     for row in range(rows):
-        for bucket in range(buckets):
-            plus, minus = scratch[row * size + bucket], scratch[row * size + buckets + bucket]
+        plus = scratch[row * size : row * size + buckets]
+        minus = scratch[row * size + buckets : (row + 1) * size]
+        for tile in range(0, buckets, _TILE):
             for lane in range(out.shape[0]):
-                out[lane, row * buckets + bucket] += plus[lane] - minus[lane]
+                cells = out[lane]
+                for bucket in range(tile, min(tile + _TILE, buckets)):
+                    cells[row * buckets + bucket] += plus[bucket, lane] - minus[bucket, lane]
     scratch[:] = 0
 
 

@@ -27,13 +27,12 @@ def transform(projection: "Projection", matrix: Any, *, exact: bool) -> NDArray[
         )
     prepared = _on_grid(projection, given) if exact else _as_float(given)
     out = np.zeros((given.shape[0], projection.sketch_dim), dtype=prepared.dtype)
+    scale = out.dtype.type(1 if exact else projection.scale)
     if sparse.issparse(prepared):
-        projection.project_csr(prepared, out)
-    else:
-        projection.project_dense(prepared, out)
-    if not exact:
-        out *= out.dtype.type(projection.scale)
-    return out
+        projection.project_csr(prepared if exact else prepared * scale, out)
+        return out
+    projection.project_dense(prepared, out)
+    return out if exact else np.multiply(out, scale, out=out)
 
 
 def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
@@ -114,6 +113,9 @@ def _as_float(matrix: Any) -> Any:
         )
     wanted = np.float32 if matrix.dtype == np.float32 else np.float64
     floats = matrix.astype(wanted) if sparse.issparse(matrix) else np.ascontiguousarray(matrix, dtype=wanted)
-    if not np.isfinite(floats.data if sparse.issparse(matrix) else floats).all():
+    numbers: Any = floats.data if sparse.issparse(matrix) else floats
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(numbers.sum())  # a finite sum has finite terms
+    if not (finite or np.isfinite(numbers).all()):
         raise InvalidInputError("the matrix holds NaN or infinite values; fill or drop them first")
     return floats

@@ -1,4 +1,4 @@
-"""Explicit 64-byte vectors: the butterflies of a Hadamard transform, and a sum in place.
+"""Explicit 64-byte vectors: the butterflies of a Hadamard transform, a sum in place, a transposed tile.
 
 LLVM does not find these in loops by itself: possible aliases, and lanes that meet within a vector, stop it. Written
 out, the transform of 2^15 doubles is some three times as fast, and the projection of dense matrices four times.
@@ -96,6 +96,53 @@ def add_vector(typingctx: Any, target: Any, offset: Any, source: Any, start: Any
         held, added = builder.load(place, align=size), builder.load(pointer(2), align=size)
         total = builder.fadd(held, added) if isinstance(dtype, types.Float) else builder.add(held, added)
         builder.store(total, place, align=size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target: Any, start: Any) -> Any:
+    """Write the transpose of a square tile, as many vectors as a vector has lanes.
+
+    Line m of the tile is the 64 bytes of ``source`` from ``offset + m · stride`` on; column m becomes those of
+    ``target`` from ``start + m · lanes`` on.
+
+    Parameters
+    ----------
+    source, target
+        One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are the caller's to keep.
+    offset, stride, start
+        In elements.
+    """
+    del typingctx, offset, stride, start  # as above
+    signature = types.void(source, types.intp, types.intp, target, types.intp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        dtype = signature.args[0].dtype
+        size = dtype.bitwidth // 8
+        lanes = VECTOR_BYTES // size
+        vector = ir.VectorType(context.get_data_type(dtype), lanes)
+
+        def pointer(which: int, first: Any, step: Any, place: int) -> Any:
+            array = context.make_array(signature.args[which])(context, builder, arguments[which])
+            element = builder.add(first, builder.mul(step, ir.Constant(step.type, place)))
+            return builder.bitcast(builder.gep(array.data, [element]), vector.as_pointer())
+
+        held = [builder.load(pointer(0, arguments[1], arguments[2], m), align=size) for m in range(lanes)]
+        half = 1
+        while half < lanes:  # swap one bit of the vector's number with the same bit of the lane's
+            first_mask = _mask([lane if not lane & half else lanes + (lane ^ half) for lane in range(lanes)])
+            second_mask = _mask([lane | half if not lane & half else lanes + lane for lane in range(lanes)])
+            for first in range(lanes):
+                if first & half == 0:
+                    x, y = held[first], held[first + half]
+                    held[first] = builder.shuffle_vector(x, y, first_mask)
+                    held[first + half] = builder.shuffle_vector(x, y, second_mask)
+            half *= 2
+        width = ir.Constant(arguments[4].type, lanes)
+        for m, x in enumerate(held):
+            builder.store(x, pointer(3, arguments[4], width, m), align=size)
         return context.get_dummy_value()
 
     return signature, generate

@@ -1,0 +1,52 @@
+"""Whole matrices by an SJLT, ms.
+
+Beside scikit-learn's sparse random projection of the same density, whose fit is not counted (ours has none), and the
+plain product with a dense matrix.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.random_projection import SparseRandomProjection
+
+from benchmarks.rows import MILLISECONDS, Effort, Row, Target, compare
+from benchmarks.timing import Work
+from streamsketch import SJLT
+
+SKETCH_DIM, SPARSITY = 1024, 8
+_CSR, _DENSE = Target("ratio", 1 / 8), Target("ratio", 1 / 5)
+
+
+def run(effort: Effort) -> list[Row]:
+    """Measure sparse and dense rows."""
+    random = np.random.default_rng(1)
+    rows, nonzeros = effort.size(1000, least=4), 100
+    dim = effort.size(100_000, least=200)
+    columns = random.integers(0, dim, rows * nonzeros)
+    ends = np.arange(0, rows * nonzeros + 1, nonzeros)
+    csr = sparse.csr_array((random.normal(size=columns.size), columns, ends), shape=(rows, dim))
+    csr.sum_duplicates()
+    dense = random.normal(size=(rows, effort.size(4096, least=200)))
+    return [
+        _row("CSR, 100 nonzeros a row, float64", csr, effort, _CSR, {}),
+        _row("dense, float64", dense, effort, _DENSE, _product(dense)),
+        _row("dense, float32", dense.astype(np.float32), effort, _DENSE, _product(dense.astype(np.float32))),
+    ]
+
+
+def _row(name: str, matrix: Any, effort: Effort, target: Target, others: dict[str, Work]) -> Row:
+    projection = SJLT(dim=matrix.shape[1], sketch_dim=SKETCH_DIM, sparsity=SPARSITY, seed=1)
+    peer = SparseRandomProjection(SKETCH_DIM, density=SPARSITY / SKETCH_DIM, dense_output=True, random_state=1)
+    peer.fit(matrix)
+    contenders = {
+        "streamsketch": Work(lambda: projection.transform(matrix)),
+        "scikit-learn": Work(lambda: peer.transform(matrix)),
+        **others,
+    }
+    return compare(f"{name}, n = {matrix.shape[0]}, d = {matrix.shape[1]}", contenders, effort, MILLISECONDS, target)
+
+
+def _product(matrix: Any) -> dict[str, Work]:
+    dense = np.ones((matrix.shape[1], SKETCH_DIM), dtype=matrix.dtype)
+    return {"dense product": Work(lambda: matrix @ dense)}
