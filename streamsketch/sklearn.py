@@ -98,7 +98,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         _, fixed = KINDS[self.kind]
         own = {field.name: field.default for field in dataclasses.fields(cls) if field.init and field.name not in fixed}
         if own.get("sparsity") is dataclasses.MISSING:
-            own["sparsity"] = min(4, self.n_components)
+            own["sparsity"] = max(1, min(4, self.n_components))
         return {name: value for name, value in own.items() if value is not dataclasses.MISSING}
 
     @property

@@ -1,6 +1,6 @@
 """Fast Walsh-Hadamard transform in place, µs.
 
-Peers: a C transform with vector registers in the manner of the FFHT library, compiled here if a compiler is there, and
+Peers: a C transform with vector registers, as wide as the processor has them, compiled here if a compiler is there, and
 the textbook triple loop in Numba. Random input, transformed again and again, would grow past any float: it is zeros,
 which cost the same.
 """
@@ -21,43 +21,53 @@ from benchmarks.rows import MICROSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
 from streamsketch import hadamard_transform
 
-SIZES = (12, 15, 20)
+C_TYPES = {"float64": ("double", "long long"), "float32": ("float", "int"), "int64": ("long long", "long long")}
+"""dtype → the C names of a cell and of an integer as wide."""
+
 _TO_C, _TO_NAIVE = Target("ratio", 1.2), Target("ratio", 0.1)
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure the sizes against C, and every dtype against the naive loop."""
+    """Measure sizes and dtypes against C, and every dtype against the naive loop."""
     rows = []
-    compiled = compiled_c()
-    for bits in SIZES:
+    for name, bits in ((np.float64, 12), (np.float64, 15), (np.float64, 20), (np.float32, 15), (np.int64, 15)):
+        dtype = np.dtype(name)
+        compiled = compiled_c(dtype)
         if compiled is None:
             break
-        cells = np.zeros(effort.size(1 << bits, least=64) & -64, dtype=np.float64)
-        cells = cells[: 1 << (cells.size.bit_length() - 1)]
+        cells = _zeros(bits, dtype, effort)
         contenders = {"streamsketch": _work(hadamard_transform, cells), "C, vectors": _work(compiled, cells)}
-        target = _TO_C if bits == SIZES[1] else None
-        rows.append(compare(f"float64, 2^{bits}", contenders, effort, MICROSECONDS, target))
-    for dtype in (np.float64, np.float32, np.int64):
-        cells = np.zeros(1 << (effort.size(1 << SIZES[1], least=64).bit_length() - 1), dtype=dtype)
+        target = _TO_C if dtype == np.float64 and bits == 15 else None
+        rows.append(compare(f"{dtype}, 2^{bits}", contenders, effort, MICROSECONDS, target))
+    for dtype in map(np.dtype, C_TYPES):
+        cells = _zeros(15, dtype, effort)
         contenders = {"streamsketch": _work(hadamard_transform, cells), "naive Numba": _work(_naive, cells)}
-        target = _TO_NAIVE if dtype is np.float64 else None
-        rows.append(compare(f"{np.dtype(dtype)}, 2^{SIZES[1]}, naive", contenders, effort, MICROSECONDS, target))
+        target = _TO_NAIVE if dtype == np.float64 else None
+        rows.append(compare(f"{dtype}, 2^15, naive", contenders, effort, MICROSECONDS, target))
     return rows
+
+
+def _zeros(bits: int, dtype: np.dtype[Any], effort: Effort) -> NDArray[Any]:
+    size = effort.size(1 << bits, least=128)  # 128: what the C transform needs for float32
+    return np.zeros(1 << (size.bit_length() - 1), dtype=dtype)
 
 
 def _work(transform: Callable[[NDArray[Any]], object], cells: NDArray[Any]) -> Work:
     return Work(lambda: transform(cells))
 
 
-def compiled_c() -> Callable[[NDArray[Any]], object] | None:
-    """Return the C transform, or None without a compiler."""
+def compiled_c(dtype: np.dtype[Any]) -> Callable[[NDArray[Any]], object] | None:
+    """Return the C transform for a dtype, or None without a compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         return None
+    cell, index = C_TYPES[dtype.name]
     source = Path(__file__).with_suffix(".c")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "hadamard.so"
-        command = [compiler, "-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC", "-o", str(library), str(source)]
+        options = ["-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC"]
+        types = [f"-DCELL={cell}", f"-DINDEX={index}", f"-DSIZE={dtype.itemsize}"]
+        command = [compiler, *options, *types, "-o", str(library), str(source)]
         if subprocess.run(command, check=False, capture_output=True).returncode:  # noqa: S603 - our own source
             return None
         function = ctypes.CDLL(str(library)).hadamard

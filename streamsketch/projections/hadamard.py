@@ -27,7 +27,7 @@ def hadamard_transform(array: NDArray[Any]) -> None:
     Raises
     ------
     TypeError
-        If it is no NumPy array.
+        If it is no NumPy array, or a masked one.
     InvalidInputError
         For another dtype, shape or layout; the array is as it was.
 
@@ -38,8 +38,10 @@ def hadamard_transform(array: NDArray[Any]) -> None:
     >>> vector
     array([ 3,  3, -1, -1])
     """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"hadamard_transform works in place on a NumPy array, got a {type(array).__name__}")
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"hadamard_transform works in place on a NumPy array without a mask, got a {type(array).__name__}"
+        )
     if array.dtype not in (np.int64, np.float64, np.float32):
         raise InvalidInputError(f"the array must be int64, float64 or float32, got {array.dtype}; cast it first")
     if array.ndim == 0 or array.shape[-1] & (array.shape[-1] - 1) or array.shape[-1] == 0:
@@ -48,7 +50,8 @@ def hadamard_transform(array: NDArray[Any]) -> None:
         )
     if not (array.flags.c_contiguous and array.flags.writeable):
         raise InvalidInputError("the array must be C-contiguous and writeable; transform a copy")
-    _transform(array.reshape(-1), array.shape[-1])
+    # a np.matrix stays two-dimensional when reshaped, and the kernel would write past its end
+    _transform(np.asarray(array).reshape(-1), array.shape[-1])
 
 
 @kernel

@@ -1,0 +1,231 @@
+"""Slow, readable twins of every projection: one column at a time, in Python's integers, after WIRE.md.
+
+Nothing here imports the library. `column` takes a projection's JSON and gives a dense list.
+"""
+
+import functools
+import itertools
+import json
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+from tests import naive
+
+P = naive.PRIME
+
+
+def column(text: str, index: int) -> list[int]:
+    """Return column ``index`` of A."""
+    fields = json.loads(text)
+    return COLUMNS[fields["kind"]](fields, text, index)
+
+
+def words(fields: dict[str, Any], label: str, count: int, index: int) -> list[int]:
+    """Return the values at ``index`` of the first ``count`` polynomials of a label."""
+    t = fields["independence"]
+    elements = elements_of(fields["seed"], label, count * t)
+    return [naive.polynomial_at(index, elements[i * t : (i + 1) * t]) for i in range(count)]
+
+
+@functools.lru_cache
+def elements_of(seed: int, label: str, count: int) -> list[int]:
+    return naive.field_elements(seed, label, count)
+
+
+def sign_of(word: int) -> int:
+    """Return what bit 60 of a word says: 1 is minus."""
+    return -1 if word >> 60 else 1
+
+
+# --- sparse signs -------------------------------------------------------------------------------------------
+
+
+def block_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    """SJLT by blocks, CountSketch, Rademacher (one row a block)."""
+    if fields["kind"] == "rademacher":
+        fields = fields | {"sparsity": fields["sketch_dim"]}
+    twin = naive.Map(
+        kind=fields["kind"],
+        sketch_dim=fields["sketch_dim"],
+        sparsity=fields.get("sparsity", 1),
+        seed=fields["seed"],
+        independence=fields["independence"],
+        resolution=Fraction(fields["resolution"]),
+    )
+    dense = [0] * fields["sketch_dim"]
+    for row, sign in twin.column(index):
+        dense[row] = sign
+    return dense
+
+
+def graph_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    k, s = fields["sketch_dim"], fields["sparsity"]
+    dense = [0] * k
+    for entry, word in enumerate(words(fields, "sjlt-graph", s, index)):
+        last = k - s + entry
+        row = (word % 2**40) * (last + 1) // 2**40
+        dense[last if dense[row] else row] = sign_of(word)
+    return dense
+
+
+# --- permutations -------------------------------------------------------------------------------------------
+
+
+def mix(word: int) -> int:
+    """SplitMix64's finaliser."""
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+def permuted(place: int, size: int, seed: int, label: str) -> int:
+    """Return the image of ``place`` under the permutation of [0, size)."""
+    bits = max(2, (size - 1).bit_length())
+    lower_bits = bits // 2
+    rounds = max(8, math.ceil(80 / lower_bits))
+    keys = elements_of(seed, label, rounds + rounds % 2)
+    while True:
+        upper, lower = divmod(place, 2**lower_bits)
+        for turn, key in enumerate(keys):
+            if turn % 2 == 0:
+                upper ^= mix(lower ^ key) % 2 ** (bits - lower_bits)
+            else:
+                lower ^= mix(upper ^ key) % 2**lower_bits
+        place = upper * 2**lower_bits + lower
+        if place < size:
+            return place
+
+
+def oporp_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    d, k = fields["dim"], fields["sketch_dim"]
+    place = permuted(index, d, fields["seed"], "oporp/permutation")
+    size, larger = divmod(d, k)
+    lengths = [size + 1] * larger + [size] * (k - larger) if d < 2**20 else []
+    chosen = next((i for i, end in enumerate(itertools.accumulate(lengths)) if place < end), None)
+    if chosen is None:  # too many bins to count through
+        beyond = place - larger * (size + 1)
+        chosen = place // (size + 1) if beyond < 0 else larger + beyond // size
+    dense = [0] * k
+    dense[chosen] = sign_of(words(fields, "oporp", 1, index)[0])
+    return dense
+
+
+def identity_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    return [int(row == index) for row in range(fields["dim"])]
+
+
+# --- independent entries --------------------------------------------------------------------------------------
+
+
+def very_sparse_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    s = 3 if fields["kind"] == "achlioptas" else fields["sparsity"]
+    half = (P + s) // (2 * s)
+
+    def entry(word: int) -> int:
+        if word < half:
+            return 1
+        return -1 if word >= P - half else 0
+
+    return [entry(word) for word in words(fields, fields["kind"], fields["sketch_dim"], index)]
+
+
+def uniform_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    n = 2 ** fields["fraction_bits"]
+    drawn = words(fields, "uniform", fields["sketch_dim"], index)
+    return [(word % 2**40) * (2 * n + 1) // 2**40 - n for word in drawn]
+
+
+@functools.lru_cache
+def gaussian_table(fraction_bits: int) -> tuple[int, list[int]]:
+    """Return the largest entry and the thresholds, from exponentials to a hundred digits."""
+    with localcontext() as context:
+        context.prec = 100
+        least = Decimal(2) ** -(62 + fraction_bits)
+        weights = [Decimal(1)]
+        while weights[-1] >= least:
+            n = len(weights)
+            weights.append((-Decimal(n * n) / (2 * 4**fraction_bits)).exp())
+        largest = len(weights) - 1
+        both_sides = weights[:0:-1] + weights
+        total, below, thresholds = sum(both_sides), Decimal(0), [0]
+        for weight in both_sides:
+            below += weight
+            thresholds.append(int((P * below / total).to_integral_value(rounding="ROUND_HALF_UP")))
+        return largest, thresholds
+
+
+def gaussian_entry(word: int, fraction_bits: int) -> int:
+    largest, thresholds = gaussian_table(fraction_bits)
+    low, high = 0, len(thresholds) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if thresholds[middle] <= word else (low, middle)
+    return low - largest
+
+
+def gaussian_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    drawn = words(fields, "gaussian", fields["sketch_dim"], index)
+    return [gaussian_entry(word, fields["fraction_bits"]) for word in drawn]
+
+
+# --- Hadamard -------------------------------------------------------------------------------------------------
+
+
+def padded(dim: int) -> int:
+    return 1 << (dim - 1).bit_length()
+
+
+def hadamard_sign(row: int, index: int) -> int:
+    return -1 if (row & index).bit_count() % 2 else 1
+
+
+def hadamard(vector: list[int]) -> list[int]:
+    """Return H x by the definition."""
+    places = range(len(vector))
+    return [sum(hadamard_sign(f, j) * vector[j] for j in places) for f in places]
+
+
+def srht_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
+    sign = sign_of(words(fields, "srht", 1, index)[0])
+    size = padded(fields["dim"])
+    rows = [permuted(i, size, fields["seed"], "srht/rows") for i in range(fields["sketch_dim"])]
+    return [sign * hadamard_sign(row, index) for row in rows]
+
+
+@functools.lru_cache
+def fjlt_matrix(text: str) -> list[list[tuple[int, int]]]:
+    """Return P as (place, entry) of each row."""
+    fields = json.loads(text)
+    k, size = fields["sketch_dim"], padded(fields["dim"])
+    drawn = round(Fraction(fields["density"]) * P)
+    rows: list[list[tuple[int, int]]] = [[] for _ in range(k)]
+    for place in range(size):
+        chances = words(fields, "fjlt/places", k, place)
+        entries = words(fields, "fjlt/entries", k, place)
+        for row in range(k):
+            if chances[row] < drawn:
+                rows[row].append((place, gaussian_entry(entries[row], fields["fraction_bits"])))
+    return rows
+
+
+def fjlt_column(fields: dict[str, Any], text: str, index: int) -> list[int]:
+    sign = sign_of(words(fields, "fjlt", 1, index)[0])
+    return [sign * sum(entry * hadamard_sign(f, index) for f, entry in row) for row in fjlt_matrix(text)]
+
+
+COLUMNS = {
+    "sjlt-block": block_column,
+    "count-sketch": block_column,
+    "rademacher": block_column,
+    "sjlt-graph": graph_column,
+    "oporp": oporp_column,
+    "identity": identity_column,
+    "very-sparse": very_sparse_column,
+    "achlioptas": very_sparse_column,
+    "uniform": uniform_column,
+    "gaussian": gaussian_column,
+    "srht": srht_column,
+    "fjlt": fjlt_column,
+}

@@ -1,0 +1,195 @@
+"""What every projection keeps to: its twin's columns, exact sensitivities, linearity, honest refusals."""
+
+import json
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.projections import explicit
+from tests import naive_maps
+from tests.projections.zoo import SMALL, each, each_small, each_wide, name
+
+# --- the matrix ---------------------------------------------------------------------------------------------
+
+
+@each
+def test_columns_equal_their_twin(projection: ss.Projection) -> None:
+    if projection.kind == "rotation":
+        pytest.skip("its twin is the test of its rows")
+    indices = sorted({0, min(1, projection.dim - 1), projection.dim // 2, projection.dim - 1})
+    expected = [naive_maps.column(projection.to_json(), index) for index in indices]
+    assert projection.columns(indices).T.tolist() == expected
+
+
+@each_small
+def test_sensitivities_and_bounds_are_those_of_all_columns(projection: ss.Projection) -> None:
+    columns = projection.columns(np.arange(projection.dim))
+    assert projection.l1_sensitivity == np.abs(columns).sum(axis=0).max()
+    assert projection.l2_sensitivity_squared == (columns**2).sum(axis=0).max()
+    assert np.abs(columns).max() <= projection.max_entry
+
+
+@each_wide
+def test_fixed_columns_have_their_sensitivity_in_closed_form(projection: ss.Projection) -> None:
+    if isinstance(projection, explicit.RandomNorms):
+        with pytest.raises(ss.InvalidInputError, match=r"entries to look at. Use a map with a sensitivity"):
+            projection.l1_sensitivity  # noqa: B018
+    else:
+        columns = projection.columns([0, 5, projection.dim - 1])
+        assert (np.abs(columns).sum(axis=0) == projection.l1_sensitivity).all()
+        assert ((columns**2).sum(axis=0) == projection.l2_sensitivity_squared).all()
+
+
+def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    original = explicit.RandomNorms.column_norms
+    monkeypatch.setattr(
+        explicit.RandomNorms,
+        "column_norms",
+        lambda self: looks.append(self) or original(self),  # type: ignore[func-returns-value]
+    )
+    projection = ss.Gaussian(dim=40, sketch_dim=5, seed=987)
+    again = ss.Gaussian(dim=40, sketch_dim=5, seed=987, resolution="1/100")
+    assert (projection.l1_sensitivity, projection.l2_sensitivity_squared) == (
+        again.l1_sensitivity,
+        again.l2_sensitivity_squared,
+    )
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", [(40, 40), (40, 7), (3, 2), (1, 1)], ids=str)
+def test_a_rotation_has_orthogonal_rows_of_length_root_dim(shape: tuple[int, int], seed: int) -> None:
+    dim, sketch_dim = shape
+    rows = ss.Rotation(dim=dim, sketch_dim=sketch_dim, seed=seed, fraction_bits=12).columns(range(dim)) / 2**12
+    assert np.abs(rows @ rows.T - dim * np.eye(sketch_dim)).max() < dim * 2.0**-11
+
+
+def test_a_rotation_is_gram_schmidt_of_its_gaussian_rows() -> None:
+    projection = ss.Rotation(dim=30, sketch_dim=6, seed=5, fraction_bits=12)
+    gaussian = np.array(
+        [naive_maps.column(ss.Gaussian(dim=30, sketch_dim=6, seed=5).to_json(), j) for j in range(30)], dtype=float
+    ).T
+    rows = []
+    for row in gaussian:
+        left = row - sum(((row @ other) * other for other in rows), np.zeros(30))
+        rows.append(left / np.linalg.norm(left))
+    expected = np.array(rows) * np.sqrt(30) * 2**12
+    assert np.abs(projection.columns(range(30)) - expected).max() < 0.51
+
+
+@pytest.mark.parametrize(("dim", "bins"), [(60, 12), (61, 12), (64, 64), (7, 3), (1000, 1)], ids=str)
+def test_oporp_deals_equal_bins(dim: int, bins: int) -> None:
+    sizes = np.abs(ss.OPORP(dim=dim, sketch_dim=bins, seed=3).columns(range(dim))).sum(axis=1)
+    assert set(sizes.tolist()) <= {dim // bins, -(-dim // bins)}
+    assert sizes.sum() == dim
+
+
+def test_a_graph_column_has_distinct_rows() -> None:
+    columns = ss.SJLT(dim=500, sketch_dim=11, sparsity=9, seed=1, construction="graph").columns(range(500))
+    assert (np.abs(columns).sum(axis=0) == 9).all()
+    assert np.abs(columns).max() == 1
+
+
+# --- agreement --------------------------------------------------------------------------------------------------
+
+
+@each
+def test_json_pickle_and_repr_bring_the_projection_back(projection: ss.Projection) -> None:
+    assert ss.Projection.from_json(projection.to_json()) == projection
+    assert pickle.loads(pickle.dumps(projection)) == projection  # noqa: S301
+    assert json.loads(projection.to_json())["kind"] == projection.kind
+    names = {name: getattr(ss, name) for name in ss.__all__} | {"Fraction": Fraction}
+    if not isinstance(projection, ss.Achlioptas | ss.FJLT):
+        assert eval(repr(projection), names) == projection  # noqa: S307
+
+
+def test_releases_of_every_map_cross_the_wire() -> None:
+    for projection in SMALL:
+        released = projection.sketch().release(epsilon=1, neighbours=ss.L1(1))
+        assert ss.PrivateSketch.from_bytes(released.to_bytes(), expect=projection) == released
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: ss.OPORP(dim=5, sketch_dim=6, seed=1), "sketch_dim=6 and dim=5"),
+        (lambda: ss.SJLT(dim=5, sketch_dim=6, sparsity=7, seed=1, construction="graph"), "sparsity=7 and sketch_dim=6"),
+        (
+            lambda: ss.SJLT(dim=5, sketch_dim=6, sparsity=2, seed=1, construction="tree"),
+            "'block' or 'graph', got 'tree'",
+        ),
+        (lambda: ss.Gaussian(dim=5, sketch_dim=6, seed=1, fraction_bits=1), r"\[2, 12\], got 1"),
+        (lambda: ss.Uniform(dim=5, sketch_dim=6, seed=1, fraction_bits=13), r"\[2, 12\], got 13"),
+        (lambda: ss.Gaussian(dim=5, sketch_dim=1 << 17, seed=1), r"\[1, 65536\], got 131072"),
+        (lambda: ss.VerySparse(dim=5, sketch_dim=6, seed=1, sparsity=0), r"got 0"),
+        (lambda: ss.Identity(dim=5, sketch_dim=4), "sketch_dim=4, dim=5"),
+        (lambda: ss.Identity(dim=5, seed=4), "seed=4"),
+        (lambda: ss.SRHT(dim=5, sketch_dim=9, seed=1), "sketch_dim=9, dim=5 .padded to 8"),
+        (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density=0), r"probability in \(0, 1\], got 0"),
+        (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density="3/2"), r"probability in \(0, 1\], got '3/2'"),
+        (lambda: ss.FJLT(dim=1 << 40, sketch_dim=9, seed=1), "sketch_dim=9 and dim=1099511627776"),
+        (lambda: ss.FJLT.density_for(1.0, 5), r"beta must be a probability in \(0, 1\), got 1.0"),
+        (lambda: ss.Rotation(dim=5, sketch_dim=6, seed=1), "dim=5 and sketch_dim=6"),
+        (lambda: ss.Rotation(dim=1 << 40, sketch_dim=6, seed=1), "dim=1099511627776"),
+        (lambda: ss.Rademacher(dim=5, sketch_dim=6, seed=1, independence=3), r"\[4, 256\], got 3"),
+    ],
+)
+def test_bad_fields_are_refused_with_their_values(build: Any, message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        build()
+
+
+# --- linearity --------------------------------------------------------------------------------------------------
+
+
+events = st.lists(st.tuples(st.integers(0, 49), st.integers(-(2**20), 2**20)), max_size=30)
+
+
+@each_small
+@settings(max_examples=15, deadline=None)
+@given(stream=events, cut=st.integers(0, 30))
+def test_a_sketch_is_the_sum_of_its_columns_however_it_came_about(
+    projection: ss.Projection, stream: list[tuple[int, int]], cut: int
+) -> None:
+    stream = [(index % projection.dim, value) for index, value in stream]
+    vector = np.zeros(projection.dim, dtype=np.int64)
+    for index, value in stream:
+        vector[index] += value
+    expected = projection.columns(np.arange(projection.dim)) @ vector
+    one_by_one, first, second = (projection.sketch() for _ in range(3))
+    for index, value in stream:
+        one_by_one.update(index, value)
+    for part, sketch in ((stream[:cut], first), (stream[cut:], second)):
+        sketch.update([index for index, _ in part], [value for _, value in part])
+    table = projection.table()
+    table.update(["a"] * len(stream), [index for index, _ in stream], [value for _, value in stream])
+    assert (one_by_one.state == expected).all()
+    assert (second + first).state.tolist() == expected.tolist()
+    if stream:
+        assert (table["a"].state == expected).all()
+
+
+@each_small
+def test_what_is_out_of_range_changes_nothing(projection: ss.Projection) -> None:
+    sketch = projection.sketch()
+    sketch.update(0, 7)
+    before = sketch.state
+    with pytest.raises(ss.InvalidInputError, match="indices must lie in"):
+        sketch.update([0, projection.dim], [1, 1])
+    with pytest.raises(ss.SketchOverflowError):
+        sketch.update([0, 0], [2**62, 2**62])
+    assert (sketch.state == before).all()
+
+
+def test_the_zoo_has_every_kind() -> None:
+    from streamsketch.projections.base import KINDS  # noqa: PLC0415
+
+    assert {projection.kind for projection in SMALL} == set(KINDS)
+    assert len({name(projection) for projection in SMALL}) > len(SMALL) - 3

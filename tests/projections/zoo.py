@@ -1,0 +1,54 @@
+"""Small projections of every kind and shape, for tests of what all of them share."""
+
+import pytest
+
+import streamsketch as ss
+
+LARGE = ss.HASHED_DIM
+
+SMALL = [
+    ss.SJLT(dim=50, sketch_dim=64, sparsity=4, seed=1),
+    ss.SJLT(dim=50, sketch_dim=13, sparsity=5, seed=2, construction="graph"),
+    ss.SJLT(dim=7, sketch_dim=6, sparsity=6, seed=3, construction="graph"),
+    ss.CountSketch(dim=50, sketch_dim=8, seed=4),
+    ss.Rademacher(dim=50, sketch_dim=70, seed=5),
+    ss.Rademacher(dim=1, sketch_dim=1, seed=6, independence=4),
+    ss.OPORP(dim=50, sketch_dim=10, seed=7),
+    ss.OPORP(dim=50, sketch_dim=7, seed=8),
+    ss.OPORP(dim=5, sketch_dim=5, seed=9),
+    ss.OPORP(dim=1, sketch_dim=1, seed=9),
+    ss.VerySparse(dim=50, sketch_dim=30, sparsity=1, seed=10),
+    ss.VerySparse(dim=50, sketch_dim=30, sparsity=40, seed=11),
+    ss.Achlioptas(dim=50, sketch_dim=9, seed=12),
+    ss.Uniform(dim=50, sketch_dim=9, seed=13, fraction_bits=2),
+    ss.Uniform(dim=50, sketch_dim=9, seed=13, fraction_bits=12),
+    ss.Gaussian(dim=50, sketch_dim=9, seed=14, fraction_bits=2),
+    ss.Gaussian(dim=50, sketch_dim=9, seed=14, fraction_bits=11, independence=5),
+    ss.SRHT(dim=50, sketch_dim=20, seed=15),
+    ss.SRHT(dim=64, sketch_dim=64, seed=16),
+    ss.SRHT(dim=1, sketch_dim=1, seed=17),
+    ss.FJLT(dim=50, sketch_dim=9, seed=18, density="1/8"),
+    ss.FJLT(dim=16, sketch_dim=4, seed=19, density=1, fraction_bits=4),
+    ss.Rotation(dim=50, sketch_dim=9, seed=20),
+    ss.Rotation(dim=6, sketch_dim=6, seed=21, fraction_bits=12),
+    ss.Identity(dim=50),
+]
+WIDE = [
+    ss.SJLT(dim=LARGE, sketch_dim=20, sparsity=3, seed=1, construction="graph"),
+    ss.Rademacher(dim=LARGE, sketch_dim=64, seed=2),
+    ss.OPORP(dim=LARGE, sketch_dim=1000, seed=3),
+    ss.OPORP(dim=LARGE - 1, sketch_dim=1 << 20, seed=3),
+    ss.VerySparse(dim=LARGE, sketch_dim=30, sparsity=7, seed=4),
+    ss.Uniform(dim=LARGE, sketch_dim=9, seed=5),
+    ss.Gaussian(dim=LARGE, sketch_dim=9, seed=6),
+    ss.SRHT(dim=LARGE, sketch_dim=20, seed=7),
+]
+
+
+def name(projection: ss.Projection) -> str:
+    return f"{projection.kind}-{projection.dim}-{projection.sketch_dim}-{projection.seed}"
+
+
+each_small = pytest.mark.parametrize("projection", SMALL, ids=name)
+each_wide = pytest.mark.parametrize("projection", WIDE, ids=name)
+each = pytest.mark.parametrize("projection", SMALL + WIDE, ids=name)
