@@ -73,20 +73,20 @@ def release_vector(
     >>> squared_norm(released).standard_error > 0
     True
     """
+    effect_of(projection, noise_place)
+    if noise_place != "output" and projection.dim > MAX_NOISY_COORDINATES:
+        raise InvalidInputError(
+            f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "
+            f"dim={projection.dim}. Use noise_place='output'"
+        )
     steps = quantise(vector, projection.grid)
     if steps.size != projection.dim:
         raise InvalidInputError(f"the vector must have dim={projection.dim} numbers, got {steps.size}")
-    effect_of(projection, noise_place)
     mass = largest_mass(steps.reshape(1, -1))
     projection.check_mass(mass)
     if noise_place == "output":
         cells = _mapped(projection, steps)
         return release_sketch(Sketch.from_state(projection, cells, mass), epsilon, delta, neighbours, mechanism)
-    if projection.dim > MAX_NOISY_COORDINATES:
-        raise InvalidInputError(
-            f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "
-            f"dim={projection.dim}. Use noise_place='output'"
-        )
     bits = SystemBits()
     delta_steps = grid_steps(projection, neighbours)
     if noise_place == "input":

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import math
+from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,16 @@ def column(text: str, index: int) -> list[int]:
     """Return column ``index`` of A."""
     fields = json.loads(text)
     return COLUMNS[fields["kind"]](fields, text, index)
+
+
+def sketch(text: str, events: Iterable[tuple[int, Any]]) -> list[int]:
+    """Return A x̃ of a stream of (index, value), by one loop."""
+    fields = json.loads(text)
+    cells = [0] * fields["sketch_dim"]
+    for index, value in events:
+        steps = naive.truncated(value, Fraction(fields["resolution"]))
+        cells = [cell + entry * steps for cell, entry in zip(cells, column(text, index), strict=True)]
+    return cells
 
 
 def words(fields: dict[str, Any], label: str, count: int, index: int) -> list[int]:

@@ -22,12 +22,12 @@ def run(effort: Effort) -> list[Row]:
     """Measure sparse and dense rows."""
     random = np.random.default_rng(1)
     rows, nonzeros = effort.size(1000, least=4), 100
-    dim = effort.size(100_000, least=200)
+    dim = effort.size(100_000, least=2 * SKETCH_DIM)
     columns = random.integers(0, dim, rows * nonzeros)
     ends = np.arange(0, rows * nonzeros + 1, nonzeros)
     csr = sparse.csr_array((random.normal(size=columns.size), columns, ends), shape=(rows, dim))
     csr.sum_duplicates()
-    dense = random.normal(size=(rows, effort.size(4096, least=200)))
+    dense = random.normal(size=(rows, effort.size(4096, least=2 * SKETCH_DIM)))
     return [
         _row("CSR, 100 nonzeros a row, float64", csr, effort, _CSR, {}),
         _row("dense, float64", dense, effort, _DENSE, _product(dense)),

@@ -48,8 +48,8 @@ def hadamard_transform(array: NDArray[Any]) -> None:
         raise InvalidInputError(
             f"the last axis must have a power of two as its length, got the shape {array.shape}; pad it with zeros"
         )
-    if not (array.flags.c_contiguous and array.flags.writeable):
-        raise InvalidInputError("the array must be C-contiguous and writeable; transform a copy")
+    if not array.flags.carray:
+        raise InvalidInputError("the array must be C-contiguous, aligned and writeable; transform a copy")
     # a np.matrix stays two-dimensional when reshaped, and the kernel would write past its end
     _transform(np.asarray(array).reshape(-1), array.shape[-1])
 

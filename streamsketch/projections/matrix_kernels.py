@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words, horner_narrow, horner_wide
-from streamsketch.projections.kernels import scatter_word
 from streamsketch.projections.vectors import VECTOR_BYTES, add_vector, transpose_tile
 
-_BLOCK = 512
-_TILE = 16  # cells folded at a time: a sweep down all lines would meet the same cache sets
-_COLUMNS = 1 << 13  # their bit fields are kept at a time
+_BLOCK = 512  # nonzeros hashed at a time
+_WORDS = 1 << 14  # unless a nonzero has so many hash words that theirs would leave the L2 cache
+_COLUMNS = 1 << 12  # columns whose places are kept at a time: theirs, and the lines turned, stay in the L2 cache
+_PLACES = 1 << 20  # and at most so many places, 8 MB, or those of 512 columns
 _LIMIT_32 = np.uint64(1 << 32)
+_0, _1 = np.uint64(0), np.uint64(1)
 
 
 @kernel
@@ -31,24 +32,56 @@ def block_csr(
     rows_per_word: int,
     out: NDArray[Any],
 ) -> None:
-    """Write the projection of each row of a CSR matrix into ``out``, (n, sketch_dim)."""
-    scratch = np.zeros((rows, 1 << width), dtype=values.dtype)
-    word_block = np.empty(_BLOCK, dtype=np.uint64)
-    buckets = scratch.shape[1] // 2
+    """Write the projection of each row of a CSR matrix into ``out``, (n, sketch_dim).
+
+    ``starts`` is the matrix's indptr, (n + 1). The nonzeros are hashed in blocks that take no heed of where
+    rows end, and go straight into the row of ``out``: in a scratch with plus and minus cells apart, as a sketch
+    has it, short rows would pay for its 2k cells.
+    """
+    block = min(_BLOCK, max(8, _WORDS // coefficients.shape[0]))
+    words = np.empty((coefficients.shape[0], block), dtype=np.uint64)
+    base = hashed = starts[0]
     for line in range(out.shape[0]):
-        for start in range(starts[line], starts[line + 1], _BLOCK):
-            end = min(start + _BLOCK, starts[line + 1])
-            words = word_block[: end - start]
+        cells = out[line].reshape(rows, -1)
+        cells[:] = 0
+        start, last = starts[line], starts[line + 1]
+        while start < last:
+            if start == hashed:
+                base, hashed = hashed, min(hashed + block, starts[-1])
+                for word in range(coefficients.shape[0]):
+                    _hash(keys[base:hashed], coefficients[word], words[word, : hashed - base])
+            end = min(hashed, last)
             for word in range(coefficients.shape[0]):
-                _hash(keys[start:end], coefficients[word], words)
-                first = word * rows_per_word
-                scatter_word(words, values[start:end], scratch, first, min(rows_per_word, rows - first), width)
-        cells = out[line]
-        for row in range(rows):
-            field = scratch[row]
-            for bucket in range(buckets):
-                cells[row * buckets + bucket] = field[bucket] - field[buckets + bucket]
-            field[:] = 0
+                blocks = cells[word * rows_per_word : (word + 1) * rows_per_word]
+                _scatter_signed(words[word, start - base : end - base], values[start:end], blocks, width)
+            start = end
+
+
+@kernel
+def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], width: int) -> None:
+    """Add ±``values`` to the cells each word's bit fields name, one in each row of ``blocks``."""
+    step, sign = np.uint64(width), np.uint64(1 << (width - 1))
+    bucket = sign - _1
+    row = 0
+    while row + 4 <= blocks.shape[0]:  # four rows in one pass, as in `scatter_word`
+        row_0, row_1, row_2, row_3 = blocks[row], blocks[row + 1], blocks[row + 2], blocks[row + 3]
+        offset = np.uint64(row * width)
+        for i in range(values.size):
+            word, plus, minus = words[i] >> offset, values[i], -values[i]
+            row_0[word & bucket] += plus if word & sign == _0 else minus  # a select, no branch
+            word >>= step
+            row_1[word & bucket] += plus if word & sign == _0 else minus
+            word >>= step
+            row_2[word & bucket] += plus if word & sign == _0 else minus
+            word >>= step
+            row_3[word & bucket] += plus if word & sign == _0 else minus
+        row += 4
+    while row < blocks.shape[0]:
+        cells, offset = blocks[row], np.uint64(row * width)
+        for i in range(values.size):
+            word = words[i] >> offset
+            cells[word & bucket] += values[i] if word & sign == _0 else -values[i]
+        row += 1
 
 
 @kernel
@@ -59,32 +92,50 @@ def block_dense(
     lines, dim = matrix.shape
     size = 1 << width
     lanes = VECTOR_BYTES // matrix.itemsize  # matrix rows that go together: one scatter is one vector addition
-    fields = np.empty((rows, min(dim, _COLUMNS)), dtype=np.int64)
-    transposed = aligned_zeros(fields.shape[1] * lanes, matrix)
-    scratch = aligned_zeros(rows * size * lanes, matrix)
+    step = min(_COLUMNS, max(512, _PLACES // rows))
+    places = np.empty((rows, min(step, dim)), dtype=np.int64)
+    turned = aligned_zeros(places.shape[1] * lanes, matrix)
+    scratch = aligned_zeros((rows * size + lanes) * lanes, matrix)  # the last tile of a fold may end past the cells
+    tile = aligned_zeros(lanes * lanes, matrix)
     out[:] = 0
-    for start in range(0, dim, _COLUMNS):
-        columns = min(_COLUMNS, dim - start)
-        _fill_fields(start, columns, coefficients, rows, width, rows_per_word, fields)
+    for start in range(0, dim, step):
+        columns = min(step, dim - start)
+        _fill_places(start, columns, coefficients, rows, width, rows_per_word, places)
         for first in range(0, lines, lanes):
-            _transpose(matrix[first : first + lanes], start, columns, transposed, lanes)
-            for row in range(rows):
-                for j in range(columns):
-                    add_vector(scratch, fields[row, j] * lanes, transposed, j * lanes)
-            _fold_lanes(scratch.reshape(rows * size, lanes), rows, size, out[first : first + lanes])
+            _turn(matrix[first : first + lanes], start, columns, turned, lanes)
+            _scatter_lanes(turned, places, columns, lanes, scratch)
+            _fold_lanes(scratch, rows, size, tile, lanes, out[first : first + lanes])
 
 
 @kernel
-def _transpose(lines: NDArray[Any], start: int, columns: int, transposed: NDArray[Any], lanes: int) -> None:
-    """Write column start + j of up to ``lanes`` lines at ``transposed[j · lanes]``."""
+def _scatter_lanes(turned: NDArray[Any], places: Ints, columns: int, lanes: int, scratch: NDArray[Any]) -> None:
+    """Add vector j of ``turned`` at the places that column j has, one in each row block."""
+    row = 0
+    while row + 4 <= places.shape[0]:  # four rows in one pass, as in `scatter_word`
+        row_0, row_1, row_2, row_3 = places[row], places[row + 1], places[row + 2], places[row + 3]
+        for j in range(columns):
+            add_vector(scratch, row_0[j] * lanes, turned, j * lanes)
+            add_vector(scratch, row_1[j] * lanes, turned, j * lanes)
+            add_vector(scratch, row_2[j] * lanes, turned, j * lanes)
+            add_vector(scratch, row_3[j] * lanes, turned, j * lanes)
+        row += 4
+    while row < places.shape[0]:
+        for j in range(columns):
+            add_vector(scratch, places[row, j] * lanes, turned, j * lanes)
+        row += 1
+
+
+@kernel
+def _turn(lines: NDArray[Any], start: int, columns: int, turned: NDArray[Any], lanes: int) -> None:
+    """Write column start + j of up to ``lanes`` lines at ``turned[j · lanes]``; other lanes stay as they are."""
     tiled = columns // lanes * lanes if lines.shape[0] == lanes else 0
     cells = lines.reshape(-1)
     for j in range(0, tiled, lanes):
-        transpose_tile(cells, start + j, lines.shape[1], transposed, j * lanes)
+        transpose_tile(cells, start + j, lines.shape[1], turned, j * lanes)
     for lane in range(lines.shape[0]):
         line = lines[lane]
         for j in range(tiled, columns):
-            transposed[j * lanes + lane] = line[start + j]
+            turned[j * lanes + lane] = line[start + j]
 
 
 @kernel
@@ -97,23 +148,29 @@ def aligned_zeros(size: int, like: NDArray[Any]) -> NDArray[Any]:
 
 
 @kernel
-def _fold_lanes(scratch: NDArray[Any], rows: int, size: int, out: NDArray[Any]) -> None:
+def _fold_lanes(scratch: NDArray[Any], rows: int, size: int, tile: NDArray[Any], lanes: int, out: NDArray[Any]) -> None:
     """Add plus minus minus cells to the lines of ``out``, and clear the scratch."""
     buckets = size // 2
+    cells = min(lanes, buckets)  # of a tile: both are powers of two
     for row in range(rows):
-        plus = scratch[row * size : row * size + buckets]
-        minus = scratch[row * size + buckets : (row + 1) * size]
-        for tile in range(0, buckets, _TILE):
+        first = row * size * lanes
+        plus = scratch[first : first + buckets * lanes]
+        minus = scratch[first + buckets * lanes : first + size * lanes]
+        for i in range(plus.size):
+            plus[i] -= minus[i]
+        for bucket in range(0, buckets, lanes):
+            transpose_tile(scratch, first + bucket * lanes, lanes, tile, 0)
+            place = row * buckets + bucket
             for lane in range(out.shape[0]):
-                cells = out[lane]
-                for bucket in range(tile, min(tile + _TILE, buckets)):
-                    cells[row * buckets + bucket] += plus[bucket, lane] - minus[bucket, lane]
+                line, column = out[lane, place : place + cells], tile[lane * lanes : lane * lanes + cells]
+                for i in range(cells):
+                    line[i] += column[i]
     scratch[:] = 0
 
 
 @kernel
-def _fill_fields(
-    start: int, columns: int, coefficients: Words, rows: int, width: int, rows_per_word: int, fields: Ints
+def _fill_places(
+    start: int, columns: int, coefficients: Words, rows: int, width: int, rows_per_word: int, places: Ints
 ) -> None:
     """Write the scratch place that each row block has for the indices from ``start`` on."""
     keys = np.arange(start, start + columns).astype(np.uint64)
@@ -125,7 +182,7 @@ def _fill_fields(
         for row in range(first, min(first + rows_per_word, rows)):
             offset = np.uint64((row - first) * width)
             for j in range(columns):
-                fields[row, j] = (row << width) + np.int64((words[j] >> offset) & mask)
+                places[row, j] = (row << width) + np.int64((words[j] >> offset) & mask)
 
 
 @kernel

@@ -1,0 +1,124 @@
+"""Bias and variance of every map over its seeds, in adversarial directions (THEORY.md 4, V_S and W_S).
+
+Seeds are fixed, so the tests are deterministic; a fresh draw of them would fail a right map with probability below
+1e-4 in all (some 100 two-sided tests at 5 standard errors or more). The variance's own standard error comes from the
+sample's fourth moment.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.projections.variance import MapVariance, independent_entries
+
+SEEDS = 2500
+DIM = 12
+MEAN_ERRORS, VARIANCE_ERRORS = 5.0, 6.0
+
+random = np.random.default_rng(7)
+X = {
+    "basis": np.eye(DIM, dtype=np.int64)[3] * 40,
+    "ones": np.full(DIM, 11),
+    "two": np.eye(DIM, dtype=np.int64)[0] * 30 - np.eye(DIM, dtype=np.int64)[DIM - 1] * 20,
+    "gaussian": np.rint(random.normal(size=DIM) * 20).astype(np.int64),
+}
+MATRIX = np.stack(list(X.values()))
+
+FAMILIES: dict[str, Callable[[int], ss.Projection]] = {
+    "sjlt": lambda seed: ss.SJLT(dim=DIM, sketch_dim=8, sparsity=2, seed=seed, independence=4),
+    "graph": lambda seed: ss.SJLT(dim=DIM, sketch_dim=7, sparsity=3, seed=seed, independence=4, construction="graph"),
+    "count-sketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=4, seed=seed, independence=4),
+    "rademacher": lambda seed: ss.Rademacher(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "oporp": lambda seed: ss.OPORP(dim=DIM, sketch_dim=4, seed=seed, independence=4),
+    "oporp, uneven bins": lambda seed: ss.OPORP(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "very sparse": lambda seed: ss.VerySparse(dim=DIM, sketch_dim=16, sparsity=8, seed=seed, independence=4),
+    "achlioptas": lambda seed: ss.Achlioptas(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "uniform": lambda seed: ss.Uniform(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "gaussian": lambda seed: ss.Gaussian(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "srht": lambda seed: ss.SRHT(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "fjlt": lambda seed: ss.FJLT(dim=DIM, sketch_dim=8, seed=seed, density="1/4", independence=4),
+    "rotation": lambda seed: ss.Rotation(dim=DIM, sketch_dim=5, seed=seed),
+    "identity": lambda _: ss.Identity(dim=DIM),
+}
+
+
+class Sample:
+    """Cells of four vectors under many seeds, in data units: (seeds, 4, sketch_dim)."""
+
+    def __init__(self, family: str) -> None:
+        build = FAMILIES[family]
+        self.law = build(0).variance
+        projections = [build(seed) for seed in range(SEEDS)]
+        self.cells = np.stack([one.transform(MATRIX, exact=True) * one.scale for one in projections])
+
+    def products(self, i: int, j: int) -> np.ndarray:
+        return np.einsum("sk,sk->s", self.cells[:, i], self.cells[:, j])
+
+
+def mean_is(sample: np.ndarray, mean: float, variance: float) -> bool:
+    return abs(sample.mean() - mean) <= MEAN_ERRORS * np.sqrt(max(variance, 0) / sample.size) + 1e-5 * abs(mean)
+
+
+def variance_is(sample: np.ndarray, variance: float, scale: float) -> bool:
+    centred = (sample - sample.mean()) ** 2
+    error = centred.std() / np.sqrt(sample.size)
+    return abs(centred.mean() - variance) <= VARIANCE_ERRORS * error + 1e-5 * scale
+
+
+def variances_are(sample: Sample, law: MapVariance) -> bool:
+    """Return whether V_S and W_S are those of ``law`` for all vectors and pairs."""
+    right = True
+    for i, x in enumerate(MATRIX):
+        for j, y in enumerate(MATRIX[: i + 1]):
+            norms = float(x @ x) * float(y @ y)
+            expected = law.of_inner_product(float(x @ x), float(y @ y), float(x @ y), float((x**2) @ (y**2)))
+            right &= variance_is(sample.products(i, j), expected, norms)
+    return right
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_maps_are_unbiased_with_the_variance_they_state(family: str) -> None:
+    sample = Sample(family)
+    for i, x in enumerate(MATRIX):
+        for j, y in enumerate(MATRIX[: i + 1]):
+            variance = sample.law.of_inner_product(float(x @ x), float(y @ y), float(x @ y), float((x**2) @ (y**2)))
+            assert mean_is(sample.products(i, j), float(x @ y), variance), (i, j)
+        of_norm = sample.law.of_squared_norm(float(x @ x), float((x**4).sum()))
+        assert of_norm == pytest.approx(sample.law.of_inner_product(*[float(x @ x)] * 3, float((x**4).sum())), abs=1e-6)
+    assert variances_are(sample, sample.law)
+
+
+@pytest.mark.parametrize(
+    ("family", "wrong"),
+    [
+        ("oporp", independent_entries(4, 1.0)),  # CountSketch's
+        ("srht", independent_entries(5, 1.0)),
+        ("very sparse", independent_entries(16, 3.0)),
+        ("achlioptas", independent_entries(5, 1.0)),
+        ("rademacher", independent_entries(5, 9 / 5)),
+        ("uniform", independent_entries(5, 3.0)),
+        ("gaussian", independent_entries(5, 9 / 5)),
+        ("fjlt", independent_entries(8, 3.0)),
+        ("rotation", independent_entries(5, 3.0)),
+    ],
+)
+def test_another_maps_variance_is_caught(family: str, wrong: MapVariance) -> None:
+    assert not variances_are(Sample(family), wrong)
+
+
+@pytest.mark.parametrize("family", ["sjlt", "graph", "count-sketch", "rademacher", "oporp", "srht"])
+def test_fixed_columns_keep_a_basis_vector_exactly(family: str) -> None:
+    for seed in range(50):
+        projection = FAMILIES[family](seed)
+        cells = projection.transform(MATRIX[:1], exact=True)
+        assert (cells**2).sum() * projection.scale_squared == 1600
+
+
+def test_unknown_fourth_powers_never_narrow_an_error_bar() -> None:
+    for family in FAMILIES.values():
+        law = family(0).variance
+        for x in MATRIX:
+            norm = float(x @ x)
+            assert law.of_squared_norm(norm) >= law.of_squared_norm(norm, float((x**4).sum())) - 1e-9 * norm**2

@@ -1,0 +1,79 @@
+"""Estimates from noise before the map: unbiased, with the variance that `noise_effect` states (THEORY.md 5).
+
+Seeds of maps and of noise are fixed; a fresh draw would fail a right library with probability below 1e-5 in all.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch import private_vector
+from streamsketch.noise_effect import effect_of, unit_of
+from streamsketch.privacy.sampling import KeyedBits
+
+RUNS = 1500
+X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])
+Y = np.array([2, -4, 6, 0, 0, 1, 0, -9, 3, 1, 1, 0])
+FJLTS = {"dense": "1", "sparse": "1/4"}
+
+
+@pytest.fixture(autouse=True)
+def _fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = itertools.count()
+    monkeypatch.setattr(private_vector, "SystemBits", lambda: KeyedBits(bytes(32), next(counter).to_bytes(8, "big")))
+
+
+def build(kind: str, seed: int) -> ss.Projection:
+    if kind in FJLTS:
+        return ss.FJLT(dim=12, sketch_dim=8, seed=seed, density=FJLTS[kind], independence=4)
+    return ss.SJLT(dim=12, sketch_dim=8, sparsity=2, seed=seed, independence=4)
+
+
+CASES = [
+    ("sjlt", "input", "laplace"),
+    ("sparse", "input", "laplace"),
+    ("dense", "input", "gaussian"),
+    ("dense", "hadamard", "gaussian"),
+    ("sparse", "hadamard", "gaussian"),
+    ("sparse", "hadamard", "laplace"),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "mechanism"), CASES)
+def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, mechanism: Any) -> None:
+    budget: Any = {"epsilon": 1.0, "delta": 1e-3, "neighbours": ss.L1(1), "mechanism": mechanism}
+    distances, products, norms = [], [], []
+    for seed in range(RUNS):
+        projection = build(kind, seed)
+        x, y = (ss.release_vector(projection, v, noise_place=place, **budget) for v in (X, Y))
+        distances.append(ss.squared_distance(x, y).value)
+        products.append(ss.inner_product(x, y).value)
+        norms.append(ss.squared_norm(x).value)
+    projection = build(kind, 0)
+    noise = x.noise.scaled(unit_of(projection, place))
+    effect, law = effect_of(projection, place), projection.variance
+    z, n, m = X - Y, float(X @ X), float(Y @ Y)
+    gap, inner = float(z @ z), float(X @ Y)
+    expectations = [
+        (distances, gap, law.of_squared_norm(gap, float((z**4).sum()))
+         + effect.squared_norm_variance(gap, 2 * noise.k2, 2 * noise.k4)),
+        (norms, n, law.of_squared_norm(n, float((X**4).sum())) + effect.squared_norm_variance(n, noise.k2, noise.k4)),
+        (products, inner, law.of_inner_product(n, m, inner, float((X**2) @ (Y**2)))
+         + effect.inner_product_variance(n, m, noise.k2, noise.k2)),
+    ]  # fmt: skip
+    for values, mean, variance in expectations:
+        sample = np.array(values)
+        assert abs(sample.mean() - mean) <= 5 * np.sqrt(variance / RUNS)
+        centred = (sample - sample.mean()) ** 2
+        assert abs(centred.mean() - variance) <= 6 * centred.std() / np.sqrt(RUNS)
+
+
+def test_the_forms_of_gaussian_noise_before_the_map_predict_the_same_for_a_power_of_two() -> None:
+    projection = ss.FJLT(dim=16, sketch_dim=8, seed=1)
+    k2 = 3.7
+    before, after = (effect_of(projection, place) for place in ("input", "hadamard"))
+    assert before.squared_norm_variance(50.0, k2, 0.0) == pytest.approx(after.squared_norm_variance(50.0, k2, 0.0))
+    assert before.count == after.count == 16

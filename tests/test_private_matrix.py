@@ -1,0 +1,55 @@
+"""PrivateProjection: a release for each row, at the exact sensitivity of the matrix in use."""
+
+import math
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.privacy.noise import DiscreteGaussian
+
+RATING = ss.L1(1, unit="rating")
+
+
+def publisher(projection: ss.Projection) -> ss.PrivateProjection:
+    return ss.PrivateProjection(projection=projection, epsilon=1.0, delta=1e-6, neighbours=RATING, mechanism="gaussian")
+
+
+def test_rows_are_comparable_releases_of_their_vectors() -> None:
+    random = np.random.default_rng(1)
+    matrix = random.integers(0, 50, (6, 300))
+    rows = publisher(ss.Gaussian(dim=300, sketch_dim=256, seed=1)).release(matrix)
+    assert len({row.release_ids for row in rows}) == 6
+    estimates = ss.pairwise(rows)
+    exact = ((matrix[:, None] - matrix) ** 2).sum(axis=2)
+    errors = np.abs(estimates.value - exact)[~np.eye(6, dtype=bool)]
+    assert (errors <= 6 * estimates.standard_error[~np.eye(6, dtype=bool)]).all()
+    assert all(row.guarantee.epsilon == 1.0 and row.guarantee.neighbours == RATING for row in rows)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_it_never_takes_more_noise_than_the_papers_theorem(epsilon: float) -> None:
+    projection = ss.Gaussian(dim=200, sketch_dim=32, seed=4)
+    publish = ss.PrivateProjection(
+        projection=projection, epsilon=epsilon, delta=1e-6, neighbours=RATING, mechanism="gaussian"
+    )
+    assert isinstance(publish.noise, DiscreteGaussian)
+    w2 = np.linalg.norm(projection.columns(range(200)), axis=0).max()
+    paper = w2 * math.sqrt(2 * (math.log(1e6) + epsilon)) / epsilon  # Kenthapadi et al. 2013, Theorem 1
+    assert math.sqrt(publish.noise.sigma_squared) < paper
+    assert publish.noise.sigma_squared > (0.3 * paper) ** 2
+
+
+def test_with_no_map_it_is_the_raw_data_baseline() -> None:
+    u, v = np.array([[3, 0, 4]]), np.array([[1, 2, 2]])
+    (x,), (y,) = (publisher(ss.Identity(dim=3)).release(one) for one in (u, v))
+    estimate = ss.inner_product(x, y)
+    sigma_squared = x.noise.k2
+    assert estimate.projection_variance == 0
+    norms = [max(ss.squared_norm(one).value, 0) for one in (x, y)]
+    assert estimate.noise_variance == pytest.approx(sigma_squared * sum(norms) + 3 * sigma_squared**2)  # Theorem C.1
+
+
+def test_a_matrix_of_another_width_is_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"\(n, 3\)"):
+        publisher(ss.Identity(dim=3)).release(np.zeros((2, 4)))

@@ -1,0 +1,130 @@
+"""Noise at each of its places: the sensitivity it is calibrated to, what carries it, what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch import private_vector
+from streamsketch.privacy import calibration
+from streamsketch.privacy.noise import DiscreteLaplace
+from streamsketch.projections.explicit import RandomNorms
+
+FJLT = ss.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
+VECTOR = np.arange(20) - 7
+BUDGET: Any = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L1(3)}
+
+
+@pytest.fixture
+def sensitivities(monkeypatch: pytest.MonkeyPatch) -> list[calibration.Sensitivity]:
+    seen: list[calibration.Sensitivity] = []
+    original = calibration.choose
+
+    def choose(sensitivity: calibration.Sensitivity, *rest: Any) -> Any:
+        seen.append(sensitivity)
+        return original(sensitivity, *rest)
+
+    monkeypatch.setattr(calibration, "choose", choose)
+    return seen
+
+
+def test_input_noise_hides_the_vector_itself(sensitivities: list[calibration.Sensitivity]) -> None:
+    released = ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
+    assert sensitivities == [calibration.Sensitivity(3, 9, 20)]
+    assert released.noise_place == "input"
+    assert str(released.guarantee).endswith(", on the input")
+
+
+def test_hadamard_noise_hides_what_the_step_returns(sensitivities: list[calibration.Sensitivity]) -> None:
+    ss.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
+    moved = FJLT.rotated(3 * np.eye(20, dtype=np.int64))  # every way a unit can move x̃ by Δ̃ = 3 in one coordinate
+    assert sensitivities == [calibration.Sensitivity(3 * 32, 9 * 32, 32)]
+    assert (np.abs(moved).sum(axis=1) == sensitivities[0].l1).all()
+    assert ((moved**2).sum(axis=1) == sensitivities[0].l2_squared).all()
+
+
+def test_output_noise_is_a_sketchs_release(sensitivities: list[calibration.Sensitivity]) -> None:
+    released = ss.release_vector(FJLT, VECTOR, **BUDGET)
+    assert sensitivities[0].l1 == 3 * FJLT.l1_sensitivity
+    assert released.noise_place == "output"
+
+
+def test_without_noise_the_cells_are_the_sketchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        DiscreteLaplace, "sample", lambda _, size, _bits: asked.append(size) or np.zeros(size, np.int64)
+    )
+    sketch = FJLT.sketch()
+    sketch.update(np.arange(20), VECTOR)
+    for place in ("output", "input", "hadamard"):
+        released = ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET, mechanism="laplace")
+        assert (released.values == sketch.state).all()
+    read = np.unique(FJLT.sparse_matrix.indices).size
+    assert read < 32
+    assert asked == [4, 20, read]  # no noise where the sparse matrix never looks
+
+
+def test_input_noise_needs_no_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    monkeypatch.setattr(RandomNorms, "column_norms", looks.append)
+    projection = ss.VerySparse(dim=1 << 12, sketch_dim=8, sparsity=100, seed=987654)
+    released = ss.release_vector(projection, np.ones(1 << 12), noise_place="input", **BUDGET)
+    assert released.values.shape == (8,)
+    assert not looks
+
+
+@pytest.mark.parametrize("place", ["input", "hadamard"])
+def test_releases_travel_and_merge_with_their_place(place: Any) -> None:
+    one, other = (ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET) for _ in range(2))
+    assert ss.PrivateSketch.from_bytes(one.to_bytes()) == one
+    both = one.merge(other, populations="disjoint").scaled("1/2")
+    assert both.noise_place == place
+    assert both.noise.k2 == 2 * one.noise.k2
+    assert abs(ss.squared_norm(both).value - VECTOR @ VECTOR) < 6 * ss.squared_norm(both).standard_error + 1e6
+
+
+def test_places_do_not_mix() -> None:
+    one = ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
+    other = ss.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
+    for combine in (ss.squared_distance, ss.inner_product, lambda a, b: ss.pairwise([a, b])):
+        with pytest.raises(ss.InvalidInputError, match="different places: hadamard and input"):
+            combine(one, other)
+    with pytest.raises(ss.InvalidInputError, match="different places"):
+        one.merge(other, populations="disjoint")
+    with pytest.raises(ss.InvalidInputError, match="no error bar for noise that was added before the map"):
+        ss.cosine(one, ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET))
+
+
+def test_a_raw_sketch_compares_with_noise_at_any_place() -> None:
+    sketch = FJLT.sketch()
+    for place in ("output", "input", "hadamard"):
+        released = ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET)
+        assert ss.squared_distance(sketch, released) == ss.squared_distance(released, sketch)
+        assert ss.pairwise([sketch, released])[0, 1].value == pytest.approx(ss.squared_distance(sketch, released).value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vector": VECTOR[:-1]}, "dim=20 numbers, got 19"),
+        ({"noise_place": "middle"}, "got 'middle' for FJLT"),
+        ({"projection": ss.SRHT(dim=20, sketch_dim=4, seed=1), "noise_place": "hadamard"}, "got 'hadamard' for SRHT"),
+        ({"projection": ss.CountSketch(dim=1 << 27, sketch_dim=4, seed=1), "noise_place": "input"}, "dim=134217728"),
+        ({"vector": np.full(20, np.nan)}, "NaN"),
+        ({"epsilon": 0}, "epsilon must be"),
+    ],
+    ids=["length", "place", "map", "wide", "nan", "epsilon"],
+)
+def test_what_cannot_be_released_is_refused(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"projection": FJLT, "vector": VECTOR, "noise_place": "input"} | BUDGET | change
+    projection, vector = arguments.pop("projection"), arguments.pop("vector")
+    with pytest.raises(ss.InvalidInputError, match=message):
+        ss.release_vector(projection, vector, **arguments)
+
+
+def test_noise_comes_from_the_operating_system() -> None:
+    assert private_vector.SystemBits.__module__ == "streamsketch.privacy.sampling"
+    one, other = (ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET) for _ in range(2))
+    assert (one.values != other.values).any()
+    assert one.release_ids != other.release_ids
