@@ -38,7 +38,7 @@ def batch_bounds(keys: Words, values: Ints) -> Bounds:
 
 
 @kernel
-def scatter_word(words: Words, values: Ints, scratch: Ints, first_row: int, n_rows: int, width: int) -> None:
+def _scatter_word(words: Words, values: Ints, scratch: Ints, first_row: int, n_rows: int, width: int) -> None:
     """Add ``values`` to the cell each word's bit fields name, in ``n_rows`` rows of ``scratch``."""
     field = np.uint64((1 << width) - 1)
     step = np.uint64(width)
@@ -92,7 +92,7 @@ def sjlt_scratch(
             else:
                 horner_wide(key_block, coefficients[word], words)
             first_row = word * rows_per_word
-            scatter_word(words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width)
+            _scatter_word(words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width)
     return scratch, largest, upper, lower
 
 
@@ -119,7 +119,7 @@ def _add_entry(
 def _scatter_word_to_rows(
     table: Ints, slots: Ints, words: Words, values: Ints, first_row: int, n_rows: int, width: int
 ) -> None:
-    """As `scatter_word`, but add item i's entries, signed, to ``table[slots[i]]``."""
+    """As `_scatter_word`, but add item i's entries, signed, to ``table[slots[i]]``."""
     step, sign = np.uint64(width), np.uint64(width - 1)
     buckets = np.uint64(1 << (width - 1))
     bucket = buckets - _1

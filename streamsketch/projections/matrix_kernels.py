@@ -63,7 +63,7 @@ def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], wi
     step, sign = np.uint64(width), np.uint64(1 << (width - 1))
     bucket = sign - _1
     row = 0
-    while row + 4 <= blocks.shape[0]:  # four rows in one pass, as in `scatter_word`
+    while row + 4 <= blocks.shape[0]:  # four rows in one pass, as in `_scatter_word`
         row_0, row_1, row_2, row_3 = blocks[row], blocks[row + 1], blocks[row + 2], blocks[row + 3]
         offset = np.uint64(row * width)
         for i in range(values.size):
@@ -111,7 +111,7 @@ def block_dense(
 def _scatter_lanes(turned: NDArray[Any], places: Ints, columns: int, lanes: int, scratch: NDArray[Any]) -> None:
     """Add vector j of ``turned`` at the places that column j has, one in each row block."""
     row = 0
-    while row + 4 <= places.shape[0]:  # four rows in one pass, as in `scatter_word`
+    while row + 4 <= places.shape[0]:  # four rows in one pass, as in `_scatter_word`
         row_0, row_1, row_2, row_3 = places[row], places[row + 1], places[row + 2], places[row + 3]
         for j in range(columns):
             add_vector(scratch, row_0[j] * lanes, turned, j * lanes)
