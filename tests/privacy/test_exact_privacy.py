@@ -21,6 +21,7 @@ from streamsketch.pan_private import PanPrivateSketch
 from streamsketch.privacy import calibration
 from streamsketch.privacy.calibration import Sensitivity
 from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release import sensitivity_of
 from tests.naive_noise import laplace_pmf, lattice_delta
 
@@ -31,7 +32,21 @@ ROUNDING = mpmath.mpf(10) ** -50
 
 PROJECTIONS = [ss.SJLT(dim=4, sketch_dim=4, sparsity=s, seed=seed) for s in (1, 2) for seed in (0, 3, 8)]
 PROJECTIONS += [ss.CountSketch(dim=4, sketch_dim=4, seed=5)]
-NAMES = [f"{projection.kind} s={projection.l1_sensitivity} seed={projection.seed}" for projection in PROJECTIONS]
+OTHER_MAPS: list[ss.Projection] = [
+    ss.SJLT(dim=4, sketch_dim=3, sparsity=2, seed=1, construction="graph"),
+    ss.Rademacher(dim=4, sketch_dim=3, seed=1),
+    ss.OPORP(dim=4, sketch_dim=3, seed=1),
+    ss.VerySparse(dim=4, sketch_dim=4, sparsity=2, seed=1),
+    ss.Achlioptas(dim=4, sketch_dim=5, seed=1),
+    ss.Uniform(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.Gaussian(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.SRHT(dim=4, sketch_dim=2, seed=1),
+    ss.FJLT(dim=4, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
+    ss.Rotation(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.Identity(dim=4),
+]
+PROJECTIONS = OTHER_MAPS + PROJECTIONS
+NAMES = [f"{projection.kind} D1={projection.l1_sensitivity} seed={projection.seed}" for projection in PROJECTIONS]
 each_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=NAMES)
 EPSILONS = [0.5, 1.0, 3.0]
 
@@ -196,7 +211,7 @@ def test_an_epsilon_without_an_exact_scale_is_kept_too(epsilon: float) -> None:
 
 # --- the same checks catch broken releases --------------------------------------------------------------------
 
-WITH_TWO_ROWS = [projection for projection in PROJECTIONS if projection.l1_sensitivity == 2]
+WITH_TWO_ROWS = [p for p in PROJECTIONS if p.l1_sensitivity == p.l2_sensitivity_squared == 2]
 
 
 @pytest.mark.parametrize("projection", WITH_TWO_ROWS)
@@ -211,6 +226,16 @@ def test_a_scale_from_too_small_a_sensitivity_is_caught(
 ) -> None:
     scale = wrong_l1(projection.l1_sensitivity) / Fraction(epsilon)
     assert worst_loss(scale, vectors_within_l1(projection, 1)) > epsilon * 1.2
+
+
+RANDOM_NORMS = [projection for projection in OTHER_MAPS if isinstance(projection, RandomNorms)]
+
+
+@pytest.mark.parametrize("projection", RANDOM_NORMS, ids=lambda projection: projection.kind)
+def test_an_average_norm_instead_of_the_largest_is_caught(projection: ss.Projection) -> None:
+    norms = np.abs(projection.columns(np.arange(4))).sum(axis=0)
+    assert norms.max() == projection.l1_sensitivity > norms.mean()
+    assert worst_loss(Fraction(int(norms.sum()), 4), vectors_within_l1(projection, 1)) > 1.01
 
 
 @each_projection
@@ -236,7 +261,7 @@ def test_a_grid_met_by_rounding_to_the_nearest_is_caught(projection: ss.Projecti
         rounded = np.zeros(4, dtype=np.int64)
         for index, value in unit:
             rounded[index] += round(value / Fraction(2, 5))
-        pairs.add(((0, 0, 0, 0), tuple((columns @ rounded).tolist())))
+        pairs.add(((0,) * projection.sketch_dim, tuple((columns @ rounded).tolist())))
     assert worst_loss(scale, pairs) > 1.3
 
 
