@@ -112,8 +112,12 @@ def _as_float(matrix: Any) -> Any:
             f"the matrix must hold numbers, got {matrix.dtype}. Decimals and fractions need exact=True"
         )
     wanted = np.float32 if matrix.dtype == np.float32 else np.float64
-    floats = matrix.astype(wanted, copy=False) if sparse.issparse(matrix) else np.ascontiguousarray(matrix, dtype=wanted)
-    numbers: Any = floats.data if sparse.issparse(matrix) else floats
+    numbers: Any
+    if sparse.issparse(matrix):
+        floats = matrix.astype(wanted, copy=False)
+        numbers = floats.data
+    else:
+        floats = numbers = np.ascontiguousarray(matrix, dtype=wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(numbers.sum())  # a finite sum has finite terms
     if not (finite or np.isfinite(numbers).all()):
