@@ -66,6 +66,8 @@ class VerySparse(IndependentEntries):
 
     At scale √(s/k). Its columns have random norms, so its sensitivities are found by enumeration; an `SJLT` of the same
     density has a fixed, smaller one, and less variance. Made for comparison, and for data already projected with it.
+    Its error bars rest on a fourth moment estimated from the cells: for a vector of one or two nonzeros that meets few
+    of them, sketch_dim / s below 10, a 95 % interval was seen to cover 83 to 92 %.
 
     Parameters
     ----------

@@ -63,6 +63,17 @@ def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.Monk
     assert len(looks) == 1
 
 
+def test_a_long_look_shows_its_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ss.Uniform(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(explicit, "_SHOW_PROGRESS", 0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    ss.Uniform(dim=30, sketch_dim=4, seed=4322).l1_sensitivity  # noqa: B018
+    shown = capsys.readouterr()
+    assert "sensitivity of Uniform" in shown.err
+    assert shown.out == ""
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shape", [(40, 40), (40, 7), (3, 2), (1, 1)], ids=str)
 def test_a_rotation_has_orthogonal_rows_of_length_root_dim(shape: tuple[int, int], seed: int) -> None:
