@@ -148,7 +148,10 @@ def _add_block_to_rows(block: Ints, slots: Ints, values: Ints, table: Ints) -> N
 
 @kernel
 def _largest_norms(block: Ints) -> tuple[np.int64, np.int64]:
-    """Return the largest ℓ1 and squared ℓ2 norm; entries below 2^23 and k ≤ 2^16 keep them below 2^62."""
+    """Return the largest ℓ1 and squared ℓ2 norm.
+
+    Both stay below 2^62: k ≤ 2^16 entries are below 2^17, and a rotation's columns are shorter than √dim · 2^12 ≤ 2^27.
+    """
     absolute = np.zeros(block.shape[1], dtype=np.int64)
     squares = np.zeros(block.shape[1], dtype=np.int64)
     for row in range(block.shape[0]):
