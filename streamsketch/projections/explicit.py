@@ -8,8 +8,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
@@ -98,13 +96,13 @@ class RandomNorms(ExplicitColumns):
 
     def progress(self, steps: range, what: str) -> Any:
         """Return ``steps`` with a progress bar on standard error, if the matrix is large."""
-        return track(
-            steps,
-            f"sensitivity of {type(self).__name__}, {what}",
-            console=Console(stderr=True),
-            transient=True,
-            disable=self.dim * self.sketch_dim < _SHOW_PROGRESS,
-        )
+        if self.dim * self.sketch_dim < _SHOW_PROGRESS:
+            return steps
+        from rich.console import Console  # noqa: PLC0415 - large matrices are rare, and loading it takes its time
+        from rich.progress import track  # noqa: PLC0415 - as above
+
+        title = f"sensitivity of {type(self).__name__}, {what}"
+        return track(steps, title, console=Console(stderr=True), transient=True)
 
 
 def largest_norms(projection: RandomNorms) -> ColumnNorms:

@@ -4,11 +4,10 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from streamsketch._jit import kernel
 from streamsketch.encoding import Exact, Ints, exact_fraction
@@ -21,6 +20,9 @@ from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION
 from streamsketch.projections.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.srht import Hadamard, hadamard_sign
 from streamsketch.projections.variance import MapVariance, independent_entries
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _DENSITY_STEPS = 1 << 30
 
@@ -128,8 +130,10 @@ class FJLT(Hadamard, RandomNorms):
         return drawn * self._law.second_moment, drawn * self._law.fourth_moment
 
     @functools.cached_property
-    def sparse_matrix(self) -> sparse.csr_array:
+    def sparse_matrix(self) -> "sparse.csr_array":
         """P in grid steps: int64, (sketch_dim, padded_dim)."""
+        from scipy import sparse  # noqa: PLC0415 - it takes as long to load as all the rest of this package
+
         places = polynomials(self.seed, f"{self.kind}/places", self.sketch_dim, self.independence)
         entries = polynomials(self.seed, f"{self.kind}/entries", self.sketch_dim, self.independence)
         keys = np.arange(self.padded_dim, dtype=np.uint64)
