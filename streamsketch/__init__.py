@@ -54,7 +54,8 @@ if TYPE_CHECKING:
         VerySparse,
         hadamard_transform,
     )
-    from streamsketch.release import PrivateSketch, load, mechanisms
+    from streamsketch.release import PrivateSketch, load
+    from streamsketch.sensitivity import mechanisms
     from streamsketch.sketch import Sketch
     from streamsketch.table import SketchTable
 
@@ -100,7 +101,8 @@ _HOMES = {
         "VerySparse",
         "hadamard_transform",
     ),
-    "streamsketch.release": ("PrivateSketch", "load", "mechanisms"),
+    "streamsketch.release": ("PrivateSketch", "load"),
+    "streamsketch.sensitivity": ("mechanisms",),
     "streamsketch.sketch": ("Sketch",),
     "streamsketch.table": ("SketchTable",),
 }

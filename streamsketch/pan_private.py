@@ -11,7 +11,8 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import L1, Guarantee
 from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections.base import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of, sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of
+from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import encode_batch
 
 

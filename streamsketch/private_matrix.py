@@ -10,7 +10,9 @@ from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of, sensitivity_of
+from streamsketch.projections.transform import matrix_of
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of
+from streamsketch.sensitivity import check_whole_steps, sensitivity_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +64,19 @@ class PrivateProjection:
         Parameters
         ----------
         matrix
-            (n, dim), as `Projection.transform` takes it.
+            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n:
+            fractions of several contributions would be truncated together.
 
         Raises
         ------
         InvalidInputError, SketchOverflowError
-            As `Projection.transform`.
+            As `Projection.transform`; for fractions under `L1`.
         """
+        given = matrix_of(matrix)
+        check_whole_steps(self.projection, self.neighbours, given.dtype)
         noise = self.noise
         guarantee = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
-        cells = self.projection.transform(matrix, exact=True)
+        cells = self.projection.transform(given, exact=True)
         bits = SystemBits()
         drawn = noise.sample(cells.size, bits).reshape(cells.shape)
         return [

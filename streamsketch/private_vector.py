@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.columns import value_column
 from streamsketch.encoding import Ints, quantise
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.noise_effect import NoisePlace, effect_of
@@ -15,7 +16,8 @@ from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections import FJLT, Projection
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.projections.transform import largest_mass
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, grid_steps, guarantee_of, release_sketch
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of, release_sketch
+from streamsketch.sensitivity import check_whole_steps, grid_steps
 from streamsketch.sketch import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
@@ -50,7 +52,8 @@ def release_vector(
     projection
         The public map; for ``"hadamard"``, an `FJLT`. For noise before the map, dim is at most 2^26.
     vector
-        (dim,): integers, floats or decimals, in data units.
+        (dim,): integers, floats or decimals, in data units. For `L1` neighbours integers, on a resolution of 1 or 1/n:
+        fractions of several units' contributions would be truncated together.
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`.
     noise_place
@@ -59,7 +62,7 @@ def release_vector(
     Raises
     ------
     InvalidInputError
-        For a vector of another length, a place the map does not have, or as `Sketch.release`.
+        For a vector of another length, fractions under `L1`, a place the map does not have, or as `Sketch.release`.
     SketchOverflowError
         If a cell could leave 63 bits.
 
@@ -79,6 +82,8 @@ def release_vector(
             f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "
             f"dim={projection.dim}. Use noise_place='output'"
         )
+    grid_steps(projection, neighbours)
+    check_whole_steps(projection, neighbours, value_column(vector).dtype)
     steps = quantise(vector, projection.grid)
     if steps.size != projection.dim:
         raise InvalidInputError(f"the vector must have dim={projection.dim} numbers, got {steps.size}")

@@ -1,6 +1,5 @@
 """PrivateSketch: what may leave the party."""
 
-import dataclasses
 import math
 import os
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, c
 from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections.base import Projection
+from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
 
 RELEASE_ID_BYTES = 8
@@ -297,59 +297,6 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
 
 
 # --- making releases ------------------------------------------------------------------------------------------
-
-
-def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
-    """Return Δ̃, how far one unit can move the integer vector x̃ in ℓ1, in grid steps."""
-    if not isinstance(neighbours, Neighbours):
-        raise TypeError(
-            f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
-        )
-    return neighbours.grid_steps(projection.grid)
-
-
-def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
-    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (THEORY.md 2)."""
-    steps = grid_steps(projection, neighbours)
-    return calibration.Sensitivity(
-        l1=projection.l1_sensitivity * steps,
-        l2_squared=projection.l2_sensitivity_squared * steps**2,
-        cells=projection.sketch_dim,
-    )
-
-
-def mechanisms(
-    projection: Projection, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0
-) -> list[calibration.Candidate]:
-    """Return the mechanisms that give (ε, δ) with their noise and predicted variance, the automatic choice first.
-
-    Parameters
-    ----------
-    projection
-        The public map.
-    epsilon, delta, neighbours
-        As in `Sketch.release`.
-
-    Returns
-    -------
-    list of Candidate
-        ``variance`` is the noise's part of the variance of a squared distance between close streams, in data units
-        to the fourth power: comparable between projections.
-
-    Raises
-    ------
-    InvalidInputError
-        For ε or δ out of range, or noise too wide to sample with any mechanism.
-
-    Examples
-    --------
-    >>> from streamsketch import L1, SJLT
-    >>> projection = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=1)
-    >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
-    ['laplace', 'gaussian']
-    """
-    options = calibration.candidates(sensitivity_of(projection, neighbours), epsilon, delta)
-    return [dataclasses.replace(option, variance=option.variance * projection.unit**4) for option in options]
 
 
 def release_sketch(

@@ -52,4 +52,14 @@ def test_with_no_map_it_is_the_raw_data_baseline() -> None:
 
 def test_a_matrix_of_another_width_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match=r"\(n, 3\)"):
-        publisher(ss.Identity(dim=3)).release(np.zeros((2, 4)))
+        publisher(ss.Identity(dim=3)).release(np.zeros((2, 4), dtype=int))
+
+
+def test_fractions_are_published_for_one_coordinate_only() -> None:
+    """0.6 + 0.6 is one step of 1; without one of the two contributions, none: but ⌊0.6 / 1⌋ is no step at all."""
+    matrix = np.full((2, 3), 1.2)
+    with pytest.raises(ss.InvalidInputError, match=r"must hold integers.*got float64 on 1:.*OneCoordinate"):
+        publisher(ss.Identity(dim=3)).release(matrix)
+    fractions = ss.PrivateProjection(projection=ss.Identity(dim=3), epsilon=1, neighbours=ss.OneCoordinate("0.6"))
+    assert fractions.noise.cumulants.k2 > 0
+    assert len(fractions.release(matrix)) == 2

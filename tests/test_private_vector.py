@@ -69,7 +69,7 @@ def test_input_noise_needs_no_enumeration(monkeypatch: pytest.MonkeyPatch) -> No
     looks = []
     monkeypatch.setattr(RandomNorms, "column_norms", looks.append)
     projection = ss.VerySparse(dim=1 << 12, sketch_dim=8, sparsity=100, seed=987654)
-    released = ss.release_vector(projection, np.ones(1 << 12), noise_place="input", **BUDGET)
+    released = ss.release_vector(projection, np.ones(1 << 12, dtype=int), noise_place="input", **BUDGET)
     assert released.values.shape == (8,)
     assert not looks
 
@@ -111,10 +111,12 @@ def test_a_raw_sketch_compares_with_noise_at_any_place() -> None:
         ({"noise_place": "middle"}, "got 'middle' for FJLT"),
         ({"projection": ss.SRHT(dim=20, sketch_dim=4, seed=1), "noise_place": "hadamard"}, "got 'hadamard' for SRHT"),
         ({"projection": ss.CountSketch(dim=1 << 27, sketch_dim=4, seed=1), "noise_place": "input"}, "dim=134217728"),
-        ({"vector": np.full(20, np.nan)}, "NaN"),
+        ({"vector": np.full(20, np.nan), "neighbours": ss.OneCoordinate(1)}, "NaN"),
+        ({"vector": np.full(20, 0.5)}, "L1 neighbours a whole vector must hold integers.*got float64 on 1:"),
+        ({"projection": FJLT.replace(resolution="2/3")}, "got int64 on 2/3"),
         ({"epsilon": 0}, "epsilon must be"),
     ],
-    ids=["length", "place", "map", "wide", "nan", "epsilon"],
+    ids=["length", "place", "map", "wide", "nan", "fractions", "grid", "epsilon"],
 )
 def test_what_cannot_be_released_is_refused(change: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"projection": FJLT, "vector": VECTOR, "noise_place": "input"} | BUDGET | change

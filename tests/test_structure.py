@@ -24,6 +24,7 @@ ORDER = [
     "sketch",
     "table",
     "privacy",
+    "sensitivity",
     "noise_effect",
     "release",
     "pan_private",

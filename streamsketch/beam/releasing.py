@@ -17,7 +17,8 @@ from streamsketch.privacy.guarantee import Neighbours, check_budget
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch, add_noise, guarantee_of, sensitivity_of
+from streamsketch.release import PrivateSketch, add_noise, guarantee_of
+from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
 
 _METRICS = "streamsketch"

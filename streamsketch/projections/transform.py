@@ -19,7 +19,7 @@ _SAFE_SUM = 2.0**62
 
 def transform(projection: "Projection", matrix: Any, *, exact: bool) -> NDArray[Any]:
     """Return the projection of each row of a matrix; see `Projection.transform`."""
-    given = _matrix_of(matrix)
+    given = matrix_of(matrix)
     if given.ndim != 2 or given.shape[1] != projection.dim:
         raise InvalidInputError(
             f"the matrix must have the shape (n, {projection.dim}), a column for each index of the projection; "
@@ -45,7 +45,7 @@ def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
     return values @ block
 
 
-def _matrix_of(matrix: Any) -> Any:
+def matrix_of(matrix: Any) -> Any:
     """Return a NumPy array or a CSR array in canonical form."""
     if sparse.issparse(matrix):
         rows = sparse.csr_array(matrix)
@@ -53,8 +53,10 @@ def _matrix_of(matrix: Any) -> Any:
             rows = rows.copy()
             rows.sum_duplicates()
         return rows
+    if isinstance(matrix, np.ma.MaskedArray):
+        raise InvalidInputError("the matrix is a masked array, which holds no value in places; fill them first")
     if isinstance(matrix, np.ndarray):
-        return matrix
+        return np.asarray(matrix)
     if isinstance(matrix, pa.ChunkedArray | pa.Array):
         return _vectors_of(matrix)
     if hasattr(matrix, "__arrow_c_stream__"):  # Arrow tables, and the data frames that hand over as such

@@ -22,7 +22,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.calibration import Sensitivity
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.release import sensitivity_of
+from streamsketch.sensitivity import sensitivity_of
 from tests.naive_noise import laplace_pmf, lattice_delta
 
 Cells = tuple[int, ...]

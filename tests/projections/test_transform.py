@@ -79,6 +79,9 @@ def test_arrow_and_data_frames_are_matrices() -> None:
         pd.DataFrame(columns),
         pd.DataFrame(columns, dtype="int64[pyarrow]"),
         matrix.tolist(),
+        np.asarray(matrix).view(np.matrix),
+        matrix.astype(">i4"),
+        matrix.astype(object),
     ):
         assert projection.transform(form, exact=True).tolist() == expected
     assert projection.transform(vectors[1:], exact=True).tolist() == expected[1:]
@@ -120,12 +123,13 @@ def test_duplicates_of_a_sparse_matrix_are_summed_before_they_meet_the_grid() ->
         (np.array([[np.inf, -np.inf, 0, 0]]), "NaN or infinite"),
         (sparse.csr_array(np.array([[0, np.inf, 0, 0]])), "NaN or infinite"),
         (np.array([["a", "b", "c", "d"]]), "must hold numbers"),
+        (np.ma.masked_equal(np.zeros((1, 4)), 0), "masked array"),
         (pa.array([[1, 2, 3, 4]]), "fixed_size_list, got list"),
         (pa.array([[1, None, 3, 4]], pa.list_(pa.int64(), 4)), "nulls"),
         (pa.array([None, [1, 2, 3, 4]], pa.list_(pa.int64(), 4)), "nulls"),
         (pa.table({"a": [1], "b": [None], "c": [1], "d": [1]}), "nulls"),
     ],
-    ids=["columns", "vector", "nan", "inf", "sparse-inf", "text", "list", "null", "null-row", "null-column"],
+    ids=["columns", "vector", "nan", "inf", "sparse-inf", "text", "masked", "list", "null", "null-row", "null-column"],
 )
 def test_what_is_no_matrix_is_refused(matrix: Any, message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):

@@ -1,0 +1,78 @@
+"""How far one privacy unit moves a sketch, and which noise would hide it."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import calibration
+from streamsketch.privacy.guarantee import L1, Neighbours
+from streamsketch.projections.base import Projection
+
+
+def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
+    """Return Δ̃, how far one unit can move the integer vector x̃ in ℓ1, in grid steps."""
+    if not isinstance(neighbours, Neighbours):
+        raise TypeError(
+            f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
+        )
+    return neighbours.grid_steps(projection.grid)
+
+
+def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np.dtype[Any]) -> None:
+    """Raise unless totals of this dtype are sure to be multiples of the grid, where `L1` neighbours rest on that.
+
+    A coordinate that several units add to is truncated once: its fraction lets one contribution move it a step more
+    than ⌊bound / resolution⌋ counts (`L1`). By type, not by value: an error must not tell of the data.
+    """
+    if isinstance(neighbours, L1) and not (values.kind in "iu" and projection.grid.numerator == 1):
+        raise InvalidInputError(
+            f"for L1 neighbours a whole vector must hold integers, on a resolution of 1 or 1/n; got {values} on "
+            f"{projection.grid}: its fractions are truncated together, which moves a step more than the bound counts. "
+            f"Round contributions to the grid before adding them up and pass the integers, or use OneCoordinate"
+        )
+
+
+def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
+    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (THEORY.md 2)."""
+    steps = grid_steps(projection, neighbours)
+    return calibration.Sensitivity(
+        l1=projection.l1_sensitivity * steps,
+        l2_squared=projection.l2_sensitivity_squared * steps**2,
+        cells=projection.sketch_dim,
+    )
+
+
+def mechanisms(
+    projection: Projection, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0
+) -> list[calibration.Candidate]:
+    """Return the mechanisms that give (ε, δ) with their noise and predicted variance, the automatic choice first.
+
+    Parameters
+    ----------
+    projection
+        The public map.
+    epsilon, delta, neighbours
+        As in `Sketch.release`.
+
+    Returns
+    -------
+    list of Candidate
+        ``variance`` is the noise's part of the variance of a squared distance between close streams, in data units
+        to the fourth power: comparable between projections.
+
+    Raises
+    ------
+    InvalidInputError
+        For ε or δ out of range, or noise too wide to sample with any mechanism.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=1)
+    >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
+    ['laplace', 'gaussian']
+    """
+    options = calibration.candidates(sensitivity_of(projection, neighbours), epsilon, delta)
+    return [dataclasses.replace(option, variance=option.variance * projection.unit**4) for option in options]
