@@ -21,6 +21,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_NOISE = {
+    "output": "noise per cell",
+    "input": "noise per coordinate",
+    "hadamard": "noise after Hadamard",
+}
+
 Files = Annotated[list[Path], typer.Argument(help=".sketch files", metavar="FILE...")]
 
 
@@ -58,7 +64,7 @@ def inspect(file: Annotated[Path, typer.Argument(help="a .sketch file", metavar=
         "projection": projection.to_json(),
         "fingerprint": projection.fingerprint,
         "cells": f"{projection.sketch_dim}, unit {release.unit:.6g}",
-        "noise per cell": f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
+        _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
         "squared norm": f"{norm}, 95 % interval {_interval(norm)}",
         "releases inside": str(len(release.release_ids)),
         "size": f"{file.stat().st_size:,} bytes",

@@ -36,6 +36,14 @@ def test_inspect_shows_the_promise_and_the_size(files: list[Path]) -> None:
     assert "95 % interval" in shown
 
 
+def test_inspect_says_where_the_noise_was_added(tmp_path: Path) -> None:
+    released = ss.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
+    released.save(tmp_path / "a.sketch")
+    shown = " ".join(streamsketch("inspect", tmp_path / "a.sketch").stdout.split())
+    assert "noise per coordinate standard deviation" in shown
+    assert "scale 1, on the input" in shown
+
+
 def test_compare_lists_the_nearest_pair_first(files: list[Path]) -> None:
     done = streamsketch("compare", *files, "--confidence", "0.9")
     assert done.returncode == 0
