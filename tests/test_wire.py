@@ -282,3 +282,44 @@ def test_the_compiled_schema_is_the_schema(tmp_path: Path) -> None:
         for field in message_type.field:
             field.ClearField("json_name")
     assert committed == fresh
+
+
+OTHER_MAPS = {
+    "fjlt": ss.FJLT(dim=50, sketch_dim=8, seed=1),
+    "gaussian": ss.Gaussian(dim=50, sketch_dim=8, seed=1),
+    "oporp": ss.OPORP(dim=50, sketch_dim=8, seed=1),
+    "rotation": ss.Rotation(dim=50, sketch_dim=8, seed=1),
+    "identity": ss.Identity(dim=8),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "edit", "where"),
+    [
+        ("fjlt", "m.projection.density.numerator = 0", "projection"),
+        ("fjlt", "m.projection.density.numerator = -1", "projection"),
+        ("fjlt", "m.projection.density.denominator = 1", "projection"),
+        ("fjlt", "m.projection.density.denominator = 0", "projection.density"),
+        ("fjlt", "m.projection.density.numerator, m.projection.density.denominator = 1, 3", "payload"),  # off its grid
+        ("fjlt", "m.projection.ClearField('density')", "projection"),
+        ("fjlt", "m.projection.fraction_bits = 99", "projection"),
+        ("fjlt", "m.projection.dim = 1 << 60", "projection"),
+        ("fjlt", "m.projection.sparsity = 3", "projection"),
+        ("fjlt", "m.noise.place = 'middle'", "noise.place"),
+        ("fjlt", "m.noise.place = 'output'", "noise.place"),  # written as an empty text
+        ("gaussian", "m.noise.place = 'hadamard'", "release"),
+        ("gaussian", "m.projection.fraction_bits = 0", "projection"),
+        ("gaussian", "m.projection.sketch_dim = 1 << 24", "projection"),
+        ("oporp", "m.projection.dim = 3", "projection"),
+        ("rotation", "m.projection.dim = 1 << 40", "projection"),
+        ("identity", "m.projection.seed = 1", "projection"),
+        ("identity", "m.projection.dim = 5", "projection"),
+    ],
+)
+def test_fields_of_every_kind_are_checked(kind: str, edit: str, where: str) -> None:
+    m = wire_pb2.PrivateSketch()
+    m.ParseFromString(release_of(list(range(8)), OTHER_MAPS[kind]).to_bytes()[17:-16])
+    exec(edit)  # noqa: S102 - the edits above
+    with pytest.raises(ss.WireFormatError) as caught:
+        ss.PrivateSketch.from_bytes(framed(m.SerializeToString(deterministic=True)))
+    assert caught.value.where == where

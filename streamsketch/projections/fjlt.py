@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
-from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.encoding import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import PRIME, Words, horner_wide, polynomials
 from streamsketch.projections.base import MAX_MASS, register
@@ -81,7 +81,7 @@ class FJLT(Hadamard, RandomNorms):
         given = self.density_for(0.01, self.dim) if self.density is None else self.density
         density = exact_fraction(given, "density")
         if not 0 < density <= 1:
-            raise InvalidInputError(f"density must be a probability in (0, 1], got {given!r:.40}")
+            raise InvalidInputError(f"density must be a probability in (0, 1], got {short(str(density))}")
         object.__setattr__(self, "density", Fraction(math.ceil(density * _DENSITY_STEPS), _DENSITY_STEPS))
 
     @staticmethod

@@ -143,7 +143,7 @@ def test_releases_of_every_map_cross_the_wire() -> None:
         (lambda: ss.Identity(dim=5, sketch_dim=4), "sketch_dim=4, dim=5"),
         (lambda: ss.Identity(dim=5, seed=4), "seed=4"),
         (lambda: ss.SRHT(dim=5, sketch_dim=9, seed=1), "sketch_dim=9, dim=5 .padded to 8"),
-        (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density=0), r"probability in \(0, 1\], got 0"),
+        (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density=0), r"probability in \(0, 1\], got '0'"),
         (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density="3/2"), r"probability in \(0, 1\], got '3/2'"),
         (lambda: ss.FJLT(dim=1 << 40, sketch_dim=9, seed=1), "sketch_dim=9 and dim=1099511627776"),
         (lambda: ss.FJLT.density_for(1.0, 5), r"beta must be a probability in \(0, 1\), got 1.0"),
