@@ -132,6 +132,10 @@ class FJLT(Hadamard, RandomNorms):
     @functools.cached_property
     def sparse_matrix(self) -> "sparse.csr_array":
         """P in grid steps: int64, (sketch_dim, padded_dim)."""
+        return _kept_sparse_matrix(self.replace(resolution=Fraction(1)))
+
+    def build_sparse_matrix(self) -> "sparse.csr_array":
+        """Look at every place of P; `sparse_matrix` keeps the result, for equal projections too."""
         from scipy import sparse  # noqa: PLC0415 - it takes as long to load as all the rest of this package
 
         places = polynomials(self.seed, f"{self.kind}/places", self.sketch_dim, self.independence)
@@ -210,6 +214,12 @@ class FJLT(Hadamard, RandomNorms):
         transposed = self.sparse_matrix.T.astype(matrix.dtype)
         for part in self.row_blocks(matrix.shape[0]):
             out[part] = self.rotated(matrix[part]) @ transposed
+
+
+@functools.lru_cache(maxsize=8)
+def _kept_sparse_matrix(projection: FJLT) -> "sparse.csr_array":
+    """Keep P for the copies of a projection that sketches bring along, as in a pipeline; the grid does not change it."""
+    return projection.build_sparse_matrix()
 
 
 @kernel

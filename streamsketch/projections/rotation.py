@@ -107,6 +107,10 @@ class Rotation(RandomNorms):
     @functools.cached_property
     def _triangle(self) -> _Triangle:
         """√dim · 2^fraction_bits · L⁻¹ on a finer grid, as whole numbers."""
+        return _kept_triangle(self.replace(resolution=Fraction(1)))
+
+    def build_triangle(self) -> _Triangle:
+        """Make the triangle from the whole Gaussian matrix; `block` keeps the result, for equal projections too."""
         k = self.sketch_dim
         gram = np.zeros((k, k))
         step = max(1, (1 << 22) // k)
@@ -124,6 +128,12 @@ class Rotation(RandomNorms):
         factor, shift = self._triangle
         products = factor @ self._gaussian.block(keys).astype(np.float64)  # whole numbers below 2^52: exact
         return np.floor(products * 2.0**-shift + 0.5).astype(np.int64)
+
+
+@functools.lru_cache(maxsize=8)
+def _kept_triangle(projection: Rotation) -> _Triangle:
+    """Keep the triangle for the copies of a projection that sketches bring along; the grid does not change it."""
+    return projection.build_triangle()
 
 
 def _inverse_factor(gram: NDArray[np.float64]) -> NDArray[np.float64]:

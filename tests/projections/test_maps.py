@@ -63,6 +63,27 @@ def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.Monk
     assert len(looks) == 1
 
 
+@pytest.mark.parametrize(
+    ("projection", "build"),
+    [
+        (ss.FJLT(dim=30, sketch_dim=4, seed=777), "build_sparse_matrix"),
+        (ss.Rotation(dim=30, sketch_dim=4, seed=777), "build_triangle"),
+    ],
+    ids=["fjlt", "rotation"],
+)
+def test_copies_share_what_is_costly_to_rebuild(
+    monkeypatch: pytest.MonkeyPatch, projection: ss.Projection, build: str
+) -> None:
+    looks = []
+    original = getattr(type(projection), build)
+    monkeypatch.setattr(type(projection), build, lambda self: looks.append(self) or original(self))
+    for _ in range(3):
+        sketch = pickle.loads(pickle.dumps(projection.replace(resolution="1/7").sketch()))  # noqa: S301
+        sketch.update(3)
+        sketch.merge(sketch.copy())
+    assert len(looks) == 1
+
+
 def test_a_long_look_shows_its_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ss.Uniform(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
     assert capsys.readouterr().err == ""
