@@ -218,7 +218,7 @@ class FJLT(Hadamard, RandomNorms):
 
 @functools.lru_cache(maxsize=8)
 def _kept_sparse_matrix(projection: FJLT) -> "sparse.csr_array":
-    """Keep P for the copies of a projection that sketches bring along, as in a pipeline; the grid does not change it."""
+    """Keep P for the copies of a projection that sketches bring along; the grid does not change it."""
     return projection.build_sparse_matrix()
 
 
