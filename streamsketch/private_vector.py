@@ -96,12 +96,12 @@ def release_vector(
     delta_steps = grid_steps(projection, neighbours)
     if noise_place == "input":
         sensitivity = calibration.Sensitivity(delta_steps, delta_steps**2, projection.dim)
-        noise = calibration.choose(sensitivity, epsilon, delta, mechanism)
+        noise = calibration.choose(sensitivity.over_keys(neighbours.max_keys), epsilon, delta, mechanism)
         noisy = steps + noise.sample(projection.dim, bits)
         _check_reach(int(np.abs(noisy).astype(np.float64).sum()), projection.max_entry)
         cells = _mapped(projection, noisy)
     else:
-        noise, cells = _after_hadamard(projection, steps, delta_steps, (epsilon, delta, mechanism), bits)
+        noise, cells = _after_hadamard(projection, steps, neighbours, (epsilon, delta, mechanism), bits)
     guarantee = guarantee_of(noise, epsilon, delta, neighbours)
     place = "the input" if noise_place == "input" else "what the Hadamard step returns"
     return PrivateSketch(
@@ -117,16 +117,16 @@ def release_vector(
 def _after_hadamard(
     projection: Projection,
     steps: Ints,
-    delta_steps: int,
+    neighbours: Neighbours,
     budget: tuple[float, float, calibration.Mechanism],
     bits: BitSource,
 ) -> tuple[Noise, Ints]:
     """Return the noise, and P(H·D x̃ + noise) of an FJLT."""
     if not isinstance(projection, FJLT):
         raise InvalidInputError(f"only an FJLT has a Hadamard step to add noise after, not {projection.kind}")
-    size = projection.padded_dim
+    size, delta_steps = projection.padded_dim, grid_steps(projection, neighbours)
     sensitivity = calibration.Sensitivity(size * delta_steps, size * delta_steps**2, size)
-    noise = calibration.choose(sensitivity, *budget)
+    noise = calibration.choose(sensitivity.over_keys(neighbours.max_keys), *budget)
     (rotated,) = projection.rotated(steps.reshape(1, -1))
     read = np.unique(projection.sparse_matrix.indices)
     rotated[read] += noise.sample(read.size, bits)

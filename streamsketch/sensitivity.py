@@ -35,13 +35,14 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
 
 
 def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
-    """Return how far one unit can move a sketch: D1 = Δ1(A)·Δ̃ and D2² = Δ2(A)²·Δ̃² (THEORY.md 2)."""
+    """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2)."""
     steps = grid_steps(projection, neighbours)
-    return calibration.Sensitivity(
+    one_key = calibration.Sensitivity(
         l1=projection.l1_sensitivity * steps,
         l2_squared=projection.l2_sensitivity_squared * steps**2,
         cells=projection.sketch_dim,
     )
+    return one_key.over_keys(neighbours.max_keys)
 
 
 def mechanisms(

@@ -123,6 +123,7 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
                 kind=guarantee.neighbours.kind,
                 bound=_ratio_message(Fraction(guarantee.neighbours.bound)),
                 unit=guarantee.neighbours.unit,
+                max_keys=0 if guarantee.neighbours.max_keys == 1 else guarantee.neighbours.max_keys,
             ),
             mechanism=guarantee.mechanism,
         ),
@@ -219,7 +220,8 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
             f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
         )
     bound = _ratio("guarantee.neighbours.bound", message.neighbours.bound)
-    return Guarantee(message.epsilon, message.delta, relation(bound, message.neighbours.unit), message.mechanism)
+    neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
+    return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism)
 
 
 def _ratio(where: str, message: wire_pb2.Ratio) -> Fraction:

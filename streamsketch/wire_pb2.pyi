@@ -75,14 +75,16 @@ class Guarantee(_message.Message):
     def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ...) -> None: ...
 
 class Neighbours(_message.Message):
-    __slots__ = ("kind", "bound", "unit")
+    __slots__ = ("kind", "bound", "unit", "max_keys")
     KIND_FIELD_NUMBER: _ClassVar[int]
     BOUND_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_KEYS_FIELD_NUMBER: _ClassVar[int]
     kind: str
     bound: Ratio
     unit: str
-    def __init__(self, kind: _Optional[str] = ..., bound: _Optional[_Union[Ratio, _Mapping]] = ..., unit: _Optional[str] = ...) -> None: ...
+    max_keys: int
+    def __init__(self, kind: _Optional[str] = ..., bound: _Optional[_Union[Ratio, _Mapping]] = ..., unit: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class Ratio(_message.Message):
     __slots__ = ("numerator", "denominator")

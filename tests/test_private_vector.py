@@ -130,3 +130,14 @@ def test_noise_comes_from_the_operating_system() -> None:
     one, other = (ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET) for _ in range(2))
     assert (one.values != other.values).any()
     assert one.release_ids != other.release_ids
+
+
+@pytest.mark.parametrize("place", ["output", "input", "hadamard"])
+def test_a_unit_in_several_keys_takes_more_noise_wherever_it_goes(place: Any) -> None:
+    noise = [
+        ss.release_vector(
+            FJLT, VECTOR, **BUDGET | {"neighbours": ss.L1(9, max_keys=keys), "mechanism": "gaussian"}, noise_place=place
+        ).noise
+        for keys in (1, 4)
+    ]
+    assert noise[1].k2 / noise[0].k2 == pytest.approx(4, rel=0.1)  # σ grows with √keys

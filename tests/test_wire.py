@@ -179,6 +179,7 @@ def wrong(change: str) -> wire_pb2.PrivateSketch:
         ("m.guarantee.neighbours.bound.numerator = 0", "guarantee"),
         ("m.guarantee.neighbours.bound.denominator = 0", "guarantee.neighbours.bound"),
         ("m.guarantee.neighbours.unit = ''", "guarantee"),
+        ("m.guarantee.neighbours.max_keys = 1", "payload"),  # 1 is written by leaving it out
         ("m.guarantee.mechanism = '\\x1b[31mred'", "guarantee"),
         ("m.guarantee.mechanism = 'x' * 1000", "guarantee"),
         ("m.multiplier.numerator = 0", "release"),

@@ -44,6 +44,10 @@ class Sensitivity:
     cells: int
     layers: int = 1
 
+    def over_keys(self, keys: int) -> "Sensitivity":
+        """Return that of a table in which one unit moves up to ``keys`` vectors, each as far as this one."""
+        return dataclasses.replace(self, l1=keys * self.l1, l2_squared=keys * self.l2_squared, cells=keys * self.cells)
+
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:

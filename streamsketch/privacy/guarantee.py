@@ -14,6 +14,7 @@ from streamsketch.errors import InvalidInputError
 Populations = Literal["disjoint", "overlapping"]
 
 _MAX_TEXT = 200
+_MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
 _MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a promise is noise or nothing
 
 
@@ -27,10 +28,14 @@ class Neighbours(ABC):
         The largest change, in the values' units. Contributions beyond it are not protected: clip them first.
     unit
         What is protected, in a word: ``"event"``, ``"flight"``, ``"user"``.
+    max_keys
+        How many sketches one unit may touch, each by at most ``bound``, where many keys' sketches are released
+        together: the promise then holds for all of them as one table (THEORY.md 4.2).
     """
 
     bound: Exact
     unit: str = "event"
+    max_keys: int = 1
 
     kind: ClassVar[str]
 
@@ -39,6 +44,8 @@ class Neighbours(ABC):
         if bound <= 0:
             raise InvalidInputError(f"the bound of a neighbour relation must be positive, got {self.bound!r}")
         _check_text("the privacy unit", self.unit)
+        if type(self.max_keys) is not int or not 1 <= self.max_keys <= _MOST_KEYS:
+            raise InvalidInputError(f"max_keys must be an integer from 1 to {_MOST_KEYS}, got {self.max_keys!r:.40}")
         object.__setattr__(self, "bound", bound)
 
     @abstractmethod
@@ -46,7 +53,8 @@ class Neighbours(ABC):
         """Return Δ̃, the largest ℓ1 change of the integer vector x̃, in grid steps."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.bound}, unit={self.unit!r})"
+        keys = "" if self.max_keys == 1 else f", max_keys={self.max_keys}"
+        return f"{type(self).__name__}({self.bound}, unit={self.unit!r}{keys})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -145,9 +153,11 @@ class Guarantee:
 
     def __str__(self) -> str:
         relation = "L1" if isinstance(self.neighbours, L1) else "one coordinate"
+        keys = self.neighbours.max_keys
         return (
             f"ε = {_exact(self.epsilon)}, δ = {_exact(self.delta)} for one {self.neighbours.unit} of at most "
-            f"{self.neighbours.bound} ({relation}), by {self.mechanism}"
+            f"{self.neighbours.bound} {'' if keys == 1 else f'in each of at most {keys} keys '}({relation}), "
+            f"by {self.mechanism}"
         )
 
 
@@ -194,7 +204,8 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
     populations
         ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
         composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
-        Theorem 3.16).
+        Theorem 3.16). The keys of one table, released together for ``max_keys``, are as disjoint: the promise
+        of each covers all of them.
 
     Raises
     ------

@@ -95,7 +95,8 @@ def read(data: bytes) -> dict[str, Any]:
         "k4": double(one(noise, 2, zero)),
         "epsilon": double(guarantee[1][0]),
         "delta": double(one(guarantee, 2, zero)),
-        "neighbours": [neighbours[1][0].decode(), str(ratio(neighbours[2][0])), neighbours[3][0].decode()],
+        "neighbours": [neighbours[1][0].decode(), str(ratio(neighbours[2][0])), neighbours[3][0].decode()]
+        + [str(keys) for keys in neighbours.get(4, [])],
         "mechanism": guarantee[4][0].decode(),
         "multiplier": str(ratio(release[5][0])),
         "release_ids": [release_id.hex() for release_id in release[6]],
@@ -111,13 +112,13 @@ def test_a_reader_written_from_the_description_finds_every_field(case: dict[str,
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> None:
-    kind, bound, unit = case["neighbours"]
+    kind, bound, unit, *keys = case["neighbours"]
     relation = {"l1": ss.L1, "one-coordinate": ss.OneCoordinate}[kind]
     release = ss.PrivateSketch(
         ss.Projection.from_json(case["projection"]),
         np.array([int(value) for value in case["values"]], dtype=np.int64),
         Cumulants(case["k2"], case["k4"]),
-        ss.Guarantee(case["epsilon"], case["delta"], relation(bound, unit), case["mechanism"]),
+        ss.Guarantee(case["epsilon"], case["delta"], relation(bound, unit, *map(int, keys)), case["mechanism"]),
         multiplier=case["multiplier"],
         release_ids=[bytes.fromhex(release_id) for release_id in case["release_ids"]],
     )

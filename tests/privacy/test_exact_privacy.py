@@ -179,6 +179,24 @@ def test_count_streams_within_the_l1_bound_lose_at_most_epsilon(
     assert worst >= epsilon * (1 - 2**-20)  # and attained: no noise is wasted
 
 
+def unit_in_two_keys(projection: ss.Projection, bound: int) -> Iterator[Pair]:
+    """Yield tables of two sketches side by side, without and with a unit that touches both up to the bound."""
+    base = [(0, Fraction(2)), (1, Fraction(-1))]
+    own = [[(index, Fraction(bound))] for index in range(projection.dim)]
+    without = cells_of(projection, base)
+    for first, second in itertools.product(own, repeat=2):
+        yield without + without, cells_of(projection, base + first) + cells_of(projection, base + second)
+
+
+@each_projection
+def test_a_unit_in_two_keys_loses_at_most_epsilon_over_the_whole_table(projection: ss.Projection) -> None:
+    pairs = list(unit_in_two_keys(projection, 2))
+    scale = laplace_scale(projection, ss.L1(2, max_keys=2), 1.0)
+    assert worst_loss(scale, pairs) <= 1 + ROUNDING
+    one_key = laplace_scale(projection, ss.L1(2), 1.0)
+    assert worst_loss(one_key, pairs) > 1.9, "noise for one key is caught"
+
+
 @each_projection
 @pytest.mark.parametrize("bound", ["0.4", "1.3"])
 def test_real_streams_lose_at_most_epsilon_however_a_unit_splits_its_bound(

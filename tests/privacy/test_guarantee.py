@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsketch import L1, Guarantee, InvalidInputError, OneCoordinate, compose
+from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
 from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.sensitivity import sensitivity_of
 
 RELATIONS = (L1, OneCoordinate)
 HOSTILE = ["", "a\nb", "\x1b[31mred", "tab\there", "nul\0", "right\u202eleft", "\x7f", "zero\u200bwidth", "x" * 201]
@@ -246,3 +247,26 @@ def test_composing_in_steps_is_composing_at_once() -> None:
         for part in parts[1:]:
             stepwise = compose([stepwise, part], populations=populations)  # type: ignore[arg-type]
         assert stepwise == at_once
+
+
+def test_a_guarantee_for_several_keys_says_so() -> None:
+    neighbours = L1(30, unit="aircraft", max_keys=2)
+    assert repr(neighbours) == "L1(30, unit='aircraft', max_keys=2)"
+    assert str(Guarantee(1.0, 0.0, neighbours, "noise")) == (
+        "ε = 1, δ = 0 for one aircraft of at most 30 in each of at most 2 keys (L1), by noise"
+    )
+    assert neighbours != L1(30, unit="aircraft")
+
+
+@pytest.mark.parametrize("max_keys", [0, -1, 1.0, True, "2", 1 << 32])
+def test_a_number_of_keys_that_is_none_is_refused(max_keys: object) -> None:
+    with pytest.raises(InvalidInputError, match="max_keys must be an integer from 1 to 4294967295, got"):
+        L1(1, max_keys=max_keys)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("relation", [L1, OneCoordinate])
+def test_a_unit_in_several_keys_moves_the_table_further(relation: type[Neighbours]) -> None:
+    projection = SJLT(dim=100, sketch_dim=8, sparsity=4, seed=1)
+    one, four = (sensitivity_of(projection, relation(3, max_keys=keys)) for keys in (1, 4))
+    assert (one.l1, one.l2_squared, one.cells) == (12, 36, 8)
+    assert (four.l1, four.l2_squared, four.cells) == (48, 144, 32)
