@@ -33,13 +33,13 @@ def key_column(column: Any, name: str) -> pa.Array:
     InvalidInputError
         For other containers, other or mixed types, more than one dimension, or nulls.
     """
-    array = _one_array(column, name)
+    array = arrow_column(column, name)
     if len(array) == 0:
         return pa.array([], pa.int64())
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = array.dictionary_decode()  # its nulls may stand in no row
     kind = value_type(array)
-    if not _is_key_type(kind):
+    if not is_key_type(kind):
         raise InvalidInputError(
             f"keys of type {kind} have no canonical form. The {name} column must hold integers, text, bytes, dates "
             f"or times; cast it to one of them first"
@@ -68,7 +68,7 @@ def value_column(column: Any) -> NDArray[Any]:
             return column.astype(np.float64)
     if isinstance(column, list | tuple) and column and all(isinstance(value, Fraction) for value in column):
         return np.array(column, dtype=object)  # Arrow has no fractions
-    array = _one_array(column, "value")
+    array = arrow_column(column, "value")
     if len(array) == 0:
         return np.empty(0, dtype=np.int64)
     if pa.types.is_dictionary(array.type):
@@ -86,7 +86,14 @@ def value_type(array: pa.Array) -> pa.DataType:
     return array.type.value_type if pa.types.is_dictionary(array.type) else array.type
 
 
-def _one_array(column: Any, name: str) -> pa.Array:
+def arrow_column(column: Any, name: str) -> pa.Array:
+    """Return any column of users as one Arrow array, nulls included.
+
+    Raises
+    ------
+    InvalidInputError
+        For other containers, mixed types or more than one dimension.
+    """
     try:
         if isinstance(column, pa.Array | pa.ChunkedArray):
             return _combined(column)
@@ -174,7 +181,8 @@ def _from_numpy(column: NDArray[Any], name: str) -> pa.Array:
     return pa.array(column.astype(column.dtype.newbyteorder("="), copy=False))
 
 
-def _is_key_type(kind: pa.DataType) -> bool:
+def is_key_type(kind: pa.DataType) -> bool:
+    """Return whether keys of this type have canonical bytes."""
     types = pa.types
     return any(
         is_kind(kind)

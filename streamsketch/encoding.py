@@ -109,7 +109,7 @@ def fingerprint(key: object, seed: int) -> int:
     >>> len({fingerprint(key, seed=0) for key in (1, "1", b"1")})
     3
     """
-    return int.from_bytes(_fingerprinter(seed)(key), "little") & MAX_KEY
+    return int.from_bytes(_digester(_keyed(seed))(key), "little") & MAX_KEY
 
 
 def index_of(key: object, dim: int, seed: int) -> int:
@@ -207,14 +207,22 @@ def _require_hashed_dim(dim: int, what: str) -> None:
 
 
 def _fingerprints(array: pa.Array, seed: int) -> Ints:
-    """Fingerprint an Arrow column through its dictionary: each distinct key is hashed once."""
+    words = key_digests(array, _keyed(seed))[:, 0]
+    prints: Ints = (words & np.uint64(MAX_KEY)).astype(np.int64)
+    return prints
+
+
+def key_digests(array: pa.Array, keyed: "hashlib.blake2b") -> NDArray[np.uint64]:
+    """Return the keyed digest of each key's canonical bytes, as little-endian words: uint64, (n, words).
+
+    Through the dictionary of an Arrow column: each distinct key is hashed once.
+    """
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    digest = _fingerprinter(seed)
+    digest = _digester(keyed)
     digests = b"".join(digest(key) for key in _distinct_keys(encoded.dictionary))
-    table = (np.frombuffer(digests, dtype="<u8") & np.uint64(MAX_KEY)).astype(np.int64)
+    words = np.frombuffer(digests, dtype="<u8").reshape(-1, keyed.digest_size // 8)
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    taken: Ints = table[codes] if table.size else np.empty(0, dtype=np.int64)
-    return taken
+    return words[codes] if len(words) else words
 
 
 def _distinct_keys(distinct: pa.Array) -> Iterable[Any]:
@@ -238,18 +246,21 @@ class _Days(int):
     """Days since 1970-01-01, apart from plain integers."""
 
 
-def _fingerprinter(seed: int) -> Callable[[object], bytes]:
-    keyed = hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"), person=b"streamsketch.key")
+def _keyed(seed: int) -> "hashlib.blake2b":
+    return hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"), person=b"streamsketch.key")
 
+
+def _digester(keyed: "hashlib.blake2b") -> Callable[[object], bytes]:
     def digest(key: object) -> bytes:
         state = keyed.copy()
-        state.update(_canonical_bytes(key))
+        state.update(canonical_bytes(key))
         return state.digest()
 
     return digest
 
 
-def _canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
+def canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
+    """Return one tag byte and the bytes of a key, as `fingerprint` describes them."""
     if isinstance(key, str):
         try:
             return b"s" + key.encode()

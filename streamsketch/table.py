@@ -1,11 +1,12 @@
 """SketchTable: the sketches of many keys as one array."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streamsketch.columns import key_column, value_type
 from streamsketch.encoding import Ints
@@ -73,9 +74,25 @@ class SketchTable(Mapping[Any, Sketch]):
         if len(column) != encoded.size:
             raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
         codes = column.indices.to_numpy(zero_copy_only=False)
-        used = np.zeros(len(column.dictionary), dtype=bool)
-        used[codes] = True  # a dictionary may list keys that no row of this batch has
-        distinct = _python_keys(column.dictionary)
+        self.add_steps(_python_keys(column.dictionary), codes, encoded, quantised)
+
+    def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
+        """Add events that are on the grid already, their keys given by their places in a list.
+
+        Parameters
+        ----------
+        distinct
+            Different keys; those that no event names are left out.
+        codes, indices, steps
+            Columns of integers, (n,): place in ``distinct``, index in [0, dim), value in grid steps.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            As `Sketch.update`; the table is then as it was.
+        """
+        used = np.zeros(len(distinct), dtype=bool)
+        used[codes] = True
         new = dict.fromkeys(key for key, seen in zip(distinct, used, strict=True) if seen and key not in self._slots)
         grown = len(self._slots) + len(new)
         cells, masses = self._cells, self._masses
@@ -84,8 +101,8 @@ class SketchTable(Mapping[Any, Sketch]):
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
         rows = lookup[codes] if lookup.size else np.empty(0, dtype=np.int64)
-        self._mass = self._projection.add_to_rows(cells, rows, encoded, quantised, self._mass)
-        add_masses(masses, rows, quantised)
+        self._mass = self._projection.add_to_rows(cells, rows, indices, steps, self._mass)
+        add_masses(masses, rows, steps)
         self._cells, self._masses, self._slots = cells, masses, slots
 
     def _resized(self, rows: int) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
 PRIME = 2**61 - 1
 HASHED_DIM = 2**60
@@ -193,3 +193,39 @@ def tuple_index(fingerprints: Sequence[int], seed: int) -> int:
     constant, *factors = field_elements(seed, f"tuple/{len(fingerprints)}", len(fingerprints) + 1)
     total = constant + sum(a * f for a, f in zip(factors, fingerprints, strict=True))
     return total % PRIME % 2**60
+
+
+# --- contribution bounding ------------------------------------------------------------------------------------
+
+
+def bounded(
+    events: list[tuple[bytes, tuple[Any, int], int, int]], *, max_keys: int, limit: int, secret: bytes
+) -> list[tuple[tuple[Any, int], int, int]]:
+    """Cut (unit digest, slot, index, steps) events unit by unit, slot by slot; return (slot, index, steps)."""
+
+    def rank(unit: bytes, slot: tuple[Any, int], person: bytes, size: int = 16) -> bytes:
+        key, window = slot
+        message = unit + window.to_bytes(8, "little", signed=True) + canonical_bytes(key)
+        return hashlib.blake2b(message, digest_size=size, key=secret, person=person).digest()
+
+    kept = []
+    for unit in {event[0] for event in events}:
+        own = [event[1:] for event in events if event[0] == unit]
+        slots = sorted({slot for slot, _, _ in own}, key=lambda slot: rank(unit, slot, b"streamsketch.slt"))
+        for slot in slots[:max_keys]:
+            words = rank(unit, slot, b"streamsketch.ord", 64)
+            polynomial = [int.from_bytes(words[at : at + 8], "little") % 2**61 for at in range(0, 64, 8)]
+            queue = sorted(
+                ((index, steps) for other, index, steps in own if other == slot),
+                key=lambda event: (polynomial_at(event[0], polynomial), *event),
+            )
+            if sum(abs(steps) for _, steps in queue) <= limit:
+                kept += [(slot, index, steps) for index, steps in queue if steps]
+                continue
+            left = limit
+            for index, steps in queue:
+                taken = min(abs(steps), left)
+                left -= taken
+                if taken:
+                    kept.append((slot, index, taken if steps > 0 else -taken))
+    return kept

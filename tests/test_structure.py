@@ -27,6 +27,7 @@ ORDER = [
     "sensitivity",
     "noise_effect",
     "release",
+    "bounding",
     "pan_private",
     "private_vector",
     "private_matrix",

@@ -1,0 +1,1 @@
+"""Contribution bounding: what one privacy unit may add to the sketches of a table."""

@@ -1,0 +1,260 @@
+"""Events with their privacy units, made sound: on the grid, heavy values cut, malformed rows dropped.
+
+An error raised for one unit's malformed row would end everybody's job because of one person's data, and tell of it. So
+what is wrong with a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8) costs that row;
+what is wrong with a *column* (its type, its name) is the caller's mistake and raises.
+"""
+
+import dataclasses
+import datetime as dt
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamsketch.columns import arrow_column, is_key_type, value_type
+from streamsketch.encoding import Ints, key_digests, quantise, quantise_one
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import Words
+from streamsketch.projections.base import Projection
+
+Slot: TypeAlias = tuple[Any, int]
+"""A key and a window (its last moment, in microseconds), which together name a sketch."""
+
+Row: TypeAlias = tuple[Any, Any, Any, Any]
+"""(unit, key, index, value)."""
+
+_INT64_MAX = (1 << 63) - 1
+_KEYS: tuple[type, ...] = (str, bytes, int)
+_INDICES: tuple[type, ...] = (*_KEYS, dt.date, dt.datetime)
+_VALUES: tuple[type, ...] = (int, float, Decimal, Fraction)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Contributions:
+    """Sound events of many units, on the grid: columns of equal length.
+
+    Parameters
+    ----------
+    units
+        Keyed 128-bit digests of the privacy units: uint64, (n, 2). Two units share one with probability 2^-128.
+    slots
+        Different slots.
+    codes
+        Each event's place in ``slots``: int64, (n,).
+    indices, steps
+        Index in [0, dim), value in grid steps: int64, (n,).
+    """
+
+    units: Words
+    slots: list[Slot]
+    codes: Ints
+    indices: Ints
+    steps: Ints
+
+    def __len__(self) -> int:
+        return self.codes.size
+
+    def rows(self, rows: NDArray[Any]) -> "Contributions":
+        """Return some of the events, by a mask or their places."""
+        return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
+
+
+def concatenated(parts: Sequence[Contributions]) -> Contributions:
+    """Return all parts' events as one."""
+    slots: dict[Slot, int] = {}
+    codes = [np.empty(0, dtype=np.int64)]
+    for part in parts:
+        places = np.array([slots.setdefault(slot, len(slots)) for slot in part.slots], dtype=np.int64)
+        codes.append(places[part.codes])
+    return Contributions(
+        np.concatenate([np.empty((0, 2), dtype=np.uint64), *(part.units for part in parts)]),
+        list(slots),
+        np.concatenate(codes),
+        np.concatenate([codes[0], *(part.indices for part in parts)]),
+        np.concatenate([codes[0], *(part.steps for part in parts)]),
+    )
+
+
+class Reader:
+    """Reads columns and rows as `Contributions`.
+
+    Parameters
+    ----------
+    projection
+        The public map: for its grid and its indices.
+    limit
+        The most grid steps that one unit may add to one slot; larger values are cut to it.
+    secret
+        32 bytes, the key of the units' digests.
+    """
+
+    def __init__(self, projection: Projection, limit: int, secret: bytes) -> None:
+        self._projection, self._limit = projection, limit
+        self._secret = secret
+        self._reach = math.ceil((limit + 1) * projection.grid)  # values beyond it are limit steps at least
+
+    def columns(self, unit: Any, key: Any, index: Sequence[Any], value: Any, window: int) -> Contributions:
+        """Return the sound events of Arrow columns of equal length; ``value=None`` counts 1 an event.
+
+        Raises
+        ------
+        InvalidInputError
+            For a column of a type that holds no keys, or no values.
+        """
+        names = ["unit", "key", *("index" for _ in index)]
+        arrays = [arrow_column(column, name) for column, name in zip([unit, key, *index], names, strict=True)]
+        arrays = [
+            array.dictionary_decode() if pa.types.is_dictionary(array.type) and array.dictionary.null_count else array
+            for array in arrays
+        ]
+        values = None if value is None else arrow_column(value, "value")
+        self._check_types(arrays, names, values)
+        if values is not None and pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        sound = self._sound(arrays, values)
+        arrays = [array.filter(sound) for array in arrays]
+        amounts = None if values is None else self._within_reach(values.filter(sound))
+
+        def read(start: int, stop: int) -> Contributions:
+            part = arrays
+            if stop - start < len(arrays[0]):  # a dictionary would bring a malformed key along
+                part = [array.slice(start, stop - start) for array in arrays]
+                part = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in part]
+            return self._read(part, None if amounts is None else amounts[start:stop], stop - start, window)
+
+        return _salvaged(read, 0, len(arrays[0]))
+
+    def rows(self, rows: Sequence[Row], window: int) -> Contributions:
+        """Return the sound events of rows (unit, key, index, value) whose fields have one type each.
+
+        Raises
+        ------
+        InvalidInputError
+            For fields of a type that holds no keys, or no values.
+        """
+        units, keys, indices, values = zip(*rows, strict=True)
+        for name, field, types in (
+            ("unit", units[0], _INDICES),
+            ("key", keys[0], _KEYS),
+            ("index", indices[0], _INDICES),
+            ("value", values[0], _VALUES),
+        ):
+            if not isinstance(field, types) or isinstance(field, bool):
+                allowed = ", ".join(one.__name__ for one in types)
+                raise InvalidInputError(f"the {name} of a row must be one of {allowed}, got a {type(field).__name__}")
+        if not isinstance(indices[0], int):
+            self._projection.indices_of([""])  # raises unless the projection takes hashed indices
+        amounts = self._within_reach(values)
+
+        def read(start: int, stop: int) -> Contributions:
+            part = slice(start, stop)
+            arrays = [arrow_column(list(field[part]), "row's") for field in (units, keys, indices)]
+            return self._read(arrays, amounts[part], stop - start, window)
+
+        return _salvaged(read, 0, len(rows))
+
+    def _check_types(self, arrays: list[pa.Array], names: list[str], values: pa.Array | None) -> None:
+        lengths = {len(array) for array in [*arrays, *([] if values is None else [values])]}
+        if len(lengths) > 1:
+            raise InvalidInputError(f"the columns must have one length, got {', '.join(map(str, sorted(lengths)))}")
+        for array, name in zip(arrays, names, strict=True):
+            kind = value_type(array)
+            if pa.types.is_null(kind):
+                continue  # a batch of nulls alone: every row is dropped
+            fits = is_key_type(kind) and not (name == "key" and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)))
+            if not fits:
+                raise InvalidInputError(
+                    f"the {name} column must hold text, bytes or integers"
+                    f"{'' if name == 'key' else ', dates or times'}, got {kind}; cast it first"
+                )
+        kinds = [value_type(array) for array in arrays[2:]]
+        if len(kinds) > 1 or not (pa.types.is_integer(kinds[0]) or pa.types.is_null(kinds[0])):
+            self._projection.indices_of([""])
+        if values is not None:
+            kind = value_type(values)
+            checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+            if not any(is_kind(kind) for is_kind in checks):
+                raise InvalidInputError(f"the value column must hold integers, floats or decimals, got {kind}; cast it")
+
+    def _sound(self, arrays: list[pa.Array], values: pa.Array | None) -> pa.Array:
+        """Return which rows have nothing missing, a finite value, and an index in range."""
+        masks = [pc.is_valid(array) for array in arrays]
+        if len(arrays) == 3 and pa.types.is_integer(value_type(arrays[2])):
+            index = arrays[2].dictionary_decode() if pa.types.is_dictionary(arrays[2].type) else arrays[2]
+            numbers = index.fill_null(0).to_numpy(zero_copy_only=False)
+            masks.append(pa.array((numbers >= 0) & (numbers < self._projection.dim)))
+        if values is not None:
+            masks.append(pc.is_finite(values) if pa.types.is_floating(values.type) else pc.is_valid(values))
+        sound = masks[0]
+        for mask in masks[1:]:
+            sound = pc.and_(sound, pc.fill_null(mask, False))  # noqa: FBT003 - Arrow's signature
+        return sound
+
+    def _read(self, arrays: list[pa.Array], values: Any, length: int, window: int) -> Contributions:
+        unit, key, *index = arrays
+        keyed = hashlib.blake2b(digest_size=16, key=self._secret, person=b"streamsketch.uni")
+        if not length:
+            return concatenated([])
+        key = key if pa.types.is_dictionary(key.type) else key.dictionary_encode()
+        try:
+            names = key.dictionary.to_pylist()
+        except UnicodeDecodeError:
+            raise InvalidInputError("a key is not valid UTF-8") from None
+        return Contributions(
+            key_digests(unit, keyed),
+            [(name, window) for name in names],
+            key.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+            self._projection.indices_of(*index),
+            self._steps(values, length),
+        )
+
+    def _steps(self, values: Any, length: int) -> Ints:
+        grid = self._projection.grid
+        if values is None:
+            steps = np.full(length, min(quantise_one(1, grid), self._limit), dtype=np.int64)
+        else:
+            steps = quantise(values, grid)
+        return np.clip(steps, -self._limit, self._limit)
+
+    def _within_reach(self, values: Any) -> Any:
+        """Cut heavy values before they meet the grid, which holds 63 bits."""
+        if not isinstance(values, pa.Array):
+            return [max(min(Fraction(value), self._reach), -self._reach) for value in values]
+        if pa.types.is_decimal(values.type) or len(values) == 0:
+            return self._within_reach(values.to_pylist())
+        array = values.to_numpy(zero_copy_only=False)
+        if array.dtype.kind == "f":
+            return np.clip(array.astype(np.float64), -float(self._reach), float(self._reach))
+        reach = min(self._reach, int(np.iinfo(array.dtype).max))
+        return np.clip(array, 0 if array.dtype.kind == "u" else -reach, reach)
+
+
+def is_malformed(row: Row) -> bool:
+    """Return whether a field of a row is missing (None, NaN, NaT), or its value is infinite."""
+    value = row[3]
+    if isinstance(value, Decimal):
+        return not value.is_finite() or is_malformed((*row[:3], 0))
+    try:
+        missing = any(field is None or bool(field != field) for field in row)  # noqa: PLR0124 - NaN and NaT
+    except TypeError:  # pandas.NA
+        return True
+    return missing or (isinstance(value, float) and math.isinf(value))
+
+
+def _salvaged(read: Callable[[int, int], Contributions], start: int, stop: int) -> Contributions:
+    """Read rows together; where that fails, by halves, until single malformed rows are left out."""
+    try:
+        return read(start, stop)
+    except InvalidInputError:
+        if stop - start == 1:
+            return read(start, start)
+    middle = (start + stop) // 2
+    return concatenated([_salvaged(read, start, middle), _salvaged(read, middle, stop)])

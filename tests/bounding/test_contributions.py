@@ -1,0 +1,243 @@
+"""Rows of people become sound events on the grid: malformed rows are dropped, heavy ones cut, mistakes refused."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.bounding.contributions import Contributions, Reader, concatenated, is_malformed
+
+SECRET = bytes(32)
+HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
+SMALL = ss.SJLT(dim=10, sketch_dim=16, sparsity=4, seed=3)
+LIMIT = 6
+
+
+def events(found: Contributions) -> list[tuple[Any, int, int]]:
+    return sorted(
+        (
+            (found.slots[code], index, step)
+            for code, index, step in zip(
+                found.codes.tolist(), found.indices.tolist(), found.steps.tolist(), strict=True
+            )
+        ),
+        key=repr,
+    )
+
+
+def read(value: Any, *, unit: Any = None, key: Any = None, index: Any = None) -> Contributions:
+    n = len(value)
+    reader = Reader(HASHED, LIMIT, SECRET)
+    columns = (["u"] * n if unit is None else unit, ["k"] * n if key is None else key)
+    return reader.columns(*columns, [["i"] * n if index is None else index], value, 0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, -2, 3],
+        [1.0, -2.2, 3.4],
+        np.array([1, -2, 3], dtype=np.int8),
+        [Decimal(1), Decimal("-2.2"), Decimal("3.4")],
+        pa.array([1, -2, 3]).dictionary_encode(),
+    ],
+    ids=["int", "float", "int8", "decimal", "dictionary"],
+)
+def test_values_meet_the_grid_and_heavy_ones_are_cut(values: Any) -> None:
+    assert read(values).steps.tolist() == [2, -4, 6]
+
+
+@pytest.mark.parametrize(
+    "heavy",
+    [[1e300, -1e300], [2**63 - 1, -(2**63)], [Decimal(10) ** 25, -(Decimal(10) ** 25)], np.array([9, -9], np.float32)],
+    ids=["float", "int", "decimal", "float32"],
+)
+def test_heavy_values_count_as_the_limit(heavy: Any) -> None:
+    assert read(heavy).steps.tolist() == [LIMIT, -LIMIT]
+
+
+def test_unsigned_values_beyond_signed_integers_are_cut() -> None:
+    assert read(np.array([2**64 - 1, 1], dtype=np.uint64)).steps.tolist() == [LIMIT, 2]
+
+
+def test_without_a_value_column_each_event_counts_one() -> None:
+    found = Reader(HASHED, LIMIT, SECRET).columns(["u", "v"], ["k", "k"], [["i", "j"]], None, 9)
+    assert found.steps.tolist() == [2, 2]
+    assert found.slots == [("k", 9)]
+    assert not (found.units[0] == found.units[1]).all()
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("field", "column"),
+    [
+        ("unit", pa.array(["a", None, "c"])),
+        ("unit", pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))),
+        ("unit", pa.array([b"a", b"\xff", b"c"]).view(pa.string())),
+        ("key", pa.array([1, None, 3])),
+        ("key", pa.array([b"a", b"\xff", b"c"]).view(pa.string())),
+        ("key", pa.array([b"a", b"\xff", b"c"]).view(pa.string()).dictionary_encode()),
+        ("index", pa.array(["a", None, "c"])),
+        ("index", pa.array([b"a", b"\xc0\x80", b"c"]).view(pa.string())),
+        ("value", pa.array([1.0, NAN, 2.0])),
+        ("value", pa.array([1.0, float("-inf"), 2.0])),
+        ("value", pa.array([1, None, 2])),
+        ("value", pa.array([Decimal(1), None, Decimal(2)])),
+    ],
+)
+def test_a_malformed_row_is_dropped_and_its_neighbours_stay(field: str, column: pa.Array) -> None:
+    fields = {"value": [1, 1, 1]} | {field: column}
+    found = read(fields.pop("value"), **fields)
+    sound = read(
+        *([column.take([0, 2])] if field == "value" else [[1, 1]]),
+        **({} if field == "value" else {field: column.take([0, 2])}),
+    )
+    assert events(found) == events(sound)
+    assert len(found) == 2
+
+
+def test_indices_out_of_range_are_dropped() -> None:
+    reader = Reader(SMALL, LIMIT, SECRET)
+    found = reader.columns(["u"] * 5, ["k"] * 5, [pa.array([0, 9, 10, -1, None])], None, 0)
+    assert found.indices.tolist() == [0, 9]
+    wide = np.array([3, 2**63], dtype=np.uint64)
+    assert reader.columns(["u"] * 2, ["k"] * 2, [wide], None, 0).indices.tolist() == [3]
+
+
+def test_a_column_of_nulls_alone_leaves_nothing() -> None:
+    assert len(read(pa.nulls(3))) == 0
+    assert len(read([1, 1, 1], unit=pa.nulls(3))) == 0
+    assert len(read([1, 1, 1], index=pa.nulls(3))) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"unit": [1.5, 2.5]}, "the unit column must hold text.*got double"),
+        ({"key": [1.5, 2.5]}, "the key column must hold text, bytes or integers, got double"),
+        ({"key": [dt.date(2020, 1, 1)] * 2}, "the key column must hold text, bytes or integers, got date32"),
+        ({"index": [True, False]}, "the index column must hold"),
+        ({"value": ["1", "2"]}, "the value column must hold integers, floats or decimals, got string"),
+        ({"value": [True, False]}, "the value column must hold"),
+        ({"unit": ["a"]}, "must have one length, got 1, 2"),
+        ({"unit": "ab"}, "the unit column must be a list"),
+    ],
+)
+def test_a_column_of_a_wrong_type_is_a_mistake_not_a_malformed_row(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        read(**{"value": [1, 1]} | fields)
+
+
+def test_text_indices_on_a_small_domain_are_a_mistake() -> None:
+    reader = Reader(SMALL, LIMIT, SECRET)
+    for index in ([["a"]], [[1], [2]]):
+        with pytest.raises(ss.InvalidInputError, match="dim=10"):
+            reader.columns(["u"], ["k"], index, [1], 0)
+    with pytest.raises(ss.InvalidInputError, match="dim=10"):
+        reader.rows([("u", "k", "i", 1)], 0)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text("abc", max_size=2),
+            st.text("kl", min_size=1, max_size=1),
+            st.integers(-2, 12),
+            st.floats(-5, 5),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_rows_are_read_as_columns_are(rows: list[Any]) -> None:
+    reader = Reader(SMALL, LIMIT, SECRET)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    by_rows, by_columns = reader.rows(rows, 0), reader.columns(columns[0], columns[1], [columns[2]], columns[3], 0)
+    assert events(by_rows) == events(by_columns)
+    assert sorted(by_rows.units.tolist()) == sorted(by_columns.units.tolist())
+
+
+@pytest.mark.parametrize(
+    ("row", "step"),
+    [
+        (("u", "k", "i", Fraction(9, 4)), 4),
+        (("u", "k", "i", Decimal("1e30")), LIMIT),
+        (("u", "k", "i", -(10**30)), -LIMIT),
+        ((dt.date(2020, 1, 1), b"k", dt.datetime(2020, 1, 1, tzinfo=dt.UTC), 1.75), 3),
+        ((7, 8, 9, 1), 2),
+    ],
+)
+def test_rows_of_every_type(row: Any, step: int) -> None:
+    found = Reader(HASHED, LIMIT, SECRET).rows([row], 0)
+    assert found.steps.tolist() == [step]
+    assert found.slots == [(row[1], 0)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("\ud800", "k", "i", 1),
+        ("u", "\ud800", "i", 1),
+        ("u", "k", "\ud800", 1),
+        (2**70, "k", "i", 1),
+        ("u", 2**70, "i", 1),
+    ],
+)
+def test_rows_that_cannot_be_read_are_dropped(row: Any) -> None:
+    sound = tuple(type(field)(1) if isinstance(field, int) else "a" for field in row[:3])
+    found = Reader(HASHED, LIMIT, SECRET).rows([(*sound, 1), row, (*sound, 1)], 0)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "value", [None, NAN, np.nan, float("inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("-Infinity"), pd.NaT, pd.NA]
+)
+def test_missing_and_infinite_values_are_malformed(value: Any) -> None:
+    assert is_malformed(("u", "k", "i", value))
+    if not isinstance(value, Decimal | float) or value is NAN:
+        assert is_malformed((value, "k", "i", Decimal(1)))
+
+
+def test_a_sound_row_is_not_malformed() -> None:
+    for value in (0, 1.5, Decimal("0.1"), -(2**80), np.float32(3)):
+        assert not is_malformed(("u", "k", "i", value))
+
+
+@pytest.mark.parametrize(
+    "row", [(1.5, "k", "i", 1), ("u", 1.5, "i", 1), ("u", "k", (1, 2), 1), ("u", "k", "i", "1"), ("u", "k", "i", True)]
+)
+def test_rows_of_a_wrong_type_are_a_mistake(row: Any) -> None:
+    with pytest.raises(ss.InvalidInputError, match="of a row must be one of"):
+        Reader(HASHED, LIMIT, SECRET).rows([row], 0)
+
+
+# --- units ----------------------------------------------------------------------------------------------------
+
+
+def test_units_are_told_apart_by_value_and_type_and_hidden_by_the_secret() -> None:
+    reader = Reader(HASHED, LIMIT, SECRET)
+    units = [reader.rows([(unit, "k", "i", 1)], 0).units[0].tolist() for unit in ("1", 1, b"1")]
+    assert len({tuple(unit) for unit in units}) == 3
+    other = Reader(HASHED, LIMIT, b"\1" * 32).rows([("1", "k", "i", 1)], 0).units[0].tolist()
+    assert other not in units
+
+
+def test_parts_are_joined_slot_by_slot() -> None:
+    one, other = read([1, 1], key=["a", "b"]), read([1, 1, 1], key=["b", "c", "a"])
+    joined = concatenated([one, other])
+    assert events(joined) == sorted(events(one) + events(other), key=repr)
+    assert len(joined.slots) == 3

@@ -1,0 +1,175 @@
+"""What one unit may add to a table, cut exactly: against the twin, and against the stated sensitivities."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.bounding.contributions import Contributions, concatenated
+from streamsketch.bounding.cut import Bounded, bounded
+from streamsketch.sensitivity import sensitivity_of
+from tests import naive
+
+SECRET = bytes(range(32))
+PROJECTION = ss.SJLT(dim=1 << 60, sketch_dim=16, sparsity=4, seed=3)
+Event = tuple[bytes, tuple[Any, int], int, int]
+
+LIMIT = 5
+SLOTS = [("AA", 0), ("UA", 0), (b"AA", 0), (7, 0), ("AA", -60_000_000)]
+UNITS = [bytes([unit]) * 16 for unit in range(5)]
+steps = st.integers(-LIMIT, LIMIT)
+events = st.lists(
+    st.tuples(
+        st.sampled_from(UNITS),
+        st.sampled_from(SLOTS),
+        st.one_of(st.integers(0, 4), st.sampled_from([(1 << 60) - 1, 1 << 59])),
+        steps,
+    ),
+    max_size=60,
+)
+
+
+def columns(found: list[Event]) -> Contributions:
+    """Return events as the columns that `bounded` takes, slots in order of appearance."""
+    places = {slot: place for place, slot in enumerate(dict.fromkeys(slot for _, slot, _, _ in found))}
+    return Contributions(
+        np.array([np.frombuffer(unit, dtype="<u8") for unit, *_ in found], dtype=np.uint64).reshape(-1, 2),
+        list(places),
+        np.array([places[slot] for _, slot, _, _ in found], dtype=np.int64),
+        np.array([index for *_, index, _ in found], dtype=np.int64),
+        np.array([step for *_, step in found], dtype=np.int64),
+    )
+
+
+def kept(cut: Bounded) -> Counter[tuple[Any, int, int]]:
+    return Counter(
+        (cut.slots[code], index, step)
+        for code, index, step in zip(cut.codes.tolist(), cut.indices.tolist(), cut.steps.tolist(), strict=True)
+    )
+
+
+def table(cut: Bounded) -> dict[Any, np.ndarray]:
+    """Return the exact sketch of every slot."""
+    sketches = ss.SketchTable(PROJECTION)
+    names = [repr(slot) for slot in cut.slots]
+    sketches.add_steps(names, cut.codes, cut.indices, cut.steps)
+    empty = np.zeros(PROJECTION.sketch_dim, dtype=np.int64)
+    return {slot: sketches[name].state if name in sketches else empty for slot, name in zip(cut.slots, names)}  # noqa: B905
+
+
+def moves(one: dict[Any, np.ndarray], other: dict[Any, np.ndarray]) -> np.ndarray:
+    """Return how far each slot moved, cell by cell."""
+    empty = np.zeros(PROJECTION.sketch_dim, dtype=np.int64)
+    return np.array([one.get(slot, empty) - other.get(slot, empty) for slot in one.keys() | other.keys()])
+
+
+@settings(deadline=None, max_examples=300)
+@given(events, st.integers(1, 4), st.integers(1, LIMIT))
+def test_the_cut_is_its_readable_twin(found: list[Event], max_keys: int, limit: int) -> None:
+    found = [(*event, max(min(step, limit), -limit)) for *event, step in found]  # type: ignore[misc]
+    cut = bounded(columns(found), max_keys=max_keys, limit=limit, secret=SECRET)
+    assert kept(cut) == Counter(naive.bounded(found, max_keys=max_keys, limit=limit, secret=SECRET))
+
+
+@settings(deadline=None, max_examples=200)
+@given(events, st.integers(1, 3), st.sampled_from(UNITS))
+def test_removing_a_unit_moves_the_table_by_no_more_than_the_stated_sensitivities(
+    found: list[Event], max_keys: int, unit: bytes
+) -> None:
+    heavy = [(unit, slot, index, LIMIT) for slot in SLOTS for index in range(3)]
+    stated = sensitivity_of(PROJECTION, ss.L1(LIMIT, unit="user", max_keys=max_keys))
+    for everybody in (found, found + heavy):
+        others = [event for event in everybody if event[0] != unit]
+        one, other = (
+            table(bounded(columns(some), max_keys=max_keys, limit=LIMIT, secret=SECRET)) for some in (everybody, others)
+        )
+        moved = moves(one, other)
+        assert np.abs(moved).sum() <= stated.l1
+        assert (moved**2).sum() <= stated.l2_squared
+
+
+def test_the_same_check_catches_a_unit_with_two_budgets() -> None:
+    heavy: list[Event] = [(UNITS[0], ("AA", 0), index, LIMIT) for index in range(4)]
+    halves = [bounded(columns(part), max_keys=1, limit=LIMIT, secret=SECRET) for part in (heavy[:2], heavy[2:])]
+    moved = sum(np.abs(cells).sum() for half in halves for cells in table(half).values())
+    assert moved > sensitivity_of(PROJECTION, ss.L1(LIMIT)).l1
+
+
+@settings(deadline=None)
+@given(events, st.randoms(use_true_random=False))
+def test_the_order_of_events_does_not_matter(found: list[Event], random: Any) -> None:
+    shuffled = list(found)
+    random.shuffle(shuffled)
+    one, other = (bounded(columns(some), max_keys=2, limit=LIMIT, secret=SECRET) for some in (found, shuffled))
+    assert kept(one) == kept(other)
+    assert units_of(one) == units_of(other)
+
+
+def units_of(cut: Bounded) -> dict[Any, int]:
+    return {slot: units for slot, units in zip(cut.slots, cut.units_of.tolist(), strict=True) if units}
+
+
+@settings(deadline=None)
+@given(events, st.integers(1, 3))
+def test_units_are_counted_once_in_each_slot_they_keep(found: list[Event], max_keys: int) -> None:
+    together = bounded(columns(found), max_keys=max_keys, limit=LIMIT, secret=SECRET)
+    counted: Counter[Any] = Counter()
+    for unit in UNITS:
+        own = [event for event in found if event[0] == unit]
+        alone = units_of(bounded(columns(own), max_keys=max_keys, limit=LIMIT, secret=SECRET))
+        assert len(alone) <= max_keys
+        assert set(alone.values()) <= {1}
+        counted.update(alone)
+    assert units_of(together) == counted
+
+
+def test_events_within_the_bounds_are_all_kept() -> None:
+    found: list[Event] = [(UNITS[0], ("AA", 0), 3, 2), (UNITS[0], ("AA", 0), 3, -3), (UNITS[1], ("AA", 0), 3, 5)]
+    cut = bounded(columns(found), max_keys=1, limit=5, secret=SECRET)
+    assert kept(cut) == Counter(event[1:] for event in found)
+
+
+def test_no_events_are_no_events() -> None:
+    assert kept(bounded(concatenated([]), max_keys=1, limit=1, secret=SECRET)) == Counter()
+
+
+def test_the_largest_limit_does_not_overflow() -> None:
+    limit = (1 << 62) - 1
+    found: list[Event] = [(UNITS[0], ("AA", 0), index, -limit) for index in range(9)]
+    cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET)
+    assert cut.steps.tolist() == [-limit]
+
+
+def choices(secret: bytes, draws: int) -> tuple[Counter[Any], Counter[int]]:
+    """Return which of four keys, and which of four indices, units with one event too many kept."""
+    units = [unit.to_bytes(16, "little") for unit in range(draws)]
+    keys = bounded(
+        columns([(unit, (key, 0), 1, 1) for unit in units for key in "abcd"]), max_keys=1, limit=1, secret=secret
+    )
+    indices = bounded(
+        columns([(unit, ("a", 0), index, 1) for unit in units for index in range(4)]),
+        max_keys=1,
+        limit=1,
+        secret=secret,
+    )
+    return Counter(keys.slots[code][0] for code in keys.codes.tolist()), Counter(indices.indices.tolist())
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["keys", "indices"])
+def test_what_is_kept_is_a_fair_choice(which: int) -> None:
+    """Four outcomes, 4,000 units: χ² with 3 degrees of freedom is above 21.1 with probability 1e-4."""
+    counts = choices(SECRET, 4000)[which]
+    assert counts.total() == 4000
+    assert sum((count - 1000) ** 2 / 1000 for count in counts.values()) + 1000 * (4 - len(counts)) < 21.1
+
+
+def test_another_secret_chooses_otherwise() -> None:
+    found: list[Event] = [(unit, (key, 0), 1, 1) for unit in UNITS for key in range(9)]
+    one, other = (
+        kept(bounded(columns(found), max_keys=2, limit=1, secret=secret)) for secret in (SECRET, SECRET[::-1])
+    )
+    assert one != other
