@@ -10,7 +10,8 @@ from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections import Projection
-from streamsketch.projections.transform import matrix_of
+from streamsketch.projections.matrices import matrix_of
+from streamsketch.projections.transform import transform_read
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of
 from streamsketch.sensitivity import check_whole_steps, sensitivity_of
 
@@ -72,11 +73,11 @@ class PrivateProjection:
         InvalidInputError, SketchOverflowError
             As `Projection.transform`; for fractions under `L1`.
         """
-        given = matrix_of(matrix)
+        given = matrix_of(matrix, exact=True)
         check_whole_steps(self.projection, self.neighbours, given.dtype)
         noise = self.noise
         guarantee = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
-        cells = self.projection.transform(given, exact=True)
+        cells = transform_read(self.projection, given, exact=True)
         bits = SystemBits()
         drawn = noise.sample(cells.size, bits).reshape(cells.shape)
         return [

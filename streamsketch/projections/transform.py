@@ -1,14 +1,13 @@
-"""Whole matrices at once: what is read as a matrix, and its projection."""
+"""Whole matrices at once, on the grid or in floating point."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from streamsketch.encoding import quantise
 from streamsketch.errors import InvalidInputError
+from streamsketch.projections.matrices import matrix_of, steps_of
 
 if TYPE_CHECKING:
     from streamsketch.projections.base import Projection
@@ -19,7 +18,11 @@ _SAFE_SUM = 2.0**62
 
 def transform(projection: "Projection", matrix: Any, *, exact: bool) -> NDArray[Any]:
     """Return the projection of each row of a matrix; see `Projection.transform`."""
-    given = matrix_of(matrix)
+    return transform_read(projection, matrix_of(matrix, exact=exact), exact=exact)
+
+
+def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDArray[Any]:
+    """Return the projection of each row of what `matrix_of` has read for the same ``exact``."""
     if given.ndim != 2 or given.shape[1] != projection.dim:
         raise InvalidInputError(
             f"the matrix must have the shape (n, {projection.dim}), a column for each index of the projection; "
@@ -45,55 +48,11 @@ def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
     return values @ block
 
 
-def matrix_of(matrix: Any) -> Any:
-    """Return a NumPy array or a CSR array in canonical form."""
-    if sparse.issparse(matrix):
-        rows = sparse.csr_array(matrix)
-        if not rows.has_canonical_format:
-            rows = rows.copy()
-            rows.sum_duplicates()
-        return rows
-    if isinstance(matrix, np.ma.MaskedArray):
-        raise InvalidInputError("the matrix is a masked array, which holds no value in places; fill them first")
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(matrix)
-    if isinstance(matrix, pa.ChunkedArray | pa.Array):
-        return _vectors_of(matrix)
-    if hasattr(matrix, "__arrow_c_stream__"):  # Arrow tables, and the data frames that hand over as such
-        table = pa.table(matrix)
-        columns = [column.to_numpy() for column in table.columns if not column.null_count]
-        if len(columns) < table.num_columns:
-            raise InvalidInputError("the matrix holds nulls; fill or drop them first")
-        return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
-    return np.asarray(matrix)
-
-
-def _vectors_of(column: Any) -> NDArray[Any]:
-    """Return an Arrow column of vectors of one length as a matrix."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    array = array.storage if isinstance(array, pa.FixedShapeTensorArray) else array
-    if not pa.types.is_fixed_size_list(array.type):
-        raise InvalidInputError(
-            f"an Arrow array that is a matrix has the type fixed_size_list, got {array.type}. Cast it to "
-            f"pyarrow.list_(type, length)"
-        )
-    flat = array.flatten()
-    if array.null_count or flat.null_count:
-        raise InvalidInputError("the matrix holds nulls; fill or drop them first")
-    vectors: NDArray[Any] = flat.to_numpy(zero_copy_only=False).reshape(len(array), array.type.list_size)
-    return vectors
-
-
 def _on_grid(projection: "Projection", matrix: Any) -> Any:
     """Return the matrix in grid steps, int64, once no row can overflow."""
-    values = matrix.data if sparse.issparse(matrix) else np.ravel(matrix)
-    steps = quantise(values, projection.grid)
-    if sparse.issparse(matrix):
-        quantised = sparse.csr_array((steps, matrix.indices, matrix.indptr), shape=matrix.shape)
-    else:
-        quantised = steps.reshape(matrix.shape)
-    projection.check_mass(largest_mass(quantised))
-    return quantised
+    steps = steps_of(matrix, projection.grid)
+    projection.check_mass(largest_mass(steps))
+    return steps
 
 
 def largest_mass(matrix: Any) -> int:

@@ -1,5 +1,6 @@
 """Whole matrices: the very cells of the rows' sketches, or S x in floating point, whatever the matrix comes as."""
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,8 @@ from scipy import sparse
 import streamsketch as ss
 from tests.projections.zoo import SMALL, each_small, name
 
+IDENTITY = ss.Identity(dim=4)
+
 
 def sketches_of(projection: ss.Projection, matrix: np.ndarray) -> list[list[int]]:
     """Return the cells of each row's sketch, its events in another order."""
@@ -23,6 +26,10 @@ def sketches_of(projection: ss.Projection, matrix: np.ndarray) -> list[list[int]
         sketch.update(np.arange(row.size)[::-1].copy(), row[::-1].copy())
         states.append(sketch.state.tolist())
     return states
+
+
+def cells_of(released: list[ss.PrivateSketch]) -> list[list[int]]:
+    return [row.values.tolist() for row in released]  # noqa: PD011 - no data frame
 
 
 @each_small
@@ -112,6 +119,117 @@ def test_duplicates_of_a_sparse_matrix_are_summed_before_they_meet_the_grid() ->
     projection = ss.CountSketch(dim=3, sketch_dim=2, seed=1)
     doubled = sparse.coo_array((np.array([0.5, 0.5]), (np.array([0, 0]), np.array([1, 1]))), shape=(1, 3))
     assert np.abs(projection.transform(doubled, exact=True)).sum() == 1
+
+
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr"])
+@pytest.mark.parametrize(
+    ("dtype", "count", "value"),
+    [(np.int8, 128, 1), (np.uint8, 3, 200), (np.uint16, 2, 2**15), (np.int32, 2, 2**30), (np.float32, 3, 2.0**24 - 1)],
+    ids=lambda given: getattr(given, "__name__", None),
+)
+def test_duplicates_add_up_in_a_type_that_fits_their_sum(form: str, dtype: Any, count: int, value: float) -> None:
+    """In int8 128 events of 1 would be -128: 256 steps from 127 events, where a sensitivity counts one."""
+    data, zeros = np.full(count, value, dtype=dtype), np.zeros(count, dtype=np.int64)
+    matrix: Any = sparse.coo_array((data, (zeros, zeros)), shape=(1, 4))
+    if form in ("csr", "csc"):
+        build = sparse.csr_array if form == "csr" else sparse.csc_array
+        starts = [0, count] if form == "csr" else [0, count, count, count, count]
+        matrix = build((data, zeros, np.array(starts)), shape=(1, 4))
+    elif form == "bsr":
+        matrix = sparse.bsr_array((data.reshape(-1, 1, 1), zeros, np.array([0, count])), shape=(1, 4))
+    before = matrix.data.copy()
+    assert IDENTITY.transform(matrix, exact=True).tolist() == [[count * float(data[0]), 0, 0, 0]]
+    assert IDENTITY.transform(matrix)[0, 0] == pytest.approx(count * float(data[0]))
+    assert (matrix.data == before).all()
+    published = ss.PrivateProjection(projection=IDENTITY, epsilon=1e6, neighbours=ss.OneCoordinate(1)).release(matrix)
+    assert cells_of(published)[0][0] == count * float(data[0])
+
+
+def test_duplicates_past_63_bits_are_refused() -> None:
+    places = (np.zeros(2, dtype=int), np.zeros(2, dtype=int))
+    for beyond in (np.array([2**62, 2**62]), np.array([-(2**63), -1])):
+        with pytest.raises(ss.SketchOverflowError, match="more than 63 bits"):
+            IDENTITY.transform(sparse.coo_array((beyond, places), shape=(1, 4)), exact=True)
+    within = sparse.coo_array((np.array([2**62, 2**62 - 1]), places), shape=(1, 4))
+    assert IDENTITY.transform(within, exact=True)[0, 0] == 2**63 - 1
+    unsigned = sparse.coo_array((np.array([2**63, 1], dtype=np.uint64), places), shape=(1, 4))
+    with pytest.raises(ss.InvalidInputError, match="below"):
+        IDENTITY.transform(unsigned, exact=True)
+
+
+def broken(build: Any, place: int) -> Any:
+    matrix = build(np.eye(3, 4, dtype=int))
+    if matrix.format == "coo":
+        matrix.coords[1][0] = place
+    else:
+        matrix.indices[0] = place
+    return matrix
+
+
+@pytest.mark.parametrize("place", [4, 99, -1])
+@pytest.mark.parametrize("build", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array], ids=str)
+@pytest.mark.parametrize("projection", [SMALL[0], SMALL[1], SMALL[6], SMALL[17], SMALL[-1]], ids=name)
+def test_a_sparse_index_outside_the_matrix_is_refused(projection: ss.Projection, build: Any, place: int) -> None:
+    for exact in (True, False):
+        with pytest.raises(ss.InvalidInputError, match=r"shape \(3, 4\) is not sound"):
+            projection.transform(broken(build, place), exact=exact)
+
+
+def test_sparse_row_pointers_that_fall_are_refused() -> None:
+    matrix = sparse.csr_array(np.eye(3, 4, dtype=int))
+    matrix.indptr[:] = [0, 2, 1, 3]
+    with pytest.raises(ss.InvalidInputError, match="row pointers"):
+        IDENTITY.transform(matrix, exact=True)
+
+
+LONG = 2**60 + 129  # as a float64 it would be 2^60 + 128 or 2^60 + 256
+
+MIXED = {
+    "arrow": pa.table({"id": pa.array([LONG, 1]), "share": pa.array([0.5, -2.5])}),
+    "chunks": pa.concat_tables([pa.table({"a": [LONG], "b": [0.5]}), pa.table({"a": [1], "b": [-2.5]})]),
+    "unsigned": pa.table({"a": pa.array([LONG, 1], pa.uint64()), "b": pa.array([0.5, -2.5], pa.float32())}),
+    "pandas": pd.DataFrame({"id": [LONG, 1], "share": [0.5, -2.5]}),
+    "lists": [[LONG, 0.5], [1, -2.5]],
+    "tuples": ((LONG, Fraction(1, 2)), (1, Decimal("-2.5"))),
+    "numpy rows": [np.array([LONG, 0.5], dtype=object), np.array([1, -2.5], dtype=object)],
+    "objects": np.array([[LONG, Fraction(1, 2)], [1, Fraction(-5, 2)]], dtype=object),
+}
+
+
+@pytest.mark.parametrize("form", MIXED)
+def test_each_column_meets_the_grid_in_its_own_type(form: str) -> None:
+    """A float64 of both columns would move by 128 steps, or none, where a neighbour moves by one."""
+    assert ss.Identity(dim=2).transform(MIXED[form], exact=True).tolist() == [[LONG, 0], [1, -2]]
+    halves = ss.Identity(dim=2, resolution="1/2")
+    assert halves.transform(MIXED[form], exact=True).tolist() == [[2 * LONG, 1], [2, -5]]
+    publish = ss.PrivateProjection(projection=halves, epsilon=1e6, neighbours=ss.OneCoordinate("1/2"))
+    assert cells_of(publish.release(MIXED[form])) == [[2 * LONG, 1], [2, -5]]
+
+
+def test_a_frame_without_arrows_interface_keeps_its_columns_apart() -> None:
+    class OldFrame:
+        dtypes = (np.int64, np.float64)
+
+        def to_numpy(self, dtype: Any = None) -> np.ndarray:
+            return np.array([[LONG, 0.5]], dtype=dtype)
+
+    assert ss.Identity(dim=2).transform(OldFrame(), exact=True).tolist() == [[LONG, 0]]
+
+
+def test_integer_columns_of_several_types_are_whole_numbers() -> None:
+    table = pa.table({"a": pa.array([LONG]), "b": pa.array([3], pa.uint64()), "c": pa.array([-4], pa.int8())})
+    publish = ss.PrivateProjection(projection=ss.Identity(dim=3), epsilon=1e6, neighbours=ss.L1(1))
+    assert cells_of(publish.release(table)) == [[LONG, 3, -4]]
+    with pytest.raises(ss.InvalidInputError, match="must hold integers"):
+        publish.release(table.set_column(2, "c", pa.array([0.5])))
+
+
+def test_rows_of_several_lengths_are_refused() -> None:
+    for exact in (True, False):
+        with pytest.raises(ss.InvalidInputError, match=r"rows of one length|got \(2,\)"):
+            IDENTITY.transform([[1, 2, 3, 4], [1]], exact=exact)
+    with pytest.raises(ss.InvalidInputError, match="got a bool"):
+        IDENTITY.transform([[True, 2, 3, 4.5]], exact=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,182 @@
+"""What is read as a matrix, each number kept as it was given: nothing is added up or put into one type inexactly."""
+
+import contextlib
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+
+from streamsketch.encoding import Ints, quantise, quantise_one
+from streamsketch.errors import InvalidInputError, SketchOverflowError
+
+_SAFE_SUM = 2.0**62
+_REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "bsr", "coo")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """A table whose columns have several types, which no one array type would hold exactly."""
+
+    columns: list[pa.ChunkedArray]
+    shape: tuple[int, int]
+    ndim: int = 2
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """int64 if all columns are integers, else object."""
+        whole = all(pa.types.is_integer(column.type) for column in self.columns)
+        return np.dtype(np.int64 if whole else object)
+
+
+def matrix_of(matrix: Any, *, exact: bool) -> Any:
+    """Return a NumPy array, a CSR array in canonical form or, where ``exact`` needs them apart, `Columns`.
+
+    Raises
+    ------
+    InvalidInputError
+        For nulls, masks, ragged rows, and sparse indices outside their matrix.
+    SketchOverflowError
+        If duplicate entries of a sparse matrix of integers add up to more than 63 bits.
+    """
+    if sparse.issparse(matrix):
+        return _canonical(matrix, exact=exact) if matrix.ndim == 2 else matrix
+    if isinstance(matrix, np.ma.MaskedArray):
+        raise InvalidInputError("the matrix is a masked array, which holds no value in places; fill them first")
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(matrix)
+    if isinstance(matrix, pa.ChunkedArray | pa.Array):
+        return _vectors_of(matrix)
+    if hasattr(matrix, "__arrow_c_stream__"):  # Arrow tables, and the data frames that hand over as such
+        return _columns_of(pa.table(matrix), exact=exact)
+    return _rows_of(matrix, exact=exact)
+
+
+def steps_of(matrix: Any, grid: Any) -> Any:
+    """Return what `matrix_of` read on the grid: trunc(value / grid), exactly, int64, dense C-contiguous or CSR."""
+    if isinstance(matrix, Columns):
+        return np.ascontiguousarray(np.column_stack([quantise(column, grid) for column in matrix.columns]))
+    values = matrix.data if sparse.issparse(matrix) else np.ravel(matrix)
+    if values.dtype.kind == "O":
+        steps: Ints = np.array([quantise_one(value, grid) for value in values.tolist()], dtype=np.int64)
+    else:
+        steps = quantise(values, grid)
+    if sparse.issparse(matrix):
+        return sparse.csr_array((steps, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return steps.reshape(matrix.shape)
+
+
+# --- sparse -------------------------------------------------------------------------------------------------
+
+
+def _canonical(matrix: Any, *, exact: bool) -> Any:
+    given = _sound(matrix)
+    wide = _wide_enough(given, exact=exact)
+    rows = _summed(wide)
+    if wide.dtype == np.int64 and wide.nnz > rows.nnz:
+        _check_sums(wide, rows)
+    return rows.astype(np.float32) if given.dtype == np.float32 and not exact else rows
+
+
+def _sound(matrix: Any) -> Any:
+    """Return the matrix in an object of its own, no index of which lies outside: the kernels do not look again."""
+    build = _REBUILT.get(matrix.format)
+    if build is None:
+        matrix, build = matrix.tocsr(), sparse.csr_array
+    try:
+        if matrix.format == "coo":
+            return build((matrix.data, matrix.coords), shape=matrix.shape)
+        rebuilt = build((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        rebuilt.check_format(full_check=True)
+    except ValueError:  # its text may name an index
+        raise InvalidInputError(
+            f"the sparse matrix of shape {matrix.shape} is not sound: an index of it lies outside, or its row pointers "
+            f"do not rise. Mend it, or build it from coordinates"
+        ) from None
+    return rebuilt
+
+
+def _wide_enough(given: Any, *, exact: bool) -> Any:
+    """Return the matrix in a type that sums of duplicates fit: those of int8 would wrap at 128."""
+    if given.has_canonical_format and given.format != "coo":
+        return given
+    if exact and given.dtype.kind in "iu":
+        if given.dtype == np.uint64 and given.nnz and int(given.data.max()) >= 1 << 63:
+            raise InvalidInputError("value out of range: unsigned integers must be below 2**63")
+        return given.astype(np.int64, copy=False)
+    if given.dtype.kind in "iuf" or (given.dtype.kind == "b" and not exact):
+        return given.astype(np.promote_types(given.dtype, np.float64), copy=False)
+    return given
+
+
+def _summed(matrix: Any) -> Any:
+    rows = sparse.csr_array(matrix)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _check_sums(parts: Any, sums: Any) -> None:
+    """Raise if a sum of int64 duplicates has wrapped: then it is 2^64 off the sum of their floats."""
+    rough = parts.astype(np.float64)
+    if np.abs(rough.data).sum() >= _SAFE_SUM and (
+        np.abs(_summed(rough).data - sums.data.astype(np.float64)).max() > _SAFE_SUM
+    ):
+        raise SketchOverflowError(
+            "duplicate entries of the sparse matrix add up to more than 63 bits; nothing was projected. Add them up in "
+            "floating point, or scale them down first"
+        )
+
+
+# --- tables, vectors, lists ---------------------------------------------------------------------------------
+
+
+def _columns_of(table: pa.Table, *, exact: bool) -> Any:
+    if any(column.null_count for column in table.columns):
+        raise InvalidInputError("the matrix holds nulls; fill or drop them first")
+    if exact and len({column.type for column in table.columns}) > 1:
+        return Columns(table.columns, table.shape)
+    columns = [column.to_numpy() for column in table.columns]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+
+
+def _vectors_of(column: Any) -> NDArray[Any]:
+    """Return an Arrow column of vectors of one length as a matrix."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = array.storage if isinstance(array, pa.FixedShapeTensorArray) else array
+    if not pa.types.is_fixed_size_list(array.type):
+        raise InvalidInputError(
+            f"an Arrow array that is a matrix has the type fixed_size_list, got {array.type}. Cast it to "
+            f"pyarrow.list_(type, length)"
+        )
+    flat = array.flatten()
+    if array.null_count or flat.null_count:
+        raise InvalidInputError("the matrix holds nulls; fill or drop them first")
+    vectors: NDArray[Any] = flat.to_numpy(zero_copy_only=False).reshape(len(array), array.type.list_size)
+    return vectors
+
+
+def _rows_of(matrix: Any, *, exact: bool) -> NDArray[Any]:
+    """Return nested lists, data frames of before Arrow's interface, and whatever NumPy reads."""
+    try:
+        if exact and isinstance(matrix, list | tuple):
+            return _one_type(np.array(matrix, dtype=object))
+        return _one_type(matrix.to_numpy(dtype=object)) if exact and hasattr(matrix, "dtypes") else np.asarray(matrix)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"the matrix could not be read as rows of one length ({type(error).__name__}); pass a NumPy array"
+        ) from None
+
+
+def _one_type(objects: NDArray[Any]) -> NDArray[Any]:
+    """Return Python numbers as int64 or float64 if all of them are of that kind; else each as it is."""
+    kinds = set(map(type, objects.ravel().tolist()))
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        with contextlib.suppress(OverflowError):
+            return objects.astype(np.int64)
+    elif all(issubclass(kind, float | np.float32 | np.float16) for kind in kinds):
+        return objects.astype(np.float64)
+    return objects
