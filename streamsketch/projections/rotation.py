@@ -20,6 +20,8 @@ from streamsketch.projections.variance import MapVariance
 _MAX_ENTRIES = 1 << 30
 _MAX_SKETCH_DIM = 1 << 12
 _GAUSSIAN_BITS = 8
+_FLATTEST = 2.0**-40  # share of a row that may be left after the rows before it: below, digits are lost
+_CHECKED_ENTRIES = 64  # in larger maps rows do not vanish, or lie in the span of others, by chance
 _EXACT = 52  # sums of integers below 2^53 are exact in float64, in any order
 
 
@@ -36,7 +38,7 @@ class Rotation(RandomNorms):
     diagonal positive (the sign-fixed QR of Asi et al. 2023). Only the sketch_dim² triangle is kept; columns are
     rebuilt from it. The Gram matrix is an exact sum of integers, and the triangle takes sums, products, divisions and
     square roots of single numbers in a fixed order, so every machine has the same matrix. Near sketch_dim = dim it
-    errs less than any other map, and at it not at all but for the grid. An event costs O(sketch_dim²).
+    errs less than any other map, and at it by the entries' grid alone. An event costs O(sketch_dim²).
 
     Parameters
     ----------
@@ -45,13 +47,14 @@ class Rotation(RandomNorms):
     sketch_dim
         1 to 2^12, at most ``dim``.
     fraction_bits
-        Of the entries' grid, where a row has length √dim; 2 to 12. Rounding adds some 4^-fraction_bits / 12 of ‖x‖²
-        to the estimate of it.
+        Of the entries' grid, where a row has length √dim; 2 to 12. Rounding gives an estimate of ‖x‖² a relative
+        standard error of 2^-fraction_bits / √(3 sketch_dim), which `variance` includes.
 
     Raises
     ------
     InvalidInputError
-        For a field out of range.
+        For a field out of range, and for a seed whose Gaussian rows are not independent: one in 640 at dim = 1, one
+        in 10^5 at 2. Where dim · sketch_dim is above 64, the first use of the matrix would find it.
 
     Examples
     --------
@@ -76,11 +79,13 @@ class Rotation(RandomNorms):
                 f"a Rotation has at most dim orthonormal rows, and dim · sketch_dim at most {_MAX_ENTRIES}; got "
                 f"dim={self.dim} and sketch_dim={self.sketch_dim}. Use a smaller sketch_dim, or SRHT"
             )
+        if self.dim * self.sketch_dim <= _CHECKED_ENTRIES:
+            self._triangle  # noqa: B018 - it raises where there is none
 
     @property
     def scale_squared(self) -> Fraction:
-        """c² = 1 / (k 4^fraction_bits)."""
-        return Fraction(1, self.sketch_dim << (2 * self.fraction_bits))
+        """c² = 1 / (k (4^fraction_bits + 1/12)), 1/12 the second moment of rounding."""
+        return Fraction(12, self.sketch_dim * ((12 << (2 * self.fraction_bits)) + 1))
 
     @property
     def max_entry(self) -> int:
@@ -89,10 +94,19 @@ class Rotation(RandomNorms):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = 2(d-k) / (k(d+2)) ‖z‖₂⁴, as ‖Sz‖² is d/k ‖z‖² times a Beta(k/2, (d-k)/2) variable (THEORY.md 4)."""
-        d, k = self.dim, self.sketch_dim
-        share = (d - k) / (k * (d + 2) * max(1, d - 1))
-        return MapVariance(d * share, (d - 2) * share, 0.0)
+        """V_S of a Haar rotation, 2(d-k) / (k(d+2)) ‖z‖₂⁴, and of the rounding of its entries (THEORY.md 4).
+
+        The first as ‖Sz‖² is d/k ‖z‖² times a Beta(k/2, (d-k)/2) variable; then (1+r)² V_S is that plus
+        ((4r + 2r²)‖z‖₂⁴ - (6/5)r²‖z‖₄⁴)/k, r = 1 / (12 · 4^fraction_bits).
+        """
+        d, k, r = self.dim, self.sketch_dim, 1 / (12 << (2 * self.fraction_bits))
+        haar = (d - k) / (k * (d + 2) * max(1, d - 1))
+        rounding = (2 * r + r**2) / k
+        return MapVariance(
+            (d * haar + rounding) / (1 + r) ** 2,
+            ((d - 2) * haar + rounding) / (1 + r) ** 2,
+            -1.2 * r**2 / (k * (1 + r) ** 2),
+        )
 
     @functools.cached_property
     def _gaussian(self) -> Gaussian:
@@ -107,7 +121,7 @@ class Rotation(RandomNorms):
     @functools.cached_property
     def _triangle(self) -> _Triangle:
         """√dim · 2^fraction_bits · L⁻¹ on a finer grid, as whole numbers."""
-        return _kept_triangle(self.replace(resolution=Fraction(1)))
+        return _kept_triangle(self if self.resolution == 1 else self.replace(resolution=Fraction(1)))
 
     def build_triangle(self) -> _Triangle:
         """Make the triangle from the whole Gaussian matrix; `block` keeps the result, for equal projections too."""
@@ -118,7 +132,13 @@ class Rotation(RandomNorms):
             keys = np.arange(start, min(start + step, self.dim), dtype=np.uint64)
             block = self._gaussian.block(keys).astype(np.float64)
             gram += block @ block.T  # below 2^30 · 2^23: exact, whatever the order
-        inverse = _inverse_factor(gram) * (math.sqrt(self.dim) * 2.0**self.fraction_bits)
+        inverse = _inverse_factor(gram)
+        if inverse is None:
+            raise InvalidInputError(
+                f"the {k} Gaussian rows of seed={self.seed} at dim={self.dim} are not independent, to the digits that "
+                f"count: no rotation follows from them. Use another seed"
+            )
+        inverse *= math.sqrt(self.dim) * 2.0**self.fraction_bits
         reach = float(np.abs(inverse).max()) * k * self._gaussian.max_entry
         shift = min(24, _EXACT - math.frexp(reach)[1])
         return _Triangle(np.rint(inverse * 2.0**shift), shift)
@@ -136,10 +156,15 @@ def _kept_triangle(projection: Rotation) -> _Triangle:
     return projection.build_triangle()
 
 
-def _inverse_factor(gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return L⁻¹ for the Cholesky factor L of ``gram``, each number by the same operations on every machine."""
+def _inverse_factor(gram: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return L⁻¹ for the Cholesky factor L of ``gram``, each number by the same operations on every machine.
+
+    None if a pivot is nearly zero.
+    """
     rest, inverse = gram.copy(), np.eye(gram.shape[0])
     for i in range(gram.shape[0]):
+        if not rest[i, i] > gram[i, i] * _FLATTEST:
+            return None
         column = rest[i:, i] / math.sqrt(rest[i, i])
         below = column[1:]
         rest[i + 1 :, i + 1 :] -= np.multiply.outer(below, below)

@@ -103,6 +103,28 @@ def test_a_rotation_has_orthogonal_rows_of_length_root_dim(shape: tuple[int, int
     assert np.abs(rows @ rows.T - dim * np.eye(sketch_dim)).max() < dim * 2.0**-11
 
 
+@pytest.mark.parametrize("seed", [1649, 1786, 3784])
+def test_a_rotation_whose_gaussian_row_is_zero_is_refused(seed: int) -> None:
+    """Divided by zero, it had entries of -2^63 and a sensitivity of 0: releases without noise."""
+    with pytest.raises(ss.InvalidInputError, match=rf"seed={seed} at dim=1 are not independent.*another seed"):
+        ss.Rotation(dim=1, sketch_dim=1, seed=seed, resolution="1/7")
+    with pytest.raises(ss.InvalidInputError, match="another seed"):
+        ss.Projection.from_json(
+            ss.Rotation(dim=1, sketch_dim=1, seed=1).to_json().replace('"seed":1', f'"seed":{seed}')
+        )
+
+
+def test_rows_that_nearly_lie_in_the_span_of_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = ss.Gaussian.block
+    monkeypatch.setattr(ss.Gaussian, "block", lambda self, keys: block(self, keys)[[0, 1, 0]])
+    flat = ss.Rotation(dim=30, sketch_dim=3, seed=1)
+    sketch = flat.sketch()
+    with pytest.raises(ss.InvalidInputError, match="another seed"):
+        sketch.update([3, 4])
+    with pytest.raises(ss.InvalidInputError, match="another seed"):
+        flat.l2_sensitivity_squared  # noqa: B018
+
+
 def test_a_rotation_is_gram_schmidt_of_its_gaussian_rows() -> None:
     projection = ss.Rotation(dim=30, sketch_dim=6, seed=5, fraction_bits=12)
     gaussian = np.array(
