@@ -131,6 +131,55 @@ def test_a_full_rotation_says_how_far_its_grid_puts_it_off(fraction_bits: int) -
     assert 345 <= covered <= 398
 
 
+COSINES: dict[str, Callable[[int, int], ss.Projection]] = {
+    "rademacher": lambda seed, k: ss.Rademacher(dim=DIM, sketch_dim=k, seed=seed),
+    "count-sketch": lambda seed, k: ss.CountSketch(dim=DIM, sketch_dim=k, seed=seed),
+    "gaussian": lambda seed, k: ss.Gaussian(dim=DIM, sketch_dim=k, seed=seed),
+    "fjlt": lambda seed, k: ss.FJLT(dim=DIM, sketch_dim=k, seed=seed),
+}
+
+
+@pytest.mark.parametrize("cells", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("family", COSINES)
+def test_cosines_of_few_cells_know_how_little_they_know(family: str, cells: int) -> None:
+    """Of 95 % intervals 280 of 320 and more cover, and 264 for basis vectors that may meet.
+
+    At a coverage of 92 %, or 87 % for those, a fresh draw would fail with probability below 1e-3 a family and size. To
+    first order it were under 75 % for four cells, and none for one.
+    """
+    x = X["gaussian"]
+    pairs = [(x, X["ones"]), (x, 3 * x + X["ones"]), (X["two"], -x), (X["basis"], np.roll(X["basis"], 1))]
+    covered = np.zeros(len(pairs))
+    for seed in range(320):
+        projection = COSINES[family](seed, cells)
+        for place, (one, other) in enumerate(pairs):
+            truth = (one @ other) / np.sqrt((one @ one) * (other @ other))
+            sketches = [projection.sketch() for _ in range(2)]
+            for sketch, vector in zip(sketches, (one, other), strict=True):
+                sketch.update(np.arange(DIM), vector)
+            try:
+                low, high = ss.cosine(*sketches).interval(0.95)
+            except ss.InvalidInputError:  # no cell is met
+                low, high = -1.0, 1.0
+            covered[place] += low - 1e-12 <= truth <= high + 1e-12
+    assert (covered >= [280, 280, 280, 264]).all()
+    if cells < 8:
+        assert (covered == 320).all()
+
+
+def test_a_cosine_of_many_cells_has_its_first_order_error() -> None:
+    for k in (1 << 10, 1 << 16):
+        x, y = (ss.Rademacher(dim=DIM, sketch_dim=k, seed=1).sketch() for _ in range(2))
+        x.update(np.arange(DIM), X["gaussian"])
+        y.update(np.arange(DIM), X["gaussian"] + 3 * X["ones"])
+        estimate = ss.cosine(x, y)
+        first = (1 - estimate.value**2) / np.sqrt(k)
+        assert first <= estimate.standard_error < (1 + 6 / np.sqrt(k)) * first
+    assert ss.normalised_inner_product(x, y, norm_x=3, norm_y=2).standard_error == pytest.approx(
+        6 * estimate.standard_error
+    )
+
+
 def test_unknown_fourth_powers_never_narrow_an_error_bar() -> None:
     for family in FAMILIES.values():
         law = family(0).variance
