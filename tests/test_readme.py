@@ -7,11 +7,15 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import streamsketch as ss
+
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -44,6 +48,45 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
     assert re.search(r"between [\d,]+ and [\d,]+", shown)
     assert shown.count("('AA', 'B6')") == 1, "the Beam example prints six pairs"
+
+
+SHAPE: dict[str, Any] = {"dim": 4096, "sketch_dim": 1024, "seed": 1}
+TABLE: dict[str, ss.Projection] = {
+    "`CountSketch`": ss.CountSketch(**SHAPE),
+    "`SJLT`, sparsity 8": ss.SJLT(sparsity=8, **SHAPE),
+    '`SJLT(…, construction="graph")`': ss.SJLT(sparsity=8, construction="graph", **SHAPE),
+    "`OPORP`": ss.OPORP(**SHAPE),
+    "`SRHT`": ss.SRHT(**SHAPE),
+    "`Rademacher`": ss.Rademacher(**SHAPE),
+    "`FJLT`": ss.FJLT(**SHAPE),
+    "`Rotation` (Haar)": ss.Rotation(**SHAPE),
+    "`Gaussian`": ss.Gaussian(**SHAPE),
+    "`Uniform`": ss.Uniform(**SHAPE),
+    "`Achlioptas`": ss.Achlioptas(**SHAPE),
+    "`VerySparse`, sparsity 64": ss.VerySparse(sparsity=64, **SHAPE),
+    "`Identity`: no sketch": ss.Identity(dim=4096),
+}
+
+
+def test_the_table_of_projections_holds_what_the_library_says() -> None:
+    """But for the times, which are of one machine."""
+    lines = [line for line in README.splitlines() if re.match(r"\| .*`.* (ns|µs) \|", line)]
+    rows = [[cell.strip() for cell in line.split("|")[2:-1]] for line in lines]
+    assert [row[0] for row in rows] == list(TABLE)
+    for name, _, _, l1, l2, variance, laplace, auto in rows:
+        projection = TABLE[name]
+        first = ss.mechanisms(projection, epsilon=1, neighbours=ss.L1(1))[0]
+        picked = ss.mechanisms(projection, epsilon=1, delta=1e-6, neighbours=ss.L1(1))[0]
+        assert abs(projection.scale * projection.l1_sensitivity - float(l1)) <= 0.5 * 10 ** -len(l1.partition(".")[2])
+        assert f"{projection.scale * projection.l2_sensitivity_squared**0.5:.3g}" == l2
+        assert auto == f"{picked.mechanism.title()}, ± {picked.variance**0.5:,.0f}"
+        assert laplace in ("", f"± {first.variance**0.5:,.0f}")
+        largest = projection.variance.of_squared_norm(1.0) * projection.sketch_dim
+        if "dim" in variance:
+            stated = 2 * (4096 - 1024) / (4096 + (2 if "+ 2" in variance else -1))
+        else:
+            stated = float(variance.split()[-1])
+        assert largest == pytest.approx(stated, rel=0.01)
 
 
 def test_the_two_commands_are_makes() -> None:
