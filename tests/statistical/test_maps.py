@@ -205,6 +205,20 @@ def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
     assert narrow < 300
 
 
+@pytest.mark.parametrize(("sparsity", "percent"), [(8, 92), (32, 87), (64, 63), (128, 39)])
+def test_error_bars_of_very_sparse_maps_miss_single_items_as_often_as_stated(sparsity: int, percent: int) -> None:
+    """Within five standard errors of a share of 1000 seeds, and the rounding to per cent."""
+    covered = 0
+    for seed in range(1000):
+        sketch = ss.VerySparse(dim=DIM, sketch_dim=64, sparsity=sparsity, seed=seed).sketch()
+        sketch.update([3], [100])
+        low, high = ss.squared_norm(sketch).interval(0.95)
+        covered += low <= 10_000 <= high
+    share = percent / 100
+    assert abs(covered / 1000 - share) < 5 * np.sqrt(share * (1 - share) / 1000) + 0.005
+    assert f"{percent} %" in (ss.VerySparse.__doc__ or "")
+
+
 def test_error_bars_of_products_and_pairs_of_very_sparse_maps_agree() -> None:
     projection = ss.VerySparse(dim=DIM, sketch_dim=64, sparsity=8, seed=1)
     sketches = []
