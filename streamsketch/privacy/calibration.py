@@ -37,12 +37,25 @@ class Sensitivity:
         How many cells are published.
     layers
         How many independent noises each published cell carries, all of them seen by somebody.
+
+    Raises
+    ------
+    InvalidInputError
+        If no unit moves anything, as with a map whose columns are all zero.
     """
 
     l1: int
     l2_squared: int
     cells: int
     layers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.l1 < 1 or self.l2_squared < 1:
+            raise InvalidInputError(
+                f"no contribution moves any cell: the sensitivities are l1={self.l1} and l2²={self.l2_squared}, so "
+                f"there is nothing to publish. A sparse map whose columns are all empty does that: use another seed, "
+                f"or more cells"
+            )
 
     def over_keys(self, keys: int) -> "Sensitivity":
         """Return that of a table in which one unit moves up to ``keys`` vectors, each as far as this one."""

@@ -310,3 +310,19 @@ def test_neighbours_of_another_type_are_refused() -> None:
     basket = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1).sketch()
     with pytest.raises(TypeError, match=r"L1\(bound\) or OneCoordinate\(bound\), got a int"):
         basket.release(epsilon=1.0, neighbours=1)  # type: ignore[arg-type]
+
+
+def test_a_map_that_no_unit_moves_publishes_nothing() -> None:
+    """Its noise was a division by zero, or a Gaussian of variance 3."""
+    empty = next(
+        projection
+        for projection in (ss.VerySparse(dim=1, sketch_dim=1, sparsity=1000, seed=seed) for seed in range(50))
+        if projection.l1_sensitivity == 0
+    )
+    for delta in (0.0, 1e-6):
+        with pytest.raises(ss.InvalidInputError, match=r"l1=0 and l2²=0.*another seed"):
+            empty.sketch().release(epsilon=1, delta=delta, neighbours=ss.L1(1))
+        with pytest.raises(ss.InvalidInputError, match="nothing to publish"):
+            ss.mechanisms(empty, epsilon=1, delta=delta, neighbours=ss.L1(1))
+    with pytest.raises(ss.InvalidInputError, match="nothing to publish"):
+        empty.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.L1(1), mechanism="gaussian")
