@@ -228,12 +228,13 @@ class Projection(ABC):
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row of a CSR array (n, dim) into zeroed ``out``, (n, sketch_dim), of one dtype."""
-        by_column = matrix.tocsc()
-        used = np.flatnonzero(np.diff(by_column.indptr)).astype(np.int64)
+        used, places = np.unique(matrix.indices, return_inverse=True)  # an array of dim columns may not fit in memory
+        narrow = (matrix.data, places.astype(np.int64), matrix.indptr)
+        by_column = type(matrix)(narrow, shape=(matrix.shape[0], used.size)).tocsc()
         step = max(1, _BLOCK_CELLS // self.sketch_dim)
         for start in range(0, used.size, step):
-            part = used[start : start + step]
-            out += by_column[:, part] @ self.columns(part).T.astype(out.dtype)
+            columns = self.columns(used[start : start + step].astype(np.int64))
+            out += by_column[:, start : start + step] @ columns.T.astype(out.dtype)
 
     def check_mass(self, mass: int) -> None:
         """Raise `SketchOverflowError` if Σ|q| = ``mass`` could carry a cell past 63 bits (THEORY.md 1)."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import streamsketch as ss
-from tests.projections.zoo import SMALL, each_small, name
+from tests.projections.zoo import SMALL, each_small, each_wide, name
 
 IDENTITY = ss.Identity(dim=4)
 
@@ -67,6 +67,18 @@ def test_floating_point_is_the_scaled_matrix_without_a_grid(projection: ss.Proje
         result = coarse.transform(form)
         assert result.dtype == dtype
         assert np.allclose(result, expected, rtol=0, atol=1e-4 if dtype is np.float32 else 1e-11)
+
+
+@each_wide
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_sparse_rows_cost_what_they_hold_not_dim(projection: ss.Projection, rows: int) -> None:
+    places = (np.arange(4 * rows) // 4, np.tile([projection.dim - 1, 5, 1 << 41, 0], rows))
+    matrix = sparse.coo_array((np.arange(4 * rows) - 3, places), shape=(rows, projection.dim))
+    cells = projection.transform(matrix, exact=True)
+    expected = [projection.columns(places[1][:4]) @ (np.arange(4 * row, 4 * row + 4) - 3) for row in range(rows)]
+    assert cells.tolist() == [row.tolist() for row in expected]
+    scaled = projection.transform(matrix)
+    assert np.allclose(scaled, cells * projection.scale, rtol=0, atol=1e-9)
 
 
 def test_arrow_and_data_frames_are_matrices() -> None:
