@@ -356,10 +356,9 @@ class Projection(ABC):
 
     def __repr__(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in self._fields()}
-        fields = {name: repr(value) if isinstance(value, str) else value for name, value in fields.items()}
+        fields = {name: _argument(value) for name, value in fields.items()}
         if self.dim > _LONG_DIM and self.dim & (self.dim - 1) == 0:
             fields["dim"] = f"2**{self.dim.bit_length() - 1}"
-        fields["resolution"] = self.grid.numerator if self.grid.denominator == 1 else repr(str(self.grid))
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in fields.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -394,6 +393,13 @@ def projection_from_fields(fields: dict[str, Any]) -> Projection:
             f"missing: {missing}, unknown: {short(unknown)}"
         )
     return cls(**given, **fixed)
+
+
+def _argument(value: Any) -> str:
+    """Return a field as one would type it; a fraction n/d in quotes, as it would be a rounded division without."""
+    if isinstance(value, Fraction):
+        return str(value) if value.denominator == 1 else repr(str(value))
+    return repr(value)
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,13 +4,14 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
-from streamsketch.encoding import Exact, Ints, exact_fraction, short
+from streamsketch.encoding import HASHED_DIM, Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import PRIME, Words, horner_wide, polynomials
 from streamsketch.projections.base import MAX_MASS, register
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 _DENSITY_STEPS = 1 << 30
+_MAX_NONZEROS = 1 << 26  # of P, 16 bytes each: 1 GB
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -43,14 +45,14 @@ class FJLT(Hadamard, RandomNorms):
     Parameters
     ----------
     dim, seed, resolution, independence
-        As in `SJLT`; dim · sketch_dim is at most 2^35.
+        As in `SJLT`; N · sketch_dim is at most 2^35.
     sketch_dim
         1 to 2^16.
     fraction_bits
         Of the grid of P's entries, 2 to 12.
     density
         The probability q of an entry of P, in (0, 1], rounded up to a multiple of 2^-30; by default
-        ``FJLT.density_for(0.01, dim)``.
+        ``FJLT.density_for(0.01, dim)``. P is kept, at 16 bytes a nonzero: q · N · sketch_dim is at most 2^26.
 
     Raises
     ------
@@ -80,9 +82,18 @@ class FJLT(Hadamard, RandomNorms):
             )
         given = self.density_for(0.01, self.dim) if self.density is None else self.density
         density = exact_fraction(given, "density")
+        if isinstance(given, float) and (Fraction(given) * _DENSITY_STEPS).denominator == 1:
+            density = Fraction(given)  # a multiple that was a float on its way; its digits may be rounded up
         if not 0 < density <= 1:
             raise InvalidInputError(f"density must be a probability in (0, 1], got {short(str(density))}")
-        object.__setattr__(self, "density", Fraction(math.ceil(density * _DENSITY_STEPS), _DENSITY_STEPS))
+        density = Fraction(math.ceil(density * _DENSITY_STEPS), _DENSITY_STEPS)
+        object.__setattr__(self, "density", density)
+        if density * self.padded_dim * self.sketch_dim > _MAX_NONZEROS:
+            raise InvalidInputError(
+                f"the sparse matrix of an FJLT is kept in memory, with density · sketch_dim · dim nonzeros, at most "
+                f"{_MAX_NONZEROS}; got density={float(density):.6g}, sketch_dim={self.sketch_dim} and dim={self.dim} "
+                f"(padded to {self.padded_dim}). Leave density out, for some ln² 100 / dim, or use SRHT"
+            )
 
     @staticmethod
     def density_for(beta: float, dim: int) -> Fraction:
@@ -100,16 +111,18 @@ class FJLT(Hadamard, RandomNorms):
         Raises
         ------
         InvalidInputError
-            For beta outside (0, 1).
+            For beta outside (0, 1), or another dim than an integer from 1 to 2^60.
 
         Examples
         --------
         >>> float(FJLT.density_for(0.01, 16))
         1.0
         """
-        if not 0 < beta < 1:
+        if isinstance(beta, bool) or not (isinstance(beta, Real) and 0 < beta < 1):
             raise InvalidInputError(f"beta must be a probability in (0, 1), got {beta!r:.40}")
-        wanted = Fraction(math.log(beta) ** 2) / (1 << (dim - 1).bit_length())
+        if isinstance(dim, bool) or not (isinstance(dim, int | np.integer) and 1 <= dim <= HASHED_DIM):
+            raise InvalidInputError(f"dim must be an int in [1, {HASHED_DIM}], got {short(dim)}")
+        wanted = Fraction(math.log(beta) ** 2) / (1 << (int(dim) - 1).bit_length())
         return min(Fraction(math.ceil(wanted * _DENSITY_STEPS), _DENSITY_STEPS), Fraction(1))
 
     # --- the sparse matrix ------------------------------------------------------------------------------------
@@ -131,7 +144,7 @@ class FJLT(Hadamard, RandomNorms):
 
     @functools.cached_property
     def sparse_matrix(self) -> "sparse.csr_array":
-        """P in grid steps: int64, (sketch_dim, padded_dim)."""
+        """P in grid steps: int64, (sketch_dim, padded_dim), read-only."""
         return _kept_sparse_matrix(self.replace(resolution=Fraction(1)))
 
     def build_sparse_matrix(self) -> "sparse.csr_array":
@@ -153,7 +166,10 @@ class FJLT(Hadamard, RandomNorms):
             values.append(value)
         ends = np.cumsum([0] + [column.size for column in columns])
         shape = (self.sketch_dim, self.padded_dim)
-        return sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
+        matrix = sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
+        for array in (matrix.data, matrix.indices, matrix.indptr):  # all that have this projection share them
+            array.setflags(write=False)
+        return matrix
 
     # --- the map ----------------------------------------------------------------------------------------------
 

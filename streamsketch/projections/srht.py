@@ -115,9 +115,11 @@ class SRHT(Hadamard):
 
     @functools.cached_property
     def rows(self) -> Ints:
-        """Which rows of the Hadamard matrix are kept: int64, (sketch_dim,)."""
+        """Which rows of the Hadamard matrix are kept: int64, (sketch_dim,), read-only."""
         permutation = Permutation(self.padded_dim, self.seed, f"{self.kind}/rows")
-        return permutation.of(np.arange(self.sketch_dim, dtype=np.int64))
+        rows = permutation.of(np.arange(self.sketch_dim, dtype=np.int64))
+        rows.setflags(write=False)
+        return rows
 
     def block(self, keys: Words) -> Ints:
         """Return columns; see `ExplicitColumns.block`."""

@@ -151,6 +151,14 @@ def test_a_graph_column_has_distinct_rows() -> None:
     assert np.abs(columns).max() == 1
 
 
+def test_what_projections_share_is_read_only() -> None:
+    """Equal projections share it: whoever changed it would change their sensitivities' matrix behind them."""
+    matrix, rows = ss.FJLT(dim=64, sketch_dim=8, seed=3).sparse_matrix, ss.SRHT(dim=64, sketch_dim=8, seed=3).rows
+    for array in (matrix.data, matrix.indices, matrix.indptr, rows):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
 # --- agreement --------------------------------------------------------------------------------------------------
 
 
@@ -160,8 +168,14 @@ def test_json_pickle_and_repr_bring_the_projection_back(projection: ss.Projectio
     assert pickle.loads(pickle.dumps(projection)) == projection  # noqa: S301
     assert json.loads(projection.to_json())["kind"] == projection.kind
     names = {name: getattr(ss, name) for name in ss.__all__} | {"Fraction": Fraction}
-    if not isinstance(projection, ss.Achlioptas | ss.FJLT):
-        assert eval(repr(projection), names) == projection  # noqa: S307
+    assert eval(repr(projection), names) == projection  # noqa: S307
+
+
+@pytest.mark.parametrize("dim", [3, 100, 1024, 5000])
+def test_a_density_keeps_through_a_float(dim: int) -> None:
+    projection = ss.FJLT(dim=dim, sketch_dim=8, seed=3)
+    assert projection.replace(density=float(projection.density or 0)) == projection
+    assert projection.replace(density=0.1).density == Fraction(-(-(2**30) // 10), 2**30)
 
 
 def test_releases_of_every_map_cross_the_wire() -> None:
@@ -189,6 +203,13 @@ def test_releases_of_every_map_cross_the_wire() -> None:
         (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density=0), r"probability in \(0, 1\], got '0'"),
         (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density="3/2"), r"probability in \(0, 1\], got '3/2'"),
         (lambda: ss.FJLT(dim=1 << 40, sketch_dim=9, seed=1), "sketch_dim=9 and dim=1099511627776"),
+        (
+            lambda: ss.FJLT(dim=1 << 15, sketch_dim=1 << 12, seed=1, density="3/4"),
+            r"at most 67108864; got density=0.75, sketch_dim=4096 and dim=32768 .*Leave density out",
+        ),
+        (lambda: ss.FJLT.density_for("a", 5), r"beta must be a probability in \(0, 1\), got 'a'"),  # type: ignore[arg-type]
+        (lambda: ss.FJLT.density_for(0.1, 0), r"dim must be an int in \[1, .*got 0"),
+        (lambda: ss.FJLT.density_for(0.1, 2.5), r"dim must be an int in \[1, .*got 2.5"),  # type: ignore[arg-type]
         (lambda: ss.FJLT.density_for(1.0, 5), r"beta must be a probability in \(0, 1\), got 1.0"),
         (lambda: ss.Rotation(dim=5, sketch_dim=6, seed=1), "dim=5 and sketch_dim=6"),
         (lambda: ss.Rotation(dim=1 << 40, sketch_dim=6, seed=1), "dim=1099511627776"),
