@@ -336,10 +336,7 @@ def _fourth_power_sums(
     if rows.law.fourth <= 0:
         return None
     sums = np.stack([((columns.cells - cells) ** 4).sum(axis=1) for cells in rows.cells])
-    k = rows.cells.shape[1]
-    clean = sums - 6 * k2 * size - k * (k4 + 3 * k2**2)
-    fourths: NDArray[np.float64] = np.clip((clean - 3 * size**2 / k) / rows.law.fourth, 0.0, size**2)
-    return fourths
+    return np.clip(rows.effect.fourth_power_sum(sums, size, k2, k4, rows.law), 0.0, size**2)
 
 
 class _View(NamedTuple):
@@ -388,20 +385,14 @@ def _plain_norm(view: _View) -> float:
 def _fourth_power_sum(
     x: NDArray[np.float64], y: NDArray[np.float64], noise_x: Cumulants, noise_y: Cumulants, view: _View
 ) -> float | None:
-    """Estimate Σx²y² (‖z‖₄⁴ where both are z) from the cells, where ignoring it would make error bars too small.
-
-    For independent entries k·E(Sx)ᵢ²(Sy)ᵢ² = (‖x‖²‖y‖² + 2⟨x, y⟩² + (κ - 3)Σx²y²)/k; noise adds its own part.
-    """
+    """Estimate Σx²y² (‖z‖₄⁴ where both are z) from the cells, where ignoring it would make error bars too small."""
     if view.law.fourth <= 0:
         return None
-    k, n = x.size, view.effect.count
-    raw = float((x**2) @ (y**2))
+    n, sums = view.effect.count, float((x**2) @ (y**2))
+    norms = max(float(x @ x) - n * noise_x.k2, 0.0), max(float(y @ y) - n * noise_y.k2, 0.0)
     if x is y:
-        norm = max(float(x @ x) - n * noise_x.k2, 0.0)
-        clean = raw - 6 * noise_x.k2 * norm - k * (noise_x.k4 + 3 * noise_x.k2**2)
-        products, largest = 3 * norm**2, norm**2
+        estimate = view.effect.fourth_power_sum(sums, norms[0], noise_x.k2, noise_x.k4, view.law)
     else:
-        norm_x, norm_y = (max(float(v @ v) - n * noise.k2, 0.0) for v, noise in ((x, noise_x), (y, noise_y)))
-        clean = raw - noise_y.k2 * norm_x - noise_x.k2 * norm_y - k * noise_x.k2 * noise_y.k2
-        products, largest = norm_x * norm_y + 2 * float(x @ y) ** 2, norm_x * norm_y
-    return min(max((clean - products / k) / view.law.fourth, 0.0), largest)
+        k2 = noise_x.k2, noise_y.k2
+        estimate = view.effect.product_square_sum(sums, norms, float(x @ y), k2, view.law)
+    return min(max(estimate, 0.0), norms[0] * norms[1])

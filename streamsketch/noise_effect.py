@@ -13,6 +13,8 @@ from streamsketch.projections.variance import MapVariance, Real
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
 
+Pair: TypeAlias = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class OutputNoise:
@@ -28,6 +30,19 @@ class OutputNoise:
         """Return the noises' part of Var Ĝ: K2y‖x‖² + K2x‖y‖² + k·K2x·K2y."""
         return k2_y * squared_norm_x + k2_x * squared_norm_y + self.count * k2_x * k2_y
 
+    def fourth_power_sum(self, sum_of_fourths: Real, squared_norm: Real, k2: Real, k4: Real, law: MapVariance) -> Real:
+        """Estimate ‖z‖₄⁴ from Σ(Sz + η)ᵢ⁴, for a map ``law`` of independent entries, not of kurtosis 3.
+
+        As E Σ(Sz)ᵢ⁴ = (3‖z‖₂⁴ + (κ-3)‖z‖₄⁴)/k; noise adds 6K2‖z‖² + k(K4 + 3K2²).
+        """
+        clean = sum_of_fourths - 6 * k2 * squared_norm - self.count * (k4 + 3 * k2**2)
+        return (clean - 3 * law.norms * squared_norm**2) / law.fourth
+
+    def product_square_sum(self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, law: MapVariance) -> float:
+        """Estimate Σx²y² from Σ(Sx + η)ᵢ²(Sy + θ)ᵢ², likewise."""
+        clean = sum_of_squares - self.inner_product_variance(*norms, *k2)
+        return (clean - law.norms * (norms[0] * norms[1] + 2 * inner**2)) / law.fourth
+
 
 @dataclass(frozen=True)
 class InputNoise:
@@ -41,18 +56,44 @@ class InputNoise:
 
     def squared_norm_variance(self, squared_norm: Real, k2: Real, k4: Real) -> Real:
         """Return E V(z + ν) - V(z) + Var‖z + ν‖²."""
-        n = self.count
-        spread = 4 * k2 * squared_norm + n * (k4 + 2 * k2**2)
-        longer = 2 * n * k2 * squared_norm + (n * k2) ** 2 + spread  # E‖z + ν‖₂⁴ - ‖z‖₂⁴
-        fourth = 6 * k2 * squared_norm + n * (k4 + 3 * k2**2)  # E‖z + ν‖₄⁴ - ‖z‖₄⁴
+        longer, fourth = self._longer(squared_norm, k2, k4), self._fourth(squared_norm, k2, k4)
+        spread = self._spread(squared_norm, k2, k4)
         return (self.law.norms + self.law.inner) * longer + self.law.fourth * fourth + spread
 
     def inner_product_variance(self, squared_norm_x: float, squared_norm_y: float, k2_x: float, k2_y: float) -> float:
         """Return E W(x + ν, y + μ) - W(x, y) + Var⟨x + ν, y + μ⟩."""
         n = self.count
-        spread = k2_y * squared_norm_x + k2_x * squared_norm_y + n * k2_x * k2_y
         longer = n * k2_y * squared_norm_x + n * k2_x * squared_norm_y + n**2 * k2_x * k2_y
+        spread = self._product_spread((squared_norm_x, squared_norm_y), (k2_x, k2_y))
         return self.law.norms * longer + (self.law.inner + self.law.fourth + 1) * spread
+
+    def fourth_power_sum(self, sum_of_fourths: Real, squared_norm: Real, k2: Real, k4: Real, law: MapVariance) -> Real:
+        """Estimate ‖z‖₄⁴ from Σ(S(z + ν))ᵢ⁴: that of the longer vector, less what the noise adds to it."""
+        products = squared_norm**2 + self._longer(squared_norm, k2, k4)
+        return (sum_of_fourths - 3 * law.norms * products) / law.fourth - self._fourth(squared_norm, k2, k4)
+
+    def product_square_sum(self, sum_of_squares: float, norms: Pair, inner: float, k2: Pair, law: MapVariance) -> float:
+        """Estimate Σx²y² from Σ(S(x + ν))ᵢ²(S(y + μ))ᵢ², likewise."""
+        spread = self._product_spread(norms, k2)
+        products = (norms[0] + self.count * k2[0]) * (norms[1] + self.count * k2[1]) + 2 * (inner**2 + spread)
+        return (sum_of_squares - law.norms * products) / law.fourth - spread
+
+    def _spread(self, squared_norm: Real, k2: Real, k4: Real) -> Real:
+        """Return Var‖z + ν‖²."""
+        return 4 * k2 * squared_norm + self.count * (k4 + 2 * k2**2)
+
+    def _longer(self, squared_norm: Real, k2: Real, k4: Real) -> Real:
+        """Return E‖z + ν‖₂⁴ - ‖z‖₂⁴."""
+        n = self.count
+        return 2 * n * k2 * squared_norm + (n * k2) ** 2 + self._spread(squared_norm, k2, k4)
+
+    def _fourth(self, squared_norm: Real, k2: Real, k4: Real) -> Real:
+        """Return E‖z + ν‖₄⁴ - ‖z‖₄⁴."""
+        return 6 * k2 * squared_norm + self.count * (k4 + 3 * k2**2)
+
+    def _product_spread(self, norms: Pair, k2: Pair) -> float:
+        """Return Var⟨x + ν, y + μ⟩, which is also E Σ(x + ν)²(y + μ)² - Σx²y²."""
+        return k2[1] * norms[0] + k2[0] * norms[1] + self.count * k2[0] * k2[1]
 
 
 def effect_of(projection: Projection, place: NoisePlace) -> OutputNoise | InputNoise:

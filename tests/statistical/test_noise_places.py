@@ -77,3 +77,29 @@ def test_the_forms_of_gaussian_noise_before_the_map_predict_the_same_for_a_power
     before, after = (effect_of(projection, place) for place in ("input", "hadamard"))
     assert before.squared_norm_variance(50.0, k2, 0.0) == pytest.approx(after.squared_norm_variance(50.0, k2, 0.0))
     assert before.count == after.count == 16
+
+
+@pytest.mark.parametrize("place", ["input", "output"])
+def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: Any) -> None:
+    """The map's own part is within 0.8 and 1.7 of its truth; noise on the input taken for the vector made it 2.5 to 5.
+
+    Its mean over 60 seeds was seen from 1.0 to 1.5, with a standard error below 0.06: what is clipped at 0 biases it.
+    """
+    x, y = np.full(1000, 2), np.tile([2, 0, 3, -1], 250)
+    law = ss.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=0).variance
+    pairs = [(x, x), (x - y, x - y), (x, y)]
+    truths = [
+        law.of_inner_product(*(float(u @ v) for u, v in ((a, a), (b, b), (a, b), (a**2, b**2)))) for a, b in pairs
+    ]
+    found = np.zeros((60, 3))
+    budget: Any = {"epsilon": 0.7 if place == "input" else 20.0, "neighbours": ss.L1(1), "noise_place": place}
+    for seed in range(60):
+        projection = ss.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=seed)
+        one, other = (ss.release_vector(projection, v, **budget) for v in (x, y))
+        distance = ss.squared_distance(one, other)
+        estimates = (ss.squared_norm(one), distance, ss.inner_product(one, other))
+        found[seed] = [estimate.projection_variance for estimate in estimates]
+        assert ss.pairwise([one, other])[0, 1].projection_variance == pytest.approx(distance.projection_variance)
+    ratios = found.mean(axis=0) / truths
+    assert (ratios > 0.8).all()
+    assert (ratios < 1.7).all()
