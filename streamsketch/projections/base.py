@@ -201,7 +201,7 @@ class Projection(ABC):
         InvalidInputError
             For another number of columns, nulls, NaN, infinities or what is no number.
         SketchOverflowError
-            If a row's exact cells could leave 63 bits.
+            If a row's exact cells could leave 63 bits, or its numbers the range of floats.
 
         Examples
         --------

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.projections.matrices import matrix_of, steps_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,36 @@ def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDAr
         )
     prepared = _on_grid(projection, given) if exact else _as_float(given)
     out = np.zeros((given.shape[0], projection.sketch_dim), dtype=prepared.dtype)
-    scale = out.dtype.type(1 if exact else projection.scale)
-    if sparse.issparse(prepared):
-        projection.project_csr(prepared if exact else prepared * scale, out)
+    if exact:
+        _project(projection, prepared, out)
         return out
-    projection.project_dense(prepared, out)
-    return out if exact else np.multiply(out, scale, out=out)
+    scale = out.dtype.type(projection.scale)
+    with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range of floats is seen below
+        if not sparse.issparse(prepared):
+            _project(projection, prepared, out)
+            np.multiply(out, scale, out=out)
+            if _all_finite(out):
+                return out
+            out[:] = 0
+        _project(projection, prepared * scale, out)  # entries of A may be large: S x alone may be in range
+    if not _all_finite(out):
+        raise SketchOverflowError(
+            f"a projected number, or a sum on its way, is larger than {out.dtype} can hold; pass the matrix as "
+            f"float64, or scale it down"
+        )
+    return out
+
+
+def _project(projection: "Projection", matrix: Any, out: NDArray[Any]) -> None:
+    if sparse.issparse(matrix):
+        projection.project_csr(matrix, out)
+    else:
+        projection.project_dense(matrix, out)
+
+
+def _all_finite(numbers: NDArray[Any]) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(numbers.sum()) or np.isfinite(numbers).all())  # a finite sum has finite terms
 
 
 def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
@@ -79,8 +103,6 @@ def _as_float(matrix: Any) -> Any:
         numbers = floats.data
     else:
         floats = numbers = np.ascontiguousarray(matrix, dtype=wanted)
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(numbers.sum())  # a finite sum has finite terms
-    if not (finite or np.isfinite(numbers).all()):
+    if not _all_finite(numbers):
         raise InvalidInputError("the matrix holds NaN or infinite values; fill or drop them first")
     return floats

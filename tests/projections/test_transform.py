@@ -271,6 +271,19 @@ def test_large_finite_numbers_are_no_infinity() -> None:
     assert ss.Identity(dim=4).transform(matrix).tolist() == matrix.tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_what_leaves_the_range_of_floats_is_refused(dtype: Any) -> None:
+    """Entries of a Gaussian map reach thousands of steps: rows of 1e35 came out as infinities and NaN in float32."""
+    largest = float(np.finfo(dtype).max)
+    fine = ss.Gaussian(dim=3, sketch_dim=40, seed=1, fraction_bits=12)
+    within = fine.transform(np.ones((1, 3), dtype=dtype)) * (largest / 1000)
+    for form in (np.array, sparse.csr_array):
+        assert np.allclose(fine.transform(form(np.full((1, 3), largest / 1000, dtype=dtype))), within, rtol=1e-5)
+        beyond = form(np.full((2, 50), largest, dtype=dtype))
+        with pytest.raises(ss.SketchOverflowError, match=f"larger than {dtype.__name__} can hold"):
+            SMALL[0].transform(beyond)
+
+
 @pytest.mark.parametrize("projection", SMALL[:6], ids=name)
 def test_the_given_matrix_is_left_alone(projection: ss.Projection) -> None:
     matrix = np.random.default_rng(1).normal(size=(9, projection.dim))
