@@ -13,7 +13,7 @@ from streamsketch.projections import Projection
 from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of
-from streamsketch.sensitivity import check_whole_steps, sensitivity_of
+from streamsketch.sensitivity import check_whole_steps, grid_steps, sensitivity_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,8 @@ class PrivateProjection:
 
     Raises
     ------
-    InvalidInputError
-        As `Sketch.release`.
+    InvalidInputError, TypeError
+        As `Sketch.release`, but for noise too wide to sample, which `noise` and `release` find.
 
     Examples
     --------
@@ -52,6 +52,12 @@ class PrivateProjection:
     neighbours: Neighbours
     delta: float = 0.0
     mechanism: calibration.Mechanism = "auto"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.projection, Projection):
+            raise TypeError(f"projection must be a streamsketch projection, got a {type(self.projection).__name__}")
+        grid_steps(self.projection, self.neighbours)
+        calibration.check_choice(self.epsilon, self.delta, self.mechanism)
 
     @property
     def noise(self) -> Noise:

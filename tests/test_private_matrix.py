@@ -1,6 +1,7 @@
 """PrivateProjection: a release for each row, at the exact sensitivity of the matrix in use."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,3 +64,25 @@ def test_fractions_are_published_for_one_coordinate_only() -> None:
     fractions = ss.PrivateProjection(projection=ss.Identity(dim=3), epsilon=1, neighbours=ss.OneCoordinate("0.6"))
     assert fractions.noise.cumulants.k2 > 0
     assert len(fractions.release(matrix)) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"epsilon": -1}, ss.InvalidInputError, "epsilon must be"),
+        ({"delta": 2}, ss.InvalidInputError, "delta must be"),
+        ({"mechanism": "cauchy"}, ss.InvalidInputError, "mechanism must be one of .*got 'cauchy'"),
+        ({"mechanism": ["laplace"]}, ss.InvalidInputError, "mechanism must be one of"),
+        ({"mechanism": "gaussian"}, ss.InvalidInputError, "never gives delta = 0"),
+        ({"neighbours": 1}, TypeError, "neighbours must be"),
+        ({"neighbours": ss.L1("1/3")}, ss.InvalidInputError, "below one grid step"),
+        ({"projection": 3}, TypeError, "projection must be .*got a int"),
+    ],
+    ids=["epsilon", "delta", "mechanism", "list", "gaussian", "neighbours", "grid", "projection"],
+)
+def test_what_could_never_be_released_is_refused_at_once(
+    change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    arguments: dict[str, Any] = {"projection": ss.Identity(dim=3), "epsilon": 1, "neighbours": RATING} | change
+    with pytest.raises(error, match=message):
+        ss.PrivateProjection(**arguments)

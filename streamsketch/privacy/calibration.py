@@ -20,6 +20,7 @@ _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the roo
 _ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
 _LAPLACE_BITS = 24  # kept below the leading bit of a scale, so rounding up costs at most 2^-24 of it
 _MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
+_NO_DELTA = "Gaussian noise never gives delta = 0: set delta (say 1e-9), or use mechanism='laplace'"
 _GAUSSIAN_BITS = 8  # fractional bits of a small σ²; from 2^16 on it is an integer
 
 
@@ -109,9 +110,7 @@ def gaussian(sensitivity: Sensitivity, epsilon: float, delta: float) -> Discrete
         For δ = 0, which no Gaussian gives.
     """
     if delta == 0:
-        raise InvalidInputError(
-            "Gaussian noise never gives delta = 0: set delta (say 1e-9), or use mechanism='laplace'"
-        )
+        raise InvalidInputError(_NO_DELTA)
     eta = 7.7e-26 * sensitivity.cells * sensitivity.layers
     target = min(delta, _MAX_DELTA) * math.exp(-eta)
     sigma = Fraction(gaussian_sigma(epsilon - 2 * eta, target)) * Fraction(1 + 1e-7)
@@ -192,15 +191,23 @@ def choose(sensitivity: Sensitivity, epsilon: float, delta: float, mechanism: Me
     InvalidInputError
         For ε ≤ 0, δ outside [0, 1), Gaussian with δ = 0, another mechanism, or noise too wide to sample.
     """
-    epsilon, delta = check_budget(epsilon, delta)
-    if mechanism not in MECHANISMS:
-        raise InvalidInputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}")
+    epsilon, delta = check_choice(epsilon, delta, mechanism)
     if mechanism in ("laplace", "gaussian"):
         return _candidate(mechanism, sensitivity, epsilon, delta).noise
     options = candidates(sensitivity, epsilon, delta)
     if mechanism == "least-variance":
         options.sort(key=lambda candidate: candidate.variance)
     return options[0].noise
+
+
+def check_choice(epsilon: float, delta: float, mechanism: str) -> tuple[float, float]:
+    """Return (ε, δ) as floats; raise `InvalidInputError` for what no sensitivity would make a release of."""
+    budget = check_budget(epsilon, delta)
+    if not (isinstance(mechanism, str) and mechanism in MECHANISMS):
+        raise InvalidInputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r:.40}")
+    if mechanism == "gaussian" and budget[1] == 0:
+        raise InvalidInputError(_NO_DELTA)
+    return budget
 
 
 def _candidate(mechanism: str, sensitivity: Sensitivity, epsilon: float, delta: float) -> Candidate:
