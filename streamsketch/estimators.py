@@ -10,6 +10,7 @@ the error bar widest; for a very sparse map, where it adds variance, it is estim
 
 import math
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -169,7 +170,7 @@ def normalised_inner_product(x: AnySketch, y: AnySketch, *, norm_x: float = 1.0,
     25.0
     """
     for norm in (norm_x, norm_y):
-        if not 0 < norm < math.inf:
+        if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < math.inf):
             raise InvalidInputError(f"a norm must be a positive, finite number, got {norm!r:.40}")
     angle, scale = cosine(x, y), float(norm_x) * float(norm_y)
     return Estimate(

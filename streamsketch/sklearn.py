@@ -28,8 +28,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     seed
         Public seed.
     options
-        Further fields of the projection, such as ``{"sparsity": 8}``. Without ``sparsity``, kinds that have one
-        take the least of 4 and n_components.
+        Further fields of the projection, such as ``{"sparsity": 8}``; not those that other parameters give. Without
+        ``sparsity``, kinds that have one take the least of 4 and n_components.
 
     Attributes
     ----------
@@ -68,15 +68,15 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         del y
         validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
-        fields = {
-            "kind": self.kind,
-            "dim": self.n_features_in_,
-            "sketch_dim": self.n_components,
-            "seed": self.seed,
-        } | (self.options or {})
-        cls, _ = KINDS.get(self.kind, (None, {}))
-        if cls is None:
+        own = {"kind": self.kind, "dim": self.n_features_in_, "sketch_dim": self.n_components, "seed": self.seed}
+        if not (isinstance(self.kind, str) and self.kind in KINDS):
             raise InvalidInputError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r:.40}")
+        if not isinstance(self.options, dict | None) or own.keys() & (self.options or {}):
+            raise InvalidInputError(
+                f"options must be None or a dict of further fields, without {', '.join(own)}, which are the parameters "
+                f"kind, n_components and seed, and the number of columns; got {self.options!r:.80}"
+            )
+        fields, (cls, _) = own | (self.options or {}), KINDS[self.kind]
         for name, value in self._defaults(cls).items():
             fields.setdefault(name, value)
         self.projection_ = projection_from_fields(fields)

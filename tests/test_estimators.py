@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -280,3 +281,12 @@ def test_many_estimates_are_named_by_as_many_indices() -> None:
         table[0]
     with pytest.raises(TypeError):
         list(table)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("norm", [0, -1.0, float("nan"), float("inf"), "a", None, True], ids=repr)
+def test_norms_that_are_no_lengths_are_refused(norm: Any) -> None:
+    sketch = ss.CountSketch(dim=9, sketch_dim=8, seed=1).sketch()
+    sketch.update(3, 5)
+    for norms in ({"norm_x": norm}, {"norm_y": norm}):
+        with pytest.raises(ss.InvalidInputError, match="a norm must be a positive, finite number, got"):
+            ss.normalised_inner_product(sketch, sketch, **norms)

@@ -40,7 +40,19 @@ def test_it_stands_in_a_pipeline() -> None:
     assert make_pipeline(Normalizer(), RandomProjection(32)).fit_transform(np.eye(50)).shape == (50, 32)
 
 
-@pytest.mark.parametrize("parameters", [{"kind": "fourier"}, {"n_components": 0}, {"options": {"wings": 2}}], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "fourier"},
+        {"kind": ["x"]},
+        {"n_components": 0},
+        {"options": {"wings": 2}},
+        {"options": {"dim": 50}},
+        {"options": {"kind": "oporp"}},
+        {"options": ["sketch_dim"]},
+    ],
+    ids=str,
+)
 def test_parameters_of_no_projection_are_value_errors(parameters: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"kind|sketch_dim|wings"):
         RandomProjection(**parameters).fit(np.eye(9))
