@@ -9,21 +9,28 @@ try:
 except ImportError as missing:
     raise ImportError("streamsketch.beam needs Apache Beam: pip install 'streamsketch[beam]'") from missing
 
+from streamsketch.beam.bounding import BoundContributions
 from streamsketch.beam.coders import PrivateSketchCoder, SketchCoder, register_coders
 from streamsketch.beam.distances import PairwiseDistances
 from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
+from streamsketch.beam.selection import SelectKeys
 from streamsketch.beam.sketching import MergeSketches, SketchPerKey
+from streamsketch.beam.windows import SlidingWindowSums, TumblingWindows
 
 register_coders()
 
 __all__ = [
+    "BoundContributions",
     "MergeSketches",
     "PairwiseDistances",
     "PrivateSketchCoder",
     "ReadColumns",
     "ReleasePerKey",
+    "SelectKeys",
     "SketchCoder",
     "SketchPerKey",
+    "SlidingWindowSums",
+    "TumblingWindows",
     "read_batches",
 ]

@@ -1,35 +1,44 @@
 """From exact sketches to releases, each drawn once whatever the runner retries."""
 
+import dataclasses
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.metrics import Metrics
-from apache_beam.transforms import trigger
-from apache_beam.transforms.window import GlobalWindows
+from apache_beam.transforms.window import BoundedWindow, GlobalWindows
+from apache_beam.utils.timestamp import TimestampTypes
+from apache_beam.utils.windowed_value import PaneInfo
 
+from streamsketch.beam.bounding import LATE, AppliedBounds, applied_upstream
+from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
+from streamsketch.beam.repeatable import repeatable_bits
+from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.selection import SelectKeys, selection_of
 from streamsketch.beam.sketching import merged
+from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Neighbours, check_budget
+from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
 from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch, add_noise, guarantee_of
 from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
 
-_METRICS = "streamsketch"
-
 
 class ReleasePerKey(beam.PTransform):
     """Publish each key's sketch once: ``PCollection[KV[key, Sketch]] → PCollection[KV[key, PrivateSketch]]``.
 
-    Every release is (ε, δ)-differentially private for ``neighbours`` as `Sketch.release` is, where one privacy unit
-    touches one key. The set of keys would leak, so it must be public: with ``public_keys`` each of them is
-    released, a key without data as noise alone, and data of other keys is dropped.
+    The table of releases is (ε, δ)-differentially private for the neighbour relation that `BoundContributions` enforced
+    upstream (THEORY.md 4.2), or for ``neighbours``, on your word. The set of keys would leak, so it must be public,
+    or chosen privately: with ``public_keys`` each of them is released, a key without data as noise alone, and
+    data of other keys is dropped; with ``selected_keys`` that holds for the keys that `SelectKeys` chose.
+
+    In `TumblingWindows` each key is released once in each window, when the watermark passes its end. Which windows have
+    data would leak as well, so with ``public_keys`` they are named too, by ``public_windows``. Data that come
+    later are never released.
 
     The noise is idempotent: its bits are SHAKE-256 of a 32-byte secret drawn from the operating system when the
     pipeline is built, and of all that makes the release what it is, its exact input included. A retried
@@ -38,15 +47,24 @@ class ReleasePerKey(beam.PTransform):
 
     Parameters
     ----------
-    epsilon, delta, neighbours, mechanism
+    epsilon, delta, mechanism
         As in `Sketch.release`.
+    neighbours
+        As in `Sketch.release`, where no `BoundContributions` stands upstream; how far one unit reaches, in all keys
+        and windows together, is then your word.
     public_keys
-        The keys to release, known without looking at the data: text, bytes or integers.
+        The keys to release, known without looking at the data: text, bytes or integers in a list; a `pathlib.Path` to a
+        text file with one key a line; or a PCollection in the global window.
+    selected_keys
+        The keys to release, from `SelectKeys`; its ε and δ are added to each guarantee.
     keys_are_public
-        The explicit word that the keys found in the data are public, instead of ``public_keys``.
+        The explicit word that the keys found in the data are public, and the windows each has data in.
+    public_windows
+        (start, stop), in seconds since 1970-01-01T00:00Z or Beam timestamps: the windows that overlap [start, stop)
+        are released, and no others.
     projection
-        The sketches' projection, which they are held to. Without it, it is read off the data; give it where there may
-        be none.
+        The sketches' projection, which they are held to. Without it, it is that of `BoundContributions`, or read off
+        the data; give it where there may be none.
     count_private_data
         Count keys without data and keys dropped as Beam metrics (``keys_without_data``, ``keys_dropped``). These
         counts depend on the data and carry no noise, so they are for the operator's eyes only. ``releases`` is
@@ -55,8 +73,9 @@ class ReleasePerKey(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For neither or both of ``public_keys`` and ``keys_are_public``, windows or triggers that could publish a
-        key twice, and as `Sketch.release`.
+        Unless exactly one of ``public_keys``, ``selected_keys`` and ``keys_are_public`` is given; for neighbours that
+        nobody named, or others than were enforced; for windows or triggers that could publish a key twice; and as
+        `Sketch.release`.
 
     Examples
     --------
@@ -67,106 +86,175 @@ class ReleasePerKey(beam.PTransform):
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     releases = (
     ...         pipeline
-    ...         | beam.Create([("AA", (17, 1)), ("UA", (18, 2))])
+    ...         | beam.Create([("AA", 17, 1), ("UA", 18, 2)])
     ...         | SketchPerKey(projection)
     ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["AA", "DL", "UA"])
     ...     )
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each of them is part of what is promised
         self,
         *,
         epsilon: float,
-        neighbours: Neighbours,
         delta: float = 0.0,
+        neighbours: Neighbours | None = None,
         mechanism: calibration.Mechanism = "auto",
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Keys | None = None,
+        selected_keys: beam.PCollection | None = None,
         keys_are_public: bool = False,
+        public_windows: tuple[TimestampTypes, TimestampTypes] | None = None,
         projection: Projection | None = None,
         count_private_data: bool = False,
     ) -> None:
         super().__init__()
-        if (public_keys is None) == (not keys_are_public):
+        if (public_keys is not None) + (selected_keys is not None) + keys_are_public != 1:
             raise InvalidInputError(
                 "the set of keys would leak: give public_keys, the keys to release known without looking at the data, "
-                "or say keys_are_public=True (one of the two)"
+                "or selected_keys from SelectKeys, or say keys_are_public=True (one of the three)"
             )
-        if isinstance(public_keys, str | bytes):
-            raise InvalidInputError(f"public_keys must be a collection of keys, got one {type(public_keys).__name__}")
-        self._public_keys = None if public_keys is None else _plain_keys(public_keys)
-        if self._public_keys is not None and not self._public_keys:
-            raise InvalidInputError("public_keys is empty, so nothing would be released; give at least one key")
+        if public_windows is not None and public_keys is None:
+            raise InvalidInputError("public_windows stands beside public_keys: each key is released in each window")
+        self._public_keys = None if public_keys is None else PublicKeys(public_keys)
+        self._selected = selected_keys
+        self._selection = None if selected_keys is None else selection_of(selected_keys)
+        self._windows = None if public_windows is None else WindowRange(*public_windows)
         calibration.choose(calibration.Sensitivity(1, 1, 1), epsilon, delta, mechanism)  # fail before the job runs
-        if not isinstance(neighbours, Neighbours):
+        if not isinstance(neighbours, Neighbours | None):
             raise TypeError(f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}")
-        self._privacy = _Privacy(*check_budget(epsilon, delta), neighbours, mechanism)
-        if projection is not None:
-            self._privacy.noise(projection)
+        self._neighbours = neighbours
+        self._budget, self._mechanism = check_budget(epsilon, delta), mechanism
         self._projection = projection
+        if projection is not None and neighbours is not None:
+            self._privacy(neighbours).noise(projection)
         self._count_private_data = count_private_data
+        self._late = False
 
-    def expand(self, sketches: beam.PCollection) -> beam.PCollection:
+    def with_late_data(self) -> Self:
+        """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
+        self._late = True
+        return self
+
+    def expand(self, sketches: beam.PCollection) -> Any:
         """Apply the transform."""
-        _require_one_pane(sketches)
-        if self._public_keys is not None:
-            kept = sketches | "Keep public keys" >> beam.ParDo(
-                _KeepKeys(frozenset(self._public_keys), count=self._count_private_data)
-            )
-            keys = sketches.pipeline | "Public keys" >> beam.Create(self._public_keys)
-            sketches = (kept, self._empty_sketches(keys, sketches)) | "Add keys without data" >> beam.Flatten()
-        return (
-            sketches
+        refuse_broken_runner(sketches.pipeline)
+        require_one_pane(sketches)
+        bounds = applied_upstream(sketches)
+        projection = self._agreed_projection(bounds)
+        privacy = self._privacy(self._agreed_neighbours(bounds))
+        if projection is not None:
+            privacy.noise(projection)
+        release = _Release(privacy, secrets.token_bytes(32), projection, count=self._count_private_data)
+        outputs = (
+            self._with_empty_sketches(sketches, projection)
             | "One group a key" >> beam.GroupByKey()
             | "Add noise"
-            >> beam.ParDo(
-                _Release(self._privacy, secrets.token_bytes(32), self._projection, count=self._count_private_data)
-            )
-            | "Fix the releases" >> beam.Reshuffle()
+            >> beam.ParDo(release)
+            .with_output_types(beam.typehints.KV[Any, PrivateSketch])
+            .with_outputs(LATE, main="releases")
         )
-
-    def _empty_sketches(self, keys: beam.PCollection, sketches: beam.PCollection) -> beam.PCollection:
-        if self._projection is not None:
-            projections = keys.pipeline | "Projection" >> beam.Create([self._projection.to_json()])
-        else:
-            projections = (
-                sketches
-                | "Projections" >> beam.Map(lambda keyed: keyed[1].projection.to_json())
-                | "Distinct projections" >> beam.Distinct()
-            )
-        return keys | "Empty sketches" >> beam.Map(_empty_sketch, beam.pvalue.AsList(projections)).with_output_types(
-            beam.typehints.KV[Any, Sketch]
-        )
+        releases = outputs.releases | "Fix the releases" >> beam.Reshuffle()
+        return (releases, outputs[LATE]) if self._late else releases
 
     def display_data(self) -> dict[str, Any]:
         """Show the guarantee in the runner's interface; never a secret."""
-        return self._privacy.display_data()
+        return {
+            "epsilon": self._budget[0],
+            "delta": self._budget[1],
+            "neighbours": "as bounded" if self._neighbours is None else repr(self._neighbours),
+            "mechanism": self._mechanism,
+        }
+
+    def _privacy(self, neighbours: Neighbours) -> "_Privacy":
+        return _Privacy(*self._budget, neighbours, self._mechanism, self._selection)
+
+    def _agreed_neighbours(self, bounds: AppliedBounds | None) -> Neighbours:
+        if bounds is None:
+            if self._neighbours is None:
+                raise InvalidInputError(
+                    "nothing says how far one privacy unit reaches: apply BoundContributions to the events, which "
+                    "enforces it, or give neighbours, which is your word for it"
+                )
+            return self._neighbours
+        if self._neighbours not in (None, bounds.neighbours):
+            raise InvalidInputError(
+                f"neighbours={self._neighbours} but the events were bounded to {bounds.neighbours}; leave neighbours "
+                f"out"
+            )
+        if self._selection is not None and self._selection.neighbours != bounds.neighbours:
+            raise InvalidInputError(
+                f"the keys were selected for {self._selection.neighbours} but the sketches are of events bounded to "
+                f"{bounds.neighbours}; use the same events for both"
+            )
+        return bounds.neighbours
+
+    def _agreed_projection(self, bounds: AppliedBounds | None) -> Projection | None:
+        if bounds is None:
+            return self._projection
+        if self._projection is not None:
+            bounds.transform.projection.check_same(self._projection)
+        return bounds.transform.projection
+
+    def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection | None) -> beam.PCollection:
+        """Return the sketches of the keys to release, and an empty sketch for each of these."""
+        if self._selected is not None:
+            known = as_dict(self._selected)
+            kept = sketches | "Keep selected keys" >> beam.Filter(lambda keyed, known: keyed[0] in known, known)
+            keys = self._selected
+        elif self._public_keys is not None:
+            keys = self._public_keys.collection(sketches.pipeline)
+            kept = self._public_keys.keep(sketches, keys, count=self._count_private_data)
+            if not isinstance(sketches.windowing.windowfn, GlobalWindows):
+                kept, keys = self._in_public_windows(kept, keys, projection)
+        else:
+            return sketches
+        empty = beam.Map(_empty_sketch, *_known_projection(sketches, projection))
+        empties = keys | "Empty sketches" >> empty.with_output_types(beam.typehints.KV[Any, Sketch])
+        return (kept, empties) | "Add keys without data" >> beam.Flatten()
+
+    def _in_public_windows(
+        self, kept: beam.PCollection, keys: beam.PCollection, projection: Projection | None
+    ) -> tuple[beam.PCollection, beam.PCollection]:
+        if self._windows is None:
+            raise InvalidInputError(
+                "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
+                "key is released, or SelectKeys(…), or say keys_are_public=True"
+            )
+        if projection is None:
+            raise InvalidInputError("windows without data need ReleasePerKey(projection=…)")
+        return (
+            kept | "Keep public windows" >> beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type),
+            self._windows.times(keys, kept.windowing),
+        )
 
 
-def _plain_keys(keys: Iterable[Any]) -> list[Any]:
-    """Return distinct public keys; equal keys of other types would be released beside those of the data."""
-    plain = [key.item() if isinstance(key, np.generic) else key for key in keys]
-    others = sorted({type(key).__name__ for key in plain if type(key) not in (str, bytes, int)})
-    if others:
-        raise InvalidInputError(f"public_keys must be text, bytes or integers, got {', '.join(others)}; cast them")
-    return list(dict.fromkeys(plain))
-
-
+@dataclasses.dataclass(frozen=True)
 class _Privacy:
     """What was asked of the releases."""
 
-    def __init__(self, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism) -> None:
-        self.epsilon, self.delta, self.neighbours, self.mechanism = epsilon, delta, neighbours, mechanism
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    mechanism: calibration.Mechanism
+    selection: SelectKeys | None
 
     def noise(self, projection: Projection) -> Noise:
         return calibration.choose(sensitivity_of(projection, self.neighbours), self.epsilon, self.delta, self.mechanism)
 
-    def display_data(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighbours": repr(self.neighbours),
-            "mechanism": self.mechanism,
-        }
+    def guarantee(self, noise: Noise) -> Guarantee:
+        promised = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
+        return promised if self.selection is None else self.selection.added_to(promised)
+
+
+def _known_projection(sketches: beam.PCollection, projection: Projection | None) -> list[Any]:
+    """Return the projection's JSON in a list, or as a side input where only the data know it."""
+    if projection is not None:
+        return [[projection.to_json()]]
+    projections = (
+        sketches
+        | "Projections" >> beam.Map(lambda keyed: keyed[1].projection.to_json())
+        | "Distinct projections" >> beam.Distinct()
+    )
+    return [beam.pvalue.AsList(projections)]
 
 
 def _empty_sketch(key: Any, projections: list[str]) -> tuple[Any, Sketch]:
@@ -178,69 +266,36 @@ def _empty_sketch(key: Any, projections: list[str]) -> tuple[Any, Sketch]:
     return key, Projection.from_json(projections[0]).sketch()
 
 
-def _require_one_pane(sketches: beam.PCollection) -> None:
-    """Refuse windowing under which a key could be published more than once, or never."""
-    windowing = sketches.windowing
-    if not isinstance(windowing.windowfn, GlobalWindows):
-        raise InvalidInputError(
-            f"ReleasePerKey publishes each key once, so it needs the global window, got {windowing.windowfn}. "
-            f"Apply beam.WindowInto(beam.window.GlobalWindows()) first"
-        )
-    if not isinstance(windowing.triggerfn, trigger.DefaultTrigger):
-        raise InvalidInputError(
-            f"ReleasePerKey publishes each key once, but the trigger {windowing.triggerfn} may fire again. "
-            f"Use the default trigger"
-        )
-    if not sketches.is_bounded:
-        raise InvalidInputError(
-            "ReleasePerKey needs bounded input: an unbounded stream never ends the global window. Sketch and release "
-            "a bounded extract"
-        )
-
-
-@beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
-class _KeepKeys(beam.DoFn):
-    """Drop the data of keys that are not public."""
-
-    def __init__(self, keys: frozenset[Any], *, count: bool) -> None:
-        self._keys, self._count = keys, count
-
-    def process(self, keyed: tuple[Any, Sketch]) -> Iterator[tuple[Any, Sketch]]:
-        if type(keyed[0]) in (str, bytes, int) and keyed[0] in self._keys:
-            yield keyed
-        elif self._count:
-            Metrics.counter(_METRICS, "keys_dropped").inc()
-
-
-@beam.typehints.with_output_types(beam.typehints.KV[Any, PrivateSketch])
 class _Release(beam.DoFn):
     """Add noise that is a function of the secret and the release."""
 
     def __init__(self, privacy: _Privacy, secret: bytes, projection: Projection | None = None, *, count: bool) -> None:
         self._privacy, self._secret, self._projection, self._count = privacy, secret, projection, count
 
-    def process(self, group: tuple[Any, Iterable[Sketch]]) -> Iterator[tuple[Any, PrivateSketch]]:
+    def process(
+        self,
+        group: tuple[Any, Iterable[Sketch]],
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+    ) -> Iterator[Any]:
         key, sketches = group
         total = merged(sketches)
         if self._projection is not None:
             self._projection.check_same(total.projection)
+        if not is_the_one_pane(pane):
+            yield beam.pvalue.TaggedOutput(LATE, (key, total))
+            return
         noise = self._privacy.noise(total.projection)
-        guarantee = guarantee_of(noise, self._privacy.epsilon, self._privacy.delta, self._privacy.neighbours)
-        context = _unambiguous(
-            beam.coders.FastPrimitivesCoder().encode(key),
+        guarantee = self._privacy.guarantee(noise)
+        bits = repeatable_bits(
+            self._secret,
+            key,
+            window,
             total.projection.to_json().encode(),
             repr(guarantee).encode(),
             total.state.astype("<i8").tobytes(),
         )
-        yield key, add_noise(total, noise, guarantee, KeyedBits(self._secret, context))
-        Metrics.counter(_METRICS, "releases").inc()
+        yield key, add_noise(total, noise, guarantee, bits)
+        Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
-            Metrics.counter(_METRICS, "keys_without_data").inc()
-
-    def display_data(self) -> dict[str, Any]:
-        return self._privacy.display_data()
-
-
-def _unambiguous(*parts: bytes) -> bytes:
-    """Join byte strings so that different parts never give the same whole."""
-    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+            Metrics.counter(METRICS, "keys_without_data").inc()

@@ -9,13 +9,14 @@ from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWin
 from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.coders import SketchCoder
+from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
+from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
 from streamsketch.sketch import Sketch
 from streamsketch.table import SketchTable
 
 _EVERYWHERE = GlobalWindow()
-_ROWS = 8192  # that enter a table together
 _FLUSH_BYTES = 1 << 27  # of one bundle's tables, all windows together; then partial sketches move on
 
 
@@ -23,8 +24,9 @@ class SketchPerKey(beam.PTransform):
     """Sketch the events of each key: ``PCollection[events] → PCollection[KV[key, Sketch]]``, exact and secret.
 
     Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, the fast way, or rows
-    ``(key, (index, value))``; both may be mixed. Keys are text, bytes or integers. Each bundle fills one `SketchTable`;
-    partial sketches are then merged, exactly, so the result does not depend on runner, bundling or retries.
+    ``(key, index, value)`` or ``(key, (index, value))``, or what `BoundContributions` returns; all may be mixed. Keys
+    are text, bytes or integers. Each bundle fills one `SketchTable`, whose sketches move on when they have grown to
+    128 MiB; these partial sketches are merged, exactly, so the result does not depend on runner, bundling or retries.
 
     Parameters
     ----------
@@ -65,6 +67,7 @@ class SketchPerKey(beam.PTransform):
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        refuse_broken_runner(events.pipeline)
         everywhere = isinstance(events.windowing.windowfn, GlobalWindows)
         bundles = _GlobalBundles if everywhere else _WindowedBundles
         return (
@@ -108,23 +111,37 @@ class _SketchBundles(beam.DoFn):
             bundle = self._bundles[window] = _Bundle(self._projection)
         if isinstance(element, pa.RecordBatch | pa.Table):
             return self._add_columns(element, bundle)
+        if isinstance(element, BoundedEvents):
+            return self._add_bounded(element, bundle)
         bundle.add_row(element)
-        if bundle.waiting < _ROWS:
+        if bundle.waiting < ROWS:
             return None
         bundle.enter_rows()
         return self._flush_if_large()
 
     def _add_columns(self, element: pa.RecordBatch | pa.Table, bundle: "_Bundle") -> Iterator[WindowedValue]:
-        # a slice at a time: each of its rows may bring a new key
-        step = max(1, _FLUSH_BYTES // (8 * self._projection.sketch_dim))
-        for start in range(0, element.num_rows, step):
-            part = element.slice(start, step)
+        for start in range(0, element.num_rows, self._step):
+            part = element.slice(start, self._step)
             bundle.table.update(
-                self._column(part, self._key),
-                self._projection.indices_of(*(self._column(part, name) for name in self._index)),
-                1 if self._value is None else self._column(part, self._value),
+                column_of(part, self._key),
+                self._projection.indices_of(*(column_of(part, name) for name in self._index)),
+                1 if self._value is None else column_of(part, self._value),
             )
             yield from self._flush_if_large()
+
+    def _add_bounded(self, element: BoundedEvents, bundle: "_Bundle") -> Iterator[WindowedValue]:
+        self._projection.check_same(element.projection)
+        events = element.events
+        keys = [key for key, _ in events.slots]
+        for start in range(0, events.codes.size, self._step):
+            part = slice(start, start + self._step)
+            bundle.table.add_steps(keys, events.codes[part], events.indices[part], events.steps[part])
+            yield from self._flush_if_large()
+
+    @property
+    def _step(self) -> int:
+        """How many rows may enter at once, where each may bring a new key."""
+        return max(1, _FLUSH_BYTES // (8 * self._projection.sketch_dim))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._flush()
@@ -137,14 +154,6 @@ class _SketchBundles(beam.DoFn):
         for window, bundle in self._bundles.items():
             for keyed in bundle.take():
                 yield WindowedValue(keyed, window.max_timestamp(), (window,))
-
-    def _column(self, element: pa.RecordBatch | pa.Table, name: str) -> Any:
-        if element.schema.names.count(name) != 1:
-            raise InvalidInputError(
-                f"there is no column {name!r}, or more than one; the columns are {', '.join(element.schema.names)}; "
-                f"name the columns in SketchPerKey(key=…, index=…, value=…)"
-            )
-        return element.column(name)
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
@@ -166,31 +175,26 @@ class _Bundle:
 
     def __init__(self, projection: Projection) -> None:
         self.table = SketchTable(projection)
-        self.waiting = 0
-        # by their types: whether rows of other types share a bundle must not matter
-        self._rows: dict[tuple[type, type, type], list[tuple[Any, tuple[Any, Any]]]] = {}
+        self._rows = RowBuffer()
+
+    @property
+    def waiting(self) -> int:
+        return self._rows.waiting
 
     def add_row(self, row: Any) -> None:
         try:
-            key, (index, value) = row
+            key, *event = row
+            index, value = event[0] if len(event) == 1 else event
         except (TypeError, ValueError):
             raise InvalidInputError(
-                "elements must be Arrow record batches or rows (key, (index, value)), "
+                "elements must be Arrow record batches or rows (key, index, value) or (key, (index, value)), "
                 f"got a {type(row).__name__} of another shape"
             ) from None
-        types = type(key), type(index), type(value)
-        rows = self._rows.get(types)
-        if rows is None:
-            rows = self._rows[types] = []
-        rows.append(row)
-        self.waiting += 1
+        self._rows.add((key, index, value))
 
     def enter_rows(self) -> None:
-        for rows in self._rows.values():
-            keys, events = zip(*rows, strict=True)
-            indices, values = zip(*events, strict=True)
-            self.table.update(keys, indices, values)
-        self._rows, self.waiting = {}, 0
+        for rows in self._rows.take():
+            self.table.update(*zip(*rows, strict=True))
 
     def take(self) -> Iterator[tuple[Any, Sketch]]:
         """Yield each key's sketch and start anew."""

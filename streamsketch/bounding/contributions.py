@@ -132,7 +132,7 @@ class Reader:
 
         return _salvaged(read, 0, len(arrays[0]))
 
-    def rows(self, rows: Sequence[Row], window: int) -> Contributions:
+    def rows(self, rows: Sequence[Sequence[Any]], window: int) -> Contributions:
         """Return the sound events of rows (unit, key, index, value) whose fields have one type each.
 
         Raises

@@ -58,8 +58,8 @@ def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Sloppy(releasing._Release):
-        def process(self, group: Any) -> Any:
-            for key, release in super().process(group):
+        def process(self, group: Any, window: Any = beam.DoFn.WindowParam, pane: Any = beam.DoFn.PaneInfoParam) -> Any:
+            for key, release in super().process(group, window, pane):
                 values = release.values + release.projection.sketch().release(**PRIVACY).values
                 yield (
                     key,
@@ -143,7 +143,7 @@ def test_no_data_at_all_needs_the_projection_and_then_works(tmp_path: Path) -> N
     ("arguments", "message"),
     [
         ({}, "set of keys would leak"),
-        ({"public_keys": ["a"], "keys_are_public": True}, "one of the two"),
+        ({"public_keys": ["a"], "keys_are_public": True}, "one of the three"),
         ({"public_keys": []}, "empty"),
         ({"public_keys": "AA"}, "a collection"),
         ({"public_keys": [1.0]}, "text, bytes or integers, got float"),
@@ -169,7 +169,7 @@ def test_neighbours_must_be_said() -> None:
 @pytest.mark.parametrize(
     ("windowing", "message"),
     [
-        (beam.WindowInto(beam.window.FixedWindows(10)), "needs the global window"),
+        (beam.WindowInto(beam.window.FixedWindows(10)), r"Window the events by TumblingWindows"),
         (
             beam.WindowInto(
                 beam.window.GlobalWindows(),
@@ -188,7 +188,7 @@ def test_windows_that_could_publish_twice_are_refused(windowing: beam.WindowInto
 
 
 def test_the_secret_shows_nowhere() -> None:
-    release = releasing._Release(releasing._Privacy(1.0, 0.0, ss.L1(1), "auto"), b"s" * 32, count=False)
+    release = releasing._Release(releasing._Privacy(1.0, 0.0, ss.L1(1), "auto", None), b"s" * 32, count=False)
     shown = repr(release) + str(DisplayData.create_from(release).items)
     shown += str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
     assert "ssss" not in shown

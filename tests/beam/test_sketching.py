@@ -81,7 +81,7 @@ def test_repeated_bundles_do_not_count_twice(tmp_path: Path) -> None:
 
 def test_large_bundles_are_flushed_early_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketching, "_FLUSH_BYTES", 0)
-    monkeypatch.setattr(sketching, "_ROWS", 7)
+    monkeypatch.setattr(sketching, "ROWS", 7)
     stream: list[Event] = [("ab"[index % 2], (index, 1)) for index in range(100)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
@@ -102,6 +102,14 @@ def test_rows_of_other_types_may_share_a_bundle(tmp_path: Path) -> None:
     for key, (index, value) in rows:
         expected[key].update(index, value)
     assert dict(found) == expected
+
+
+def test_rows_may_be_flat_or_nested(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        return pipeline | beam.Create([("a", 1, 2), ("a", (3, 4)), ["b", 5, 6]]) | SketchPerKey(PROJECTION)
+
+    found, _ = run(build, tmp_path)
+    assert dict(found) == one_loop([("a", (1, 2)), ("a", (3, 4)), ("b", (5, 6))])
 
 
 def test_keys_that_beam_cannot_order_are_refused(tmp_path: Path) -> None:
@@ -159,8 +167,8 @@ def test_columns_are_named_and_tuples_index(tmp_path: Path) -> None:
 def test_a_missing_column_or_a_malformed_row_is_named(tmp_path: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="no column 'key', or more than one; the columns are shop"):
         run(lambda pipeline: pipeline | beam.Create([pa.table({"shop": ["x"]})]) | SketchPerKey(PROJECTION), tmp_path)
-    with pytest.raises(ss.InvalidInputError, match=r"rows \(key, \(index, value\)\)"):
-        run(lambda pipeline: pipeline | beam.Create([("a", 1, 2)]) | SketchPerKey(PROJECTION), tmp_path)
+    with pytest.raises(ss.InvalidInputError, match=r"rows \(key, index, value\) or \(key"):
+        run(lambda pipeline: pipeline | beam.Create([("a", 1, 2, 3)]) | SketchPerKey(PROJECTION), tmp_path)
 
 
 def test_only_projections_are_taken() -> None:

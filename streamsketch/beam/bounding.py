@@ -1,0 +1,357 @@
+"""Contribution bounding: what one privacy unit adds to a table of sketches, enforced before anything is added up."""
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import BoundedWindow, GlobalWindows, TimestampedValue
+from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
+
+from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
+from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
+from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.windows import is_the_one_pane, require_tumbling
+from streamsketch.bounding.contributions import Contributions, Reader, concatenated, is_malformed
+from streamsketch.bounding.cut import Bounded, bounded
+from streamsketch.encoding import Exact
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.guarantee import L1
+from streamsketch.projections.base import Projection
+
+LATE = "late"
+
+_CHUNK_ROWS = 1 << 20  # of one bundle, all windows together; then they move on to their shards
+_MAX_LIMIT = 1 << 62
+
+
+class BoundContributions(beam.PTransform):
+    """Cut every privacy unit to its bounds: ``PCollection[events] → PCollection[BoundedEvents]``, for `SketchPerKey`.
+
+    Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, or rows ``(unit, key, index, value)``. Values
+    meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by secret randomness, and
+    in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever added
+    up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
+    D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. `ReleasePerKey` finds this transform upstream,
+    calibrates its noise to these and names the unit in the guarantee.
+
+    A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8) is dropped, and a heavy
+    value is cut: an error would end everybody's job for one unit's data. A column of a wrong type raises.
+
+    Parameters
+    ----------
+    projection
+        The public map that the events will be sketched with.
+    unit
+        Column that names the privacy unit: an aircraft, a user. Text, bytes, integers, dates or times, of one type
+        throughout: 7 and "7" are two units.
+    max_keys
+        How many keys one unit may touch: 1 to 2^32 - 1.
+    l1
+        The largest total of |value| that one unit may add to one key, in data units.
+    key, index, value
+        Column names as in `SketchPerKey`.
+    unit_name
+        What the unit is called in the guarantee; the column's name by default.
+    public_keys
+        Keys outside are dropped before a unit's keys are chosen, so that none is wasted on them: a list, a
+        `pathlib.Path` or a PCollection, as in `ReleasePerKey`.
+    across_windows
+        With event-time windows: bound each unit's rows in all windows together, ``max_keys`` counting pairs of key and
+        window. Needs bounded input. Without it, each window is bounded by itself, and the guarantee is for
+        "one aircraft in one window".
+    already_enforced
+        The explicit word that the data keep these bounds. Nothing is cut or dropped, and no unit column is read.
+    shards
+        Units are spread over so many groups; one group's events must fit a worker's memory, at 48 bytes each.
+    count_private_data
+        Count malformed rows as a Beam metric (``rows_dropped``): data without noise, for the operator's eyes only.
+
+    Raises
+    ------
+    InvalidInputError
+        For bounds out of range, ``across_windows`` on unbounded input, and in the workers for missing columns and
+        columns of a wrong type.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import SJLT
+    >>> from streamsketch.beam import ReleasePerKey, SketchPerKey
+    >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     releases = (
+    ...         pipeline
+    ...         | beam.Create([("Ann", "AA", 17, 1), ("Ann", "UA", 17, 900), ("Bob", "UA", 18, 1)])
+    ...         | BoundContributions(projection, unit="passenger", max_keys=2, l1=30)
+    ...         | SketchPerKey(projection)
+    ...         | ReleasePerKey(epsilon=1.0, public_keys=["AA", "UA"])
+    ...     )
+    """
+
+    def __init__(  # noqa: PLR0913 - the columns and the bounds belong together
+        self,
+        projection: Projection,
+        *,
+        unit: str,
+        max_keys: int,
+        l1: Exact,
+        key: str = "key",
+        index: str | Sequence[str] = "index",
+        value: str | None = "value",
+        unit_name: str | None = None,
+        public_keys: Keys | None = None,
+        across_windows: bool = False,
+        already_enforced: bool = False,
+        shards: int = 64,
+        count_private_data: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(projection, Projection):
+            raise TypeError(f"BoundContributions needs a Projection, got a {type(projection).__name__}")
+        if type(shards) is not int or not 1 <= shards <= 1 << 16:
+            raise InvalidInputError(f"shards must be an integer from 1 to 65536, got {shards!r:.40}")
+        self._neighbours = L1(l1, unit=unit if unit_name is None else unit_name, max_keys=max_keys)
+        self._limit = self._neighbours.grid_steps(projection.grid)
+        if self._limit >= _MAX_LIMIT:
+            raise InvalidInputError(f"l1 must be below 2**62 grid steps of {projection.grid}, got {l1}")
+        self._projection = projection
+        self._columns = (unit, key, (index,) if isinstance(index, str) else tuple(index), value)
+        self._public_keys = None if public_keys is None else PublicKeys(public_keys)
+        self._across_windows, self._already_enforced = across_windows, already_enforced
+        self._shards, self._count = shards, count_private_data
+        self._late = False
+
+    @property
+    def projection(self) -> Projection:
+        """The public map that the events are bounded for."""
+        return self._projection
+
+    @property
+    def already_enforced(self) -> bool:
+        """Whether the bounds are the caller's word."""
+        return self._already_enforced
+
+    def neighbours(self, events: beam.PCollection) -> L1:
+        """Return the neighbour relation that holds for the events bounded, as they are windowed."""
+        whole = self._across_windows or isinstance(events.windowing.windowfn, GlobalWindows)
+        if whole:
+            return self._neighbours
+        return L1(self._neighbours.bound, f"{self._neighbours.unit} in one window", self._neighbours.max_keys)
+
+    def with_late_data(self) -> Self:
+        """Return two collections, ``(bounded, late)``: late rows are **secret**, for monitoring; never released."""
+        self._late = True
+        return self
+
+    def expand(self, events: beam.PCollection) -> Any:
+        """Apply the transform."""
+        refuse_broken_runner(events.pipeline)
+        windowing = events.windowing
+        require_tumbling(windowing)
+        if self._already_enforced:
+            trust = beam.Map(lambda element: element).with_output_types(events.element_type)
+            return events | "Take their bounds on trust" >> trust
+        regroup = self._across_windows and not isinstance(windowing.windowfn, GlobalWindows)
+        if regroup and not events.is_bounded:
+            raise InvalidInputError(
+                "across_windows=True looks at all windows of a unit together, so it needs bounded input; this stream "
+                "never ends. Bound each window by itself, and the guarantee is for a unit in one window"
+            )
+        secret = secrets.token_bytes(32)
+        listed = None if self._public_keys is None else self._public_keys.listed
+        known = {}
+        if self._public_keys is not None and listed is None:
+            known = {"known": as_dict(self._public_keys.collection(events.pipeline))}
+        prepare = _Prepare(Reader(self._projection, self._limit, secret), self._columns, self._shards, listed)
+        prepare.count = self._count
+        chunks = events | "Quantise and shard" >> beam.ParDo(prepare, **known)
+        if regroup:
+            chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
+        cut = _Cut(self._projection, self._neighbours.max_keys, self._limit, secret)
+        outputs = (
+            chunks
+            | "One group a shard" >> beam.GroupByKey()
+            | "Cut" >> beam.ParDo(cut).with_outputs(LATE, main="bounded")
+        )
+        kept = outputs.bounded
+        if regroup:
+            kept |= "Back to their windows" >> beam.WindowInto(windowing)
+        return (kept, outputs[LATE]) if self._late else kept
+
+    def display_data(self) -> dict[str, Any]:
+        """Show the bounds in the runner's interface; never a secret."""
+        return {"bounds": repr(self._neighbours), "already_enforced": self._already_enforced}
+
+
+@beam.typehints.with_output_types(beam.typehints.KV[int, Contributions])
+class _Prepare(beam.DoFn):
+    """Sound events on the grid, spread over shards by their units."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        columns: tuple[str, str, tuple[str, ...], str | None],
+        shards: int,
+        listed: frozenset[Any] | None,
+    ) -> None:
+        self._reader, self._columns, self._shards, self._listed = reader, columns, shards, listed
+        self.count = False
+
+    def start_bundle(self) -> None:
+        self._parts: dict[BoundedWindow, list[Contributions]] = {}
+        self._buffers: dict[BoundedWindow, RowBuffer] = {}
+        self._rows = 0
+        self._known: Mapping[Any, None] | frozenset[Any] | None = self._listed
+
+    def process(
+        self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam, known: Mapping[Any, None] | None = None
+    ) -> Iterator[WindowedValue] | None:
+        if self._listed is None:
+            self._known = known
+        if isinstance(element, pa.RecordBatch | pa.Table):
+            unit, key, index, value = self._columns
+            found = self._reader.columns(
+                column_of(element, unit),
+                column_of(element, key),
+                [column_of(element, name) for name in index],
+                None if value is None else column_of(element, value),
+                _moment(window),
+            )
+            self._add(found, element.num_rows, window)
+        else:
+            self._add_row(element, window)
+        return self._flush() if self._rows > _CHUNK_ROWS else None
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for window in list(self._buffers):
+            self._enter_rows(window)
+        yield from self._flush()
+
+    def _add_row(self, row: Any, window: BoundedWindow) -> None:
+        if not (isinstance(row, tuple) and len(row) == 4):
+            raise InvalidInputError(
+                "elements must be Arrow record batches or rows (unit, key, index, value), "
+                f"got a {type(row).__name__} of another shape"
+            )
+        plain = tuple(field.item() if isinstance(field, np.generic) else field for field in row)
+        if is_malformed(plain):
+            self._count_dropped(1)
+            return
+        buffer = self._buffers.setdefault(window, RowBuffer())
+        buffer.add(plain)
+        if buffer.waiting >= ROWS:
+            self._enter_rows(window)
+
+    def _enter_rows(self, window: BoundedWindow) -> None:
+        for rows in self._buffers[window].take():
+            self._add(self._reader.rows(rows, _moment(window)), len(rows), window)
+
+    def _add(self, found: Contributions, rows: int, window: BoundedWindow) -> None:
+        self._count_dropped(rows - len(found))
+        if self._known is not None:
+            public = np.array([key in self._known for key, _ in found.slots], dtype=bool)
+            found = found.rows(public[found.codes]) if len(found) else found
+        self._parts.setdefault(window, []).append(found)
+        self._rows += len(found)
+
+    def _flush(self) -> Iterator[WindowedValue]:
+        parts, self._parts, self._rows = self._parts, {}, 0
+        for window, found in parts.items():
+            events = concatenated(found)
+            shards = events.units[:, 0] % np.uint64(self._shards)
+            order = np.argsort(shards, kind="stable")
+            stops = np.searchsorted(shards[order], np.arange(self._shards), side="right")
+            for shard, rows in enumerate(np.split(order, stops[:-1])):
+                if rows.size:
+                    yield WindowedValue((shard, events.rows(rows)), window.max_timestamp(), (window,))
+
+    def _count_dropped(self, rows: int) -> None:
+        if self.count and rows:
+            Metrics.counter(METRICS, "rows_dropped").inc(rows)
+
+
+class _Cut(beam.DoFn):
+    """Cut the units of a shard; what comes late has no budget left."""
+
+    def __init__(self, projection: Projection, max_keys: int, limit: int, secret: bytes) -> None:
+        self._projection, self._max_keys, self._limit, self._secret = projection, max_keys, limit, secret
+
+    def process(
+        self, group: tuple[int, Iterable[Contributions]], pane: PaneInfo = beam.DoFn.PaneInfoParam
+    ) -> Iterator[Any]:
+        events = concatenated(list(group[1]))
+        left = bounded(events, max_keys=self._max_keys, limit=self._limit, secret=self._secret)
+        for moment, part in _by_window(left):
+            found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=moment))
+            yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)
+
+
+def _moment(window: BoundedWindow) -> int:
+    return int(window.max_timestamp().micros)
+
+
+def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
+    """Yield the events of each window; nearly always there is one."""
+    moments = np.array([moment for _, moment in left.slots], dtype=np.int64)
+    for moment in np.unique(moments).tolist():
+        inside = moments == moment
+        rows = inside[left.codes]
+        yield (
+            moment,
+            Bounded(
+                left.slots, left.codes[rows], left.indices[rows], left.steps[rows], np.where(inside, left.units_of, 0)
+            ),
+        )
+
+
+class AppliedBounds(NamedTuple):
+    """A `BoundContributions` in a pipeline, and the neighbour relation that holds for what it returned."""
+
+    transform: BoundContributions
+    neighbours: L1
+
+
+def applied_upstream(collection: beam.PCollection) -> AppliedBounds | None:
+    """Return the one `BoundContributions` that all of a collection's data came through, or None.
+
+    Raises
+    ------
+    InvalidInputError
+        If only a part of the data did, or different parts came through different ones; for late data.
+    """
+    found = set(_applied_above(collection, set()))
+    if found <= {None}:
+        return None
+    if len(found) > 1:
+        raise InvalidInputError(
+            "all data of a release must come through one BoundContributions: a unit in two branches has two budgets. "
+            "Flatten the branches first, then bound them together"
+        )
+    (applied,) = found
+    (events,) = applied.main_inputs.values()
+    return AppliedBounds(applied.transform, applied.transform.neighbours(events))
+
+
+def _applied_above(collection: beam.PCollection, seen: set[Any]) -> Iterator[Any]:
+    """Yield each applied `BoundContributions` that data came through, and None for data that came through none."""
+    producer = enclosing = collection.producer
+    while enclosing is not None:  # the steps inside a BoundContributions have it as a parent
+        if isinstance(enclosing.transform, BoundContributions):
+            if collection.tag == LATE:
+                raise InvalidInputError("late data must not be released: the window they belong to has been")
+            yield enclosing
+            return
+        enclosing = enclosing.parent
+    if producer is None or producer in seen:
+        return
+    seen.add(producer)
+    above = [given for given in producer.main_inputs.values() if isinstance(given, beam.PCollection)]
+    if not above:
+        yield None
+    for given in above:
+        yield from _applied_above(given, seen)

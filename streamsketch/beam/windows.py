@@ -1,0 +1,256 @@
+"""Event-time windows in which each key is published once."""
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.transforms import trigger
+from apache_beam.transforms.core import Windowing
+from apache_beam.transforms.window import (
+    BoundedWindow,
+    FixedWindows,
+    GlobalWindows,
+    IntervalWindow,
+    SlidingWindows,
+    TimestampedValue,
+)
+from apache_beam.utils.timestamp import Duration, Timestamp, TimestampTypes
+from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
+
+from streamsketch.beam.events import column_of
+from streamsketch.errors import InvalidInputError
+from streamsketch.release import PrivateSketch
+
+_MICROS = {"s": 10**6, "ms": 10**3, "us": 1}
+
+
+class TumblingWindows(beam.PTransform):
+    """Put events into windows of one length that follow each other: what `ReleasePerKey` accepts.
+
+    It is ``beam.WindowInto`` with the trigger, accumulation and lateness that publish each window once; and with
+    ``column`` it splits Arrow batches by the event times in them, which Beam cannot see.
+
+    Parameters
+    ----------
+    size
+        Length of a window in seconds.
+    offset
+        Where windows start, in seconds after 1970-01-01T00:00Z and every ``size`` from there.
+    column
+        A column of Arrow times or dates. Rows without a time are dropped. Without it, elements have the times that
+        Beam knows of.
+    allowed_lateness
+        For how many seconds late data are kept for the ``late`` outputs of `BoundContributions` and `ReleasePerKey`.
+        They are never released.
+
+    Raises
+    ------
+    InvalidInputError
+        In the workers, for elements without such a column of times.
+    """
+
+    def __init__(
+        self, size: float, *, offset: float = 0, column: str | None = None, allowed_lateness: float = 0
+    ) -> None:
+        super().__init__()
+        self._windows = FixedWindows(size, offset)
+        self._column, self._lateness = column, allowed_lateness
+
+    def expand(self, events: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        if self._column is not None:
+            events |= "Split by time" >> beam.ParDo(_SplitByTime(self._windows, self._column)).with_output_types(
+                pa.RecordBatch
+            )
+        late = trigger.AfterCount(1) if self._lateness else None
+        return events | "Window" >> beam.WindowInto(
+            self._windows,
+            trigger=trigger.AfterWatermark(late=late),
+            accumulation_mode=trigger.AccumulationMode.DISCARDING,
+            allowed_lateness=self._lateness,
+        )
+
+
+class _SplitByTime(beam.DoFn):
+    def __init__(self, windows: FixedWindows, column: str) -> None:
+        self._size, self._offset = _micros(windows.size), _micros(windows.offset)
+        self._column = column
+
+    def process(self, element: Any) -> Iterator[TimestampedValue]:
+        if not isinstance(element, pa.RecordBatch | pa.Table):
+            raise InvalidInputError(
+                f"TumblingWindows(column={self._column!r}) splits Arrow record batches, got a "
+                f"{type(element).__name__}. Give rows their times by beam.window.TimestampedValue, and no column"
+            )
+        element = element.filter(column_of(element, self._column).is_valid())
+        start = (self._moments(column_of(element, self._column)) - self._offset) // self._size
+        for window in np.unique(start).tolist():
+            rows = pa.array(np.flatnonzero(start == window))
+            moment = Timestamp(micros=window * self._size + self._offset)
+            table = element.take(rows)
+            for batch in [table] if isinstance(table, pa.RecordBatch) else table.combine_chunks().to_batches():
+                yield TimestampedValue(batch, moment)
+
+    def _moments(self, column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("s"))
+        if not pa.types.is_timestamp(column.type):
+            raise InvalidInputError(f"the column {self._column!r} must hold times or dates, got {column.type}; cast it")
+        whole = column.cast(pa.int64()).to_numpy()
+        unit = column.type.unit
+        moments: np.ndarray[Any, np.dtype[np.int64]] = whole // 1000 if unit == "ns" else whole * _MICROS[unit]
+        return moments
+
+
+def _micros(length: TimestampTypes) -> int:
+    return int(Duration.of(length).micros) if isinstance(length, Duration | int | float) else int(length.micros)
+
+
+def is_the_one_pane(pane: PaneInfo) -> bool:
+    """Return whether a pane is the one that may be published: on time, or of a runner that knows no other."""
+    return pane.timing not in (PaneInfoTiming.LATE, PaneInfoTiming.EARLY)
+
+
+def require_one_pane(collection: beam.PCollection) -> None:
+    """Refuse windowing under which a key could be published more than once, or never."""
+    windowing = collection.windowing
+    if isinstance(windowing.windowfn, GlobalWindows):
+        _require_global(collection)
+        return
+    require_tumbling(windowing)
+    once = isinstance(windowing.triggerfn, trigger.AfterWatermark) and windowing.triggerfn.early is None
+    if not once or windowing.accumulation_mode != trigger.AccumulationMode.DISCARDING:
+        raise InvalidInputError(
+            f"a release publishes each key and window once, but {windowing.triggerfn} may fire again before or after "
+            f"the window's end, or accumulate. Window the events by TumblingWindows(size)"
+        )
+
+
+def require_tumbling(windowing: Windowing) -> None:
+    """Refuse windows other than the global one and tumbling ones."""
+    if not isinstance(windowing.windowfn, GlobalWindows | FixedWindows):
+        raise InvalidInputError(
+            f"an event must be in one window, got {type(windowing.windowfn).__name__}. Use TumblingWindows(period); "
+            f"sliding windows are sums of released ones: SlidingWindowSums(size, period)"
+        )
+
+
+def _require_global(collection: beam.PCollection) -> None:
+    if not isinstance(collection.windowing.triggerfn, trigger.DefaultTrigger):
+        raise InvalidInputError(
+            f"a release publishes each key once, but the trigger {collection.windowing.triggerfn} may fire again. "
+            f"Use the default trigger"
+        )
+    if not collection.is_bounded:
+        raise InvalidInputError(
+            "a release in the global window needs bounded input: an unbounded stream never ends it. Window the events "
+            "by TumblingWindows(size)"
+        )
+
+
+class WindowRange:
+    """The tumbling windows from a start to a stop, known without a look at the data.
+
+    Parameters
+    ----------
+    start, stop
+        Seconds since 1970-01-01T00:00Z, or Beam timestamps; windows that overlap [start, stop) count.
+
+    Raises
+    ------
+    InvalidInputError
+        If the range is empty.
+    """
+
+    def __init__(self, start: TimestampTypes, stop: TimestampTypes) -> None:
+        self.start, self.stop = Timestamp.of(start), Timestamp.of(stop)
+        if self.start >= self.stop:
+            raise InvalidInputError(f"public_windows must be (start, stop) with start < stop, got ({start}, {stop})")
+
+    def contains(self, window: IntervalWindow) -> bool:
+        """Return whether a window overlaps the range."""
+        return bool(window.start < self.stop and window.end > self.start)
+
+    def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
+        """Return each key once in each of these windows, windowed as told."""
+        windows = windowing.windowfn
+        size, offset = _micros(windows.size), _micros(windows.offset)
+        first = (self.start.micros - offset) // size
+        last = (self.stop.micros - 1 - offset) // size
+        starts = [Timestamp(micros=number * size + offset) for number in range(first, last + 1)]
+        return (
+            keys
+            | "In each window" >> beam.FlatMap(lambda key: [TimestampedValue(key, start) for start in starts])
+            | "Window keys" >> beam.WindowInto(windowing)
+        )
+
+
+class KeepWindows(beam.DoFn):
+    """Drop what lies in other windows."""
+
+    def __init__(self, windows: WindowRange) -> None:
+        self._windows = windows
+
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[Any]:
+        """Yield the element if its window overlaps the range."""
+        if self._windows.contains(window):
+            yield element
+
+
+class SlidingWindowSums(beam.PTransform):
+    """Sum releases of tumbling windows to sliding ones: ``KV[key, PrivateSketch] → KV[key, PrivateSketch]``.
+
+    Input is what `ReleasePerKey` gives in `TumblingWindows` of ``period`` seconds; output is in Beam's
+    ``SlidingWindows(size, period)``. Nothing more is spent: each sum is computed from what is published anyway, its
+    noise is that of its parts added up, and its guarantee is theirs. Sliding windows that overlap share noise,
+    so comparing one key's with each other is refused; different keys in one window compare as ever.
+
+    Parameters
+    ----------
+    size, period
+        In seconds; ``size`` is a multiple of ``period``.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not, or the input's windows have another length.
+    """
+
+    def __init__(self, size: float, period: float) -> None:
+        super().__init__()
+        ratio = Fraction(str(size)) / Fraction(str(period)) if period > 0 else Fraction(0)
+        if ratio < 1 or ratio.denominator != 1:
+            raise InvalidInputError(f"size must be a multiple of period, both in seconds > 0, got {size} and {period}")
+        self._size, self._period = size, period
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        windows = releases.windowing.windowfn
+        if not isinstance(windows, FixedWindows) or _micros(windows.size) != _micros(self._period):
+            raise InvalidInputError(
+                f"SlidingWindowSums(period={self._period}) sums releases in TumblingWindows({self._period}), got "
+                f"{type(windows).__name__} of {getattr(windows, 'size', 'no')} seconds"
+            )
+        return (
+            releases
+            | "Slide"
+            >> beam.WindowInto(
+                SlidingWindows(self._size, self._period, windows.offset),
+                trigger=trigger.AfterWatermark(),
+                accumulation_mode=trigger.AccumulationMode.DISCARDING,
+            )
+            | "Gather releases" >> beam.GroupByKey()
+            | "Sum releases" >> beam.MapTuple(_sum).with_output_types(beam.typehints.KV[Any, PrivateSketch])
+        )
+
+
+def _sum(key: Any, releases: Iterable[PrivateSketch]) -> tuple[Any, PrivateSketch]:
+    first, *others = sorted(releases, key=lambda release: release.release_ids)
+    total = first
+    for other in others:
+        # an event is in one window, and a unit bounded across windows is covered by the promise for the whole table
+        total = total.merge(other, populations="disjoint")
+    return key, total

@@ -1,0 +1,379 @@
+"""Contribution bounding through Beam: no unit moves the table further than stated, whatever its rows hold."""
+
+import math
+import types
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pytest
+from apache_beam.transforms.display import DisplayData
+from apache_beam.transforms.window import TimestampedValue
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, bounding
+from streamsketch.beam.events import BoundedEvents
+from streamsketch.sensitivity import sensitivity_of
+from tests.beam.running import run
+
+PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
+BOUNDS: dict[str, Any] = {"unit": "plane", "max_keys": 2, "l1": 3}
+
+Row = tuple[Any, Any, Any, Any]
+values = st.one_of(st.floats(width=32), st.sampled_from([1.0, 0.5, -2.0, 1e300, math.nan, math.inf]), st.none())
+rows = st.lists(
+    st.tuples(
+        st.one_of(st.integers(0, 3), st.none()),
+        st.one_of(st.sampled_from(["a", "b", "ü", "d"]), st.none()),
+        st.one_of(st.sampled_from(["x", "y"]), st.integers(0, 9).map(str), st.none()),
+        values,
+    ),
+    max_size=40,
+)
+
+
+@pytest.fixture
+def fixed_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two runs choose alike, so that they can be compared."""
+    monkeypatch.setattr(bounding, "secrets", types.SimpleNamespace(token_bytes=bytes))
+
+
+def batch(stream: list[Row]) -> pa.RecordBatch:
+    units, keys, indices, amounts = zip(*stream, strict=True) if stream else ((), (), (), ())
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(units, pa.int64()),
+            pa.array(keys, pa.string()),
+            pa.array(indices, pa.string()),
+            pa.array(amounts, pa.float64()),
+        ],
+        names=["plane", "key", "index", "value"],
+    )
+
+
+def sketched(elements: list[Any], tmp_path: Path, **arguments: Any) -> dict[Any, ss.Sketch]:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        bounded = pipeline | beam.Create(elements) | BoundContributions(PROJECTION, **(BOUNDS | arguments))
+        return bounded | SketchPerKey(PROJECTION)
+
+    return dict(run(build, tmp_path)[0])
+
+
+def moved(one: dict[Any, ss.Sketch], other: dict[Any, ss.Sketch]) -> tuple[int, float, int]:
+    """Return ‖·‖₁ and ‖·‖₂² between two tables, and how many keys differ."""
+    gaps = []
+    for key in one.keys() | other.keys():
+        states = [table[key].state if key in table else np.zeros(32, dtype=np.int64) for table in (one, other)]
+        gaps.append(states[0] - states[1])
+    return (
+        sum(int(np.abs(gap).sum()) for gap in gaps),
+        sum(int((gap**2).sum()) for gap in gaps),
+        sum(bool(gap.any()) for gap in gaps),
+    )
+
+
+@pytest.mark.usefixtures("fixed_secret")
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stream=rows, unit=st.integers(0, 3), form=st.sampled_from(["rows", "columns", "both"]))
+def test_a_unit_less_moves_the_table_by_no_more_than_stated(
+    stream: list[Row], unit: int, form: str, tmp_path: Path
+) -> None:
+    def elements(rows: list[Row]) -> list[Any]:
+        half = len(rows) // 2 if form == "both" else 0 if form == "rows" else len(rows)
+        return [batch(rows[:half]), *rows[half:]]
+
+    everyone = sketched(elements(stream), tmp_path)
+    without = sketched(elements([row for row in stream if row[0] != unit]), tmp_path)
+    stated = sensitivity_of(PROJECTION, ss.L1(3, unit="plane", max_keys=2))
+    l1, l2_squared, keys = moved(everyone, without)
+    assert l1 <= stated.l1 == 2 * 4 * 6
+    assert l2_squared <= stated.l2_squared == 2 * 4 * 6**2
+    assert keys <= 2
+
+
+@pytest.mark.usefixtures("fixed_secret")
+def test_the_bounds_are_reached_by_a_heavy_unit_and_no_sooner(tmp_path: Path) -> None:
+    heavy = [(1, key, "x", 1e12) for key in "abcd"]
+    light = [(2, "a", "y", 1.0), (2, "b", "z", -2.0)]
+    alone = sketched(light, tmp_path)
+    l1, _, keys = moved(sketched([*heavy, *light], tmp_path), alone)
+    assert (l1, keys) == (2 * 4 * 6, 2)
+    expected = {}
+    for _, key, index, value in light:
+        expected[key] = PROJECTION.sketch()
+        expected[key].update(PROJECTION.indices_of([index]), value)
+    assert alone == expected
+
+
+def test_the_same_check_catches_bounds_that_are_too_wide(tmp_path: Path) -> None:
+    heavy = [(1, key, "x", 1e12) for key in "abcd"]
+    l1, _, keys = moved(sketched(heavy, tmp_path, max_keys=3), {})
+    assert (l1, keys) == (3 * 4 * 6, 3)
+    l1, _, _ = moved(sketched(heavy, tmp_path, l1=4), {})
+    assert l1 == 2 * 4 * 8
+
+
+@pytest.mark.usefixtures("fixed_secret")
+@pytest.mark.parametrize("parts", [1, 3, 50])
+def test_what_is_kept_does_not_depend_on_how_the_rows_come(parts: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    stream = [
+        (int(unit), "abcdef"[key], str(index), float(value))
+        for unit, key, index, value in zip(
+            rng.integers(8, size=300), rng.integers(6, size=300), rng.integers(9, size=300), rng.normal(size=300),
+            strict=True,
+        )
+    ]  # fmt: skip
+    whole = sketched([batch(stream)], tmp_path)
+    shuffled = [stream[place] for place in rng.permutation(300)]
+    split = [batch(shuffled[at::parts]) for at in range(parts)]
+    assert sketched(split, tmp_path, shards=3) == whole
+    assert sketched(shuffled, tmp_path, shards=1) == whole
+
+
+def test_the_choice_is_secret(tmp_path: Path) -> None:
+    stream = [(unit, key, "x", 1.0) for unit in range(40) for key in "abcd"]
+    assert sketched(stream, tmp_path, max_keys=1) != sketched(stream, tmp_path, max_keys=1)
+
+
+def test_bundles_may_be_repeated(tmp_path: Path) -> None:
+    stream = [batch([(unit, "a", "x", 1.0) for unit in range(40)])]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        return pipeline | beam.Create(stream) | BoundContributions(PROJECTION, **BOUNDS) | SketchPerKey(PROJECTION)
+
+    found, _ = run(build, tmp_path, "--direct_runner_bundle_repeat=2")
+    assert {key for key, _ in found} == {"a"}
+    assert len({sketch.state.tobytes() for _, sketch in found}) == 1
+
+
+def keys_given(form: str, tmp_path: Path) -> Callable[[beam.Pipeline], Any]:
+    if form == "file":
+        (tmp_path / "keys.txt").write_text("a\n\nü\n", encoding="utf-8")
+        return lambda _: tmp_path / "keys.txt"
+    if form == "collection":
+        return lambda pipeline: pipeline | "Keys" >> beam.Create(["a", "ü", "a"])
+    return lambda _: ["a", "ü"]
+
+
+@pytest.mark.parametrize("form", ["list", "file", "collection"])
+def test_no_budget_is_spent_on_keys_that_are_not_public(form: str, tmp_path: Path) -> None:
+    stream = [(unit, key, "x", 1.0) for unit in range(20) for key in ["a", "b", "c", "d", "ü"]]
+    given_keys = keys_given(form, tmp_path)
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        bounds = BoundContributions(PROJECTION, **BOUNDS, public_keys=given_keys(pipeline))
+        return pipeline | beam.Create(stream) | bounds | SketchPerKey(PROJECTION)
+
+    found = dict(run(build, tmp_path)[0])
+    assert {key: sketch.mass for key, sketch in found.items()} == {"a": 40, "ü": 40}
+
+
+@pytest.mark.parametrize("form", ["list", "file", "collection"])
+def test_the_release_is_calibrated_to_the_bounds_and_names_the_unit(form: str, tmp_path: Path) -> None:
+    given_keys = keys_given(form, tmp_path)
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        return (
+            pipeline
+            | beam.Create([(1, "a", "x", 1.0)])
+            | BoundContributions(PROJECTION, **BOUNDS, unit_name="aircraft")
+            | SketchPerKey(PROJECTION)
+            | ReleasePerKey(epsilon=1.0, public_keys=given_keys(pipeline))
+        )
+
+    found = dict(run(build, tmp_path)[0])
+    assert sorted(found) == ["a", "ü"]
+    by_hand = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(3, unit="aircraft", max_keys=2))
+    for release in found.values():
+        assert release.guarantee == by_hand.guarantee
+        assert release.noise == by_hand.noise
+    assert "one aircraft of at most 3 in each of at most 2 keys" in str(by_hand.guarantee)
+
+
+def test_no_data_at_all_is_noise_for_every_public_key(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        bounded = pipeline | beam.Create([]) | BoundContributions(PROJECTION, **BOUNDS)
+        return bounded | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a", "b"])
+
+    assert sorted(key for key, _ in run(build, tmp_path)[0]) == ["a", "b"]
+
+
+def upstream(pipeline: beam.Pipeline, label: str = "Events", **arguments: Any) -> beam.PCollection:
+    events = pipeline | label >> beam.Create([(1, "a", "x", 1.0)])
+    return events | f"Bound {label}" >> BoundContributions(PROJECTION, **(BOUNDS | arguments))
+
+
+def test_other_neighbours_than_were_enforced_are_refused() -> None:
+    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="the events were bounded to L1"):
+        sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3), public_keys=["a"])
+
+
+def test_the_enforced_neighbours_may_be_said_again() -> None:
+    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane", max_keys=2), public_keys=["a"])
+
+
+def test_a_release_of_events_that_nobody_bounded_needs_a_word() -> None:
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="apply BoundContributions to the events"):
+        sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+
+
+def test_two_branches_with_a_budget_each_are_refused() -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    both = (upstream(pipeline, "One"), upstream(pipeline, "Other")) | beam.Flatten()
+    with pytest.raises(ss.InvalidInputError, match="a unit in two branches has two budgets"):
+        both | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+
+
+def test_a_branch_that_was_not_bounded_is_refused() -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    rest = pipeline | "Rest" >> beam.Create([("a", "y", 1.0)])
+    mixed = (upstream(pipeline), rest) | beam.Flatten()
+    with pytest.raises(ss.InvalidInputError, match="through one BoundContributions"):
+        mixed | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+
+
+def test_late_rows_cannot_be_released() -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    events = pipeline | beam.Create([(1, "a", "x", 1.0)])
+    _, late = events | BoundContributions(PROJECTION, **BOUNDS).with_late_data()
+    with pytest.raises(ss.InvalidInputError, match="late data"):
+        late | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+
+
+def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path) -> None:
+    other = PROJECTION.replace(seed=12)
+    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        run(lambda pipeline: upstream(pipeline) | SketchPerKey(other), tmp_path)
+    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"], projection=other)
+
+
+def test_bounds_on_trust_cut_nothing_and_promise_the_same(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        rows = pipeline | beam.Create([("a", "x", 900.0)])
+        return rows | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True) | SketchPerKey(PROJECTION)
+
+    ((_, sketch),) = run(build, tmp_path)[0]
+    assert sketch.mass == 1800
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    trusted = pipeline | beam.Create([("a", "x", 1)]) | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True)
+    applied = bounding.applied_upstream(trusted)
+    assert applied is not None
+    assert applied.neighbours == ss.L1(3, unit="plane", max_keys=2)
+
+
+def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], ss.Neighbours]:
+    """Run one plane's flights in three windows; return the mass in each (key, window), and who is protected."""
+    relation = []
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        flights = [TimestampedValue((1, key, "x", 3.0), at) for key in "ab" for at in (0, 60, 120)]
+        bounded = (
+            pipeline
+            | beam.Create(flights)
+            | TumblingWindows(60)
+            | BoundContributions(PROJECTION, **(BOUNDS | arguments))
+        )
+        relation.append(bounding.applied_upstream(bounded).neighbours)  # type: ignore[union-attr]
+        return (
+            bounded
+            | SketchPerKey(PROJECTION)
+            | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start), keyed[1].mass))
+        )
+
+    found = {(key, start): mass for key, start, mass in run(build, tmp_path)[0]}
+    return found, relation[0]
+
+
+def test_each_window_is_bounded_by_itself_and_the_guarantee_says_so(tmp_path: Path) -> None:
+    found, relation = windowed(tmp_path, max_keys=1)
+    assert sorted(start for _, start in found) == [0, 60, 120]
+    assert set(found.values()) == {6}
+    assert relation == ss.L1(3, unit="plane in one window", max_keys=1)
+
+
+def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> None:
+    found, relation = windowed(tmp_path, max_keys=4, across_windows=True)
+    assert len(found) == 4
+    assert set(found.values()) == {6}
+    assert relation == ss.L1(3, unit="plane", max_keys=4)
+
+
+def test_units_are_counted_per_slot(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        rows = [(1, "a", "x", 1.0), (1, "b", "x", 0.1), (2, "b", "x", 1.0)]  # 0.1 is no grid step, but a visit
+        return pipeline | beam.Create(rows) | BoundContributions(PROJECTION, **BOUNDS, shards=1)
+
+    ((bounded,),) = (run(build, tmp_path)[0],)
+    assert isinstance(bounded, BoundedEvents)
+    names = [key for key, _ in bounded.events.slots]
+    assert dict(zip(names, bounded.events.units_of.tolist(), strict=True)) == {"a": 1, "b": 2}
+
+
+def test_dropped_rows_are_counted_when_asked(tmp_path: Path) -> None:
+    stream = [(1, "a", "x", math.nan), (None, "a", "x", 1.0), (1, "a", "x", 1.0), batch([(1, None, "x", 1.0)])]
+
+    def build(count: bool) -> Callable[[beam.Pipeline], beam.PCollection]:  # noqa: FBT001
+        bounds = BoundContributions(PROJECTION, **BOUNDS, count_private_data=count)
+        return lambda pipeline: pipeline | beam.Create(stream) | bounds
+
+    assert run(build(True), tmp_path)[1] == {"rows_dropped": 3}  # noqa: FBT003
+    assert run(build(False), tmp_path)[1] == {}  # noqa: FBT003
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_keys": 0}, "max_keys must be"),
+        ({"l1": 0}, "must be positive"),
+        ({"l1": Fraction(1, 4)}, "below one grid step"),
+        ({"l1": 1 << 61}, "below 2\\*\\*62 grid steps"),
+        ({"unit_name": ""}, "privacy unit"),
+        ({"shards": 0}, "shards must be"),
+        ({"public_keys": []}, "empty"),
+        ({"public_keys": "a"}, "a file is given as"),
+    ],
+)
+def test_mistakes_are_found_before_the_job_runs(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        BoundContributions(PROJECTION, **(BOUNDS | arguments))
+
+
+def test_only_projections_are_taken() -> None:
+    with pytest.raises(TypeError, match="needs a Projection"):
+        BoundContributions("SJLT", **BOUNDS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("element", "message"),
+    [
+        (("a", "x", 1.0), r"rows \(unit, key, index, value\), got a tuple of another shape"),
+        (pa.table({"key": ["a"], "index": ["x"], "value": [1.0]}), "no column 'plane'"),
+        ((True, "a", "x", 1.0), "the unit of a row must be one of"),
+        ((1, 0.5, "x", 1.0), "the key of a row must be one of"),
+        ((1, "a", "x", "1.0"), "the value of a row must be one of"),
+    ],
+)
+def test_the_callers_mistakes_raise_in_the_workers(element: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        sketched([element], tmp_path)
+
+
+def test_the_secret_shows_nowhere() -> None:
+    bounds = BoundContributions(PROJECTION, **BOUNDS)
+    shown = DisplayData.create_from(bounds).items
+    assert {item.key: item.value for item in shown} == {
+        "bounds": "L1(3, unit='plane', max_keys=2)",
+        "already_enforced": False,
+    }
