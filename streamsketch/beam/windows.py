@@ -238,7 +238,7 @@ class SlidingWindowSums(beam.PTransform):
             releases
             | "Slide"
             >> beam.WindowInto(
-                SlidingWindows(self._size, self._period, windows.offset),
+                SlidingWindows(self._size, self._period, Timestamp(micros=_micros(windows.offset))),
                 trigger=trigger.AfterWatermark(),
                 accumulation_mode=trigger.AccumulationMode.DISCARDING,
             )
