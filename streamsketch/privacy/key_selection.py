@@ -1,0 +1,70 @@
+"""Which keys may be published at all: those whose noisy count of units reaches a threshold."""
+
+import dataclasses
+import math
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.calibration import Sensitivity, laplace
+from streamsketch.privacy.guarantee import check_budget
+from streamsketch.privacy.noise import DiscreteLaplace
+from streamsketch.privacy.sampling import BitSource
+
+_MOST_UNITS = 1 << 62
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyThreshold:
+    """Keep a key if its units plus discrete Laplace noise are at least ``threshold``.
+
+    Parameters
+    ----------
+    noise
+        In units.
+    threshold
+        In units.
+    """
+
+    noise: DiscreteLaplace
+    threshold: int
+
+    def keeps(self, units: int, bits: BitSource) -> bool:
+        """Return whether a key with so many units is kept, by noise drawn from ``bits``."""
+        return min(units, _MOST_UNITS) + int(self.noise.sample(1, bits)[0]) >= self.threshold
+
+
+def key_threshold(epsilon: float, delta: float, max_keys: int) -> KeyThreshold:
+    """Return what makes the choice of keys (ε, δ)-differentially private for one unit in at most ``max_keys`` keys.
+
+    A unit moves ``max_keys`` counts by 1 each, so discrete Laplace noise of scale b = max_keys/ε gives ε for the keys
+    that other units have too (Dwork and Roth 2014, Theorem 3.6). A key that only this unit has shows with probability
+    P(1 + Y ≥ τ) = q^(τ-1) / (1 + q), q = exp(-1/b), and over max_keys such keys that may be δ at most (Korolova
+    et al. 2009, with the lattice's own tail). A key that nobody has is never published.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Privacy loss bound in nats; its failure probability, > 0.
+    max_keys
+        How many keys one unit may touch.
+
+    Raises
+    ------
+    InvalidInputError
+        For ε or δ out of range, δ = 0, or a budget so small that no count would do.
+
+    Examples
+    --------
+    >>> key_threshold(1.0, 1e-6, max_keys=1).threshold
+    15
+    """
+    epsilon, delta = check_budget(epsilon, delta)
+    if delta == 0:
+        raise InvalidInputError(
+            "keys cannot be selected with delta = 0: a key that one unit brought may be published. Give a delta far "
+            "below 1 / number of units, or name the keys: public_keys"
+        )
+    noise = laplace(Sensitivity(max_keys, max_keys, max_keys), epsilon)
+    scale = float(noise.scale)
+    log_tail = math.log(max_keys) - math.log(delta) - math.log1p(math.exp(-1 / scale))
+    # rounded up, with room for the floats' own error
+    return KeyThreshold(noise, 1 + max(1, math.ceil(scale * log_tail * (1 + 1e-12))))

@@ -1,0 +1,78 @@
+"""The private choice of keys: its claim by enumeration, and its sampling beside OpenDP's."""
+
+import math
+
+import pytest
+from scipy import stats
+
+import streamsketch as ss
+from streamsketch.privacy.key_selection import KeyThreshold, key_threshold
+from streamsketch.privacy.sampling import KeyedBits
+
+
+def kept(units: int, rule: KeyThreshold) -> float:
+    """Return P(units + discrete Laplace ≥ threshold)."""
+    q = math.exp(-1 / float(rule.noise.scale))
+    gap = rule.threshold - units
+    return q**gap / (1 + q) if gap > 0 else 1 - q ** (1 - gap) / (1 + q)
+
+
+def loss_of_known_keys(rule: KeyThreshold, keys: int) -> float:
+    """Return the largest log ratio of any outcome, for one unit in ``keys`` keys that others have too."""
+    losses = []
+    for units in range(1, 2 * rule.threshold):
+        with_it, without = kept(units + 1, rule), kept(units, rule)
+        losses.append(math.log(with_it / without))
+        if with_it < 1 - 1e-9:  # beyond, the difference of floats is all error
+            losses.append(math.log((1 - without) / (1 - with_it)))
+    return keys * max(losses)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "max_keys"), [(1.0, 1e-6, 1), (0.3, 1e-9, 4), (5.0, 1e-3, 100)])
+def test_the_choice_is_private_by_enumeration(epsilon: float, delta: float, max_keys: int) -> None:
+    rule = key_threshold(epsilon, delta, max_keys)
+    assert loss_of_known_keys(rule, max_keys) <= epsilon * (1 + 1e-6)
+    assert kept(1, rule) * max_keys <= delta
+    # the same checks catch a threshold one too low, a unit in one key more, and half the noise
+    assert kept(1, KeyThreshold(rule.noise, rule.threshold - 1)) * max_keys > delta
+    assert loss_of_known_keys(rule, max_keys + 1) > epsilon * (1 + 1e-6)
+    assert loss_of_known_keys(key_threshold(2 * epsilon, delta, max_keys), max_keys) > epsilon * 1.5
+
+
+@pytest.mark.parametrize("away", [-3, 0, 2])
+def test_keys_are_kept_as_often_as_they_should_and_as_by_opendp(away: int) -> None:
+    import opendp.prelude as dp  # noqa: PLC0415 - seconds to import
+
+    dp.enable_features("contrib")
+    rule = key_threshold(0.5, 0.01, max_keys=1)
+    units, draws = rule.threshold + away, 4000
+    bits = KeyedBits(bytes(32), b"test")
+    ours = sum(rule.keeps(units, bits) for _ in range(draws))
+    measurement = dp.m.make_laplace_threshold(
+        dp.map_domain(dp.atom_domain(T=bool), dp.atom_domain(T="u32")),
+        dp.l01inf_distance(dp.absolute_distance(T="u32")),
+        scale=float(rule.noise.scale),
+        threshold=rule.threshold,
+    )
+    theirs = sum(len(measurement({True: units})) for _ in range(draws))
+    for found in (ours, theirs):  # each rejects a true claim once in 10^6
+        assert stats.binomtest(found, draws, kept(units, rule)).pvalue > 1e-6
+    assert stats.binomtest(ours, draws, kept(units - 1, rule)).pvalue < 1e-6, "one unit off would be seen"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "message"),
+    [
+        (0.0, 1e-6, "epsilon must be"),
+        (1.0, 0.0, "cannot be selected with delta = 0"),
+        (1.0, 1.0, "delta must be"),
+    ],
+)
+def test_mistakes_are_named(epsilon: float, delta: float, message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        key_threshold(epsilon, delta, 1)
+
+
+def test_a_hopeless_budget_is_named() -> None:
+    with pytest.raises(ss.InvalidInputError, match="Laplace scale"):
+        key_threshold(1e-6, 1e-9, 1 << 20)
