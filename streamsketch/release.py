@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -336,15 +336,20 @@ def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSourc
 
 def check_independent(releases: Iterable[PrivateSketch]) -> None:
     """Raise `DependentNoiseError` if one release's noise is in two of the given sketches."""
+    check_disjoint(release.release_ids for release in releases)
+
+
+def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
+    """Raise `DependentNoiseError` if a release's id is in two of the given collections."""
     seen: set[bytes] = set()
-    for release in releases:
-        if not seen.isdisjoint(release.release_ids):
+    for ids in release_ids:
+        if not seen.isdisjoint(ids):
             raise DependentNoiseError(
                 "two of these sketches share the noise of a release (the same one twice, or a merge beside one of its "
                 "parts), so their errors are not independent. Compare separate releases; for one sketch's own size "
                 "use squared_norm"
             )
-        seen.update(release.release_ids)
+        seen.update(ids)
 
 
 def check_same_place(releases: Iterable[PrivateSketch]) -> None:

@@ -11,9 +11,11 @@ except ImportError as missing:
 
 from streamsketch.beam.bounding import BoundContributions
 from streamsketch.beam.coders import PrivateSketchCoder, SketchCoder, register_coders
-from streamsketch.beam.distances import PairwiseDistances
+from streamsketch.beam.distances import DistancesTo, PairwiseDistances
+from streamsketch.beam.nearest import NearestNeighbours
 from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
+from streamsketch.beam.results import comparison_schema
 from streamsketch.beam.selection import SelectKeys
 from streamsketch.beam.sketching import MergeSketches, SketchPerKey
 from streamsketch.beam.windows import SlidingWindowSums, TumblingWindows
@@ -22,7 +24,9 @@ register_coders()
 
 __all__ = [
     "BoundContributions",
+    "DistancesTo",
     "MergeSketches",
+    "NearestNeighbours",
     "PairwiseDistances",
     "PrivateSketchCoder",
     "ReadColumns",
@@ -32,5 +36,6 @@ __all__ = [
     "SketchPerKey",
     "SlidingWindowSums",
     "TumblingWindows",
+    "comparison_schema",
     "read_batches",
 ]

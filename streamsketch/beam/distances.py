@@ -1,20 +1,16 @@
-"""All squared distances between the sketches of a collection."""
+"""Squared distances between the releases of a collection, and to those of another."""
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import apache_beam as beam
+import numpy as np
 
+from streamsketch.beam.blocks import KeyedBlock, ToBlocks, gaps, order
+from streamsketch.beam.results import Form, check_form, in_form, taken
+from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimate
-from streamsketch.estimators import Block, block_of, check_comparable, distances_between
 from streamsketch.release import PrivateSketch
-
-_SHARDS = 32
-
-KeyedBlock: TypeAlias = tuple[int, list[Any], list[Any]]
 
 
 class PairwiseDistances(beam.PTransform):
@@ -22,7 +18,19 @@ class PairwiseDistances(beam.PTransform):
 
     Each unordered pair of keys appears once, the smaller key first (keys of different types in order of their type
     names). Keys are text, bytes or integers, each once. The work is one matrix product for each two of 32 blocks; all
-    sketches pass through every worker as a side input, 8 bytes a cell.
+    releases pass through every worker as a side input, 8 bytes a cell.
+
+    Parameters
+    ----------
+    results
+        ``"estimates"``: pairs of keys with an `Estimate`. ``"rows"``: dictionaries of the two keys, the estimate, its
+        standard error and 95 % interval, for sinks that take rows. ``"columns"``: the same as Arrow tables of
+        `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them.
+
+    Raises
+    ------
+    InvalidInputError
+        For another form; in the workers for a key that appears twice, and as `streamsketch.pairwise`.
 
     Examples
     --------
@@ -34,64 +42,109 @@ class PairwiseDistances(beam.PTransform):
     ...     distances = pipeline | beam.Create(sketches) | PairwiseDistances()
     """
 
-    def expand(self, sketches: beam.PCollection) -> beam.PCollection:
+    def __init__(self, *, results: Form = "estimates") -> None:
+        super().__init__()
+        check_form(results)
+        self._results = results
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        blocks = (
-            sketches
-            | "Assign blocks" >> beam.Map(lambda keyed: (_shard(keyed[0]), keyed))
-            | "Gather blocks" >> beam.GroupByKey()
-            | "Order blocks" >> beam.MapTuple(_ordered)
-        )
+        refuse_broken_runner(releases.pipeline)
+        blocks = releases | ToBlocks()
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
-            | "Compare blocks" >> beam.FlatMap(_compare, beam.pvalue.AsList(blocks))
+            | "Compare blocks" >> beam.FlatMap(_pairs, beam.pvalue.AsList(blocks), self._results)
         )
 
 
-def _shard(key: Any) -> int:
-    encoded = beam.coders.FastPrimitivesCoder().encode(key)
-    return int.from_bytes(hashlib.blake2b(encoded, digest_size=4).digest(), "little") % _SHARDS
+class DistancesTo(beam.PTransform):
+    """Estimate squared distances to a fixed set: ``KV[key, PrivateSketch] → KV[(key, reference key), Estimate]``.
+
+    Parameters
+    ----------
+    references
+        What to compare with: a mapping from keys to `PrivateSketch` objects or a ``KV[key, PrivateSketch]`` collection.
+    results
+        As in `PairwiseDistances`; ``first`` is the collection's key, ``second`` the reference's.
+
+    Raises
+    ------
+    InvalidInputError
+        For no references or another form; in the workers as `PairwiseDistances`.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import L1, SJLT
+    >>> x, y = (SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch() for _ in range(2))
+    >>> known = {"y": y.release(epsilon=1.0, neighbours=L1(1))}
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     new = pipeline | beam.Create([("x", x.release(epsilon=1.0, neighbours=L1(1)))])
+    ...     distances = new | DistancesTo(known)
+    """
+
+    def __init__(
+        self, references: Mapping[Any, PrivateSketch] | beam.PCollection, *, results: Form = "estimates"
+    ) -> None:
+        super().__init__()
+        check_form(results)
+        self._references = references_of(references)
+        self._results = results
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        refuse_broken_runner(releases.pipeline)
+        return (
+            releases
+            | ToBlocks()
+            | "Spread blocks" >> beam.Reshuffle()
+            | "Compare blocks" >> beam.FlatMap(_all, blocks_of(self._references, releases.pipeline), self._results)
+        )
 
 
-def _ordered(shard: int, members: Iterable[tuple[Any, PrivateSketch]]) -> KeyedBlock:
-    ordered = sorted(members, key=lambda keyed: _order(keyed[0]))
-    for (key, sketch), (next_key, _) in pairwise([*ordered, (None, None)]):
-        if not isinstance(sketch, PrivateSketch):
-            raise TypeError(
-                f"PairwiseDistances needs PrivateSketch values, got a {type(sketch).__name__}; release first"
-            )
-        if _order(key) == _order(next_key):
-            raise InvalidInputError("a key appears twice among the sketches to compare; merge them first")
-    return shard, [key for key, _ in ordered], [sketch for _, sketch in ordered]
+def references_of(references: Any) -> list[tuple[Any, PrivateSketch]] | beam.PCollection:
+    """Return references as a collection or a list; raise `InvalidInputError` if there are none."""
+    if isinstance(references, beam.PCollection):
+        return references
+    if not isinstance(references, Mapping) or not references:
+        raise InvalidInputError(
+            "references must be a mapping from keys to PrivateSketch objects with at least one of them, or a "
+            f"collection of such pairs, got {'none' if isinstance(references, Mapping) else type(references).__name__}"
+        )
+    return list(references.items())
 
 
-def _order(key: Any) -> tuple[str, Any]:
-    return type(key).__name__, key
+def blocks_of(references: list[tuple[Any, PrivateSketch]] | beam.PCollection, pipeline: beam.Pipeline) -> Any:
+    """Return references as blocks, as a side input."""
+    if isinstance(references, list):
+        references = pipeline | "References" >> beam.Create(references)
+    return beam.pvalue.AsList(references | "Reference blocks" >> ToBlocks())
 
 
-def _compare(block: KeyedBlock, blocks: list[KeyedBlock]) -> Iterator[tuple[tuple[Any, Any], Estimate]]:
+def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form) -> Iterator[Any]:
     """Compare a block with itself and with those after it."""
-    shard, keys, sketches = block
-    check_comparable(sketches)
-    mine = block_of(sketches)
-    for other_shard, other_keys, other_sketches in blocks:
-        if other_shard < shard:
-            continue
-        same = other_shard == shard
-        if not same:
-            check_comparable([*sketches, *other_sketches])
-        theirs = mine if same else block_of(other_sketches)
-        yield from _pairs((keys, mine), (other_keys, theirs), same=same)
+    for other in blocks:
+        if other.shard > block.shard:
+            yield from _compared(block, other, form, sort=True)
+    rows, columns = np.triu_indices(len(block.keys), 1)
+    yield from in_form(block.keys, rows, columns, taken(gaps(block, block), rows, columns), form)
 
 
-def _pairs(
-    rows: tuple[list[Any], Block], columns: tuple[list[Any], Block], *, same: bool
-) -> Iterator[tuple[tuple[Any, Any], Estimate]]:
-    estimates = distances_between(rows[1], columns[1], same=same)
-    for i, first in enumerate(rows[0]):
-        for j, second in enumerate(columns[0]):
-            if same and j <= i:
-                continue
-            pair = (first, second) if _order(first) <= _order(second) else (second, first)
-            yield pair, estimates[i, j]
+def _all(block: KeyedBlock, references: list[KeyedBlock], form: Form) -> Iterator[Any]:
+    for other in references:
+        yield from _compared(block, other, form, sort=False)
+
+
+def _compared(block: KeyedBlock, other: KeyedBlock, form: Form, *, sort: bool) -> Iterator[Any]:
+    """Compare all of a block with all of another; ``sort`` puts the smaller key of a pair first."""
+    rows, columns = (places.ravel() for places in np.indices((len(block.keys), len(other.keys))))
+    estimates = taken(gaps(block, other), rows, columns)
+    keys = [*block.keys, *other.keys]
+    first, second = rows, columns + len(block.keys)
+    if sort:
+        ranks = np.empty(len(keys), dtype=np.intp)
+        ranks[sorted(range(len(keys)), key=lambda place: order(keys[place]))] = np.arange(len(keys))
+        swapped = ranks[first] > ranks[second]
+        first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+    yield from in_form(keys, first, second, estimates, form)

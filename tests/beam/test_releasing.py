@@ -12,7 +12,7 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
-from streamsketch.beam import PairwiseDistances, PrivateSketchCoder, ReleasePerKey, SketchPerKey, releasing
+from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, releasing
 from streamsketch.privacy.sampling import SystemBits
 from tests.beam.running import run
 
@@ -203,32 +203,3 @@ def test_releases_travel_in_the_exchange_format() -> None:
     assert coder.encode(release) == release.to_bytes()
     assert coder.decode(coder.encode(release)) == release
     assert pickle.loads(pickle.dumps(release)) == release  # noqa: S301 - our own bytes
-
-
-def test_all_pairs_are_compared_once_as_by_hand(tmp_path: Path) -> None:
-    keyed = []
-    for number in range(70):  # more keys than blocks
-        sketch = PROJECTION.sketch()
-        sketch.update(number, 3 * number)
-        keyed.append((f"key {number:02}", sketch.release(**PRIVACY)))
-    found, _ = run(lambda pipeline: pipeline | beam.Create(keyed) | PairwiseDistances(), tmp_path)
-    by_key = dict(keyed)
-    assert len(found) == len(dict(found)) == 70 * 69 // 2
-    for (first, second), estimate in found:
-        assert first < second
-        by_hand = ss.squared_distance(by_key[first], by_key[second])
-        assert estimate.value == pytest.approx(by_hand.value, abs=1e-6)
-        assert estimate.standard_error == pytest.approx(by_hand.standard_error)
-
-
-def test_raw_sketches_and_repeated_keys_are_refused_by_the_comparison(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="needs PrivateSketch values, got a Sketch"):
-        run(lambda pipeline: sketches(pipeline) | PairwiseDistances(), tmp_path)
-    twice = [("a", PROJECTION.sketch().release(**PRIVACY)) for _ in range(2)]
-    with pytest.raises(ss.InvalidInputError, match="appears twice"):
-        run(lambda pipeline: pipeline | beam.Create(twice) | PairwiseDistances(), tmp_path)
-
-
-def test_one_key_alone_has_no_distances(tmp_path: Path) -> None:
-    keyed = [("a", PROJECTION.sketch().release(**PRIVACY))]
-    assert run(lambda pipeline: pipeline | beam.Create(keyed) | PairwiseDistances(), tmp_path)[0] == []

@@ -1,0 +1,136 @@
+"""The nearest other releases of each release in a collection."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+
+from streamsketch.beam.blocks import KeyedBlock, ToBlocks, gaps
+from streamsketch.beam.distances import blocks_of, references_of
+from streamsketch.beam.results import Form, check_form, key_column, table_of, taken
+from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimate import Estimates
+from streamsketch.release import PrivateSketch
+
+
+class NearestNeighbours(beam.PTransform):
+    """Find each release's nearest others: ``KV[key, PrivateSketch] → KV[key, list[(key, Estimate)]]``.
+
+    Nearest is by estimated squared distance, so noise decides between neighbours whose intervals overlap, and the
+    smallest of many estimates is biased down.
+
+    Parameters
+    ----------
+    top
+        How many to find for each key; fewer where there are no more.
+    references
+        Where to look: a mapping from keys to `PrivateSketch` objects or a ``KV[key, PrivateSketch]`` collection. By
+        default the collection itself, without the release in question.
+    results
+        ``"estimates"``: each key with its list, nearest first. ``"rows"`` and ``"columns"`` as in `PairwiseDistances`,
+        with a ``rank`` from 1.
+
+    Raises
+    ------
+    InvalidInputError
+        For top < 1, empty references or another form; in the workers as `PairwiseDistances`.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import L1, SJLT
+    >>> x, y = (SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7).sketch() for _ in range(2))
+    >>> sketches = [(key, sketch.release(epsilon=1.0, neighbours=L1(1))) for key, sketch in (("x", x), ("y", y))]
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     nearest = pipeline | beam.Create(sketches) | NearestNeighbours(1)
+    """
+
+    def __init__(
+        self,
+        top: int,
+        *,
+        references: Mapping[Any, PrivateSketch] | beam.PCollection | None = None,
+        results: Form = "estimates",
+    ) -> None:
+        super().__init__()
+        if type(top) is not int or top < 1:
+            raise InvalidInputError(f"top must be an integer >= 1, got {top!r:.40}")
+        check_form(results)
+        self._top, self._results = top, results
+        self._references = None if references is None else references_of(references)
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        refuse_broken_runner(releases.pipeline)
+        blocks = releases | ToBlocks()
+        if self._references is None:
+            others = beam.pvalue.AsList(blocks)
+        else:
+            others = blocks_of(self._references, releases.pipeline)
+        own = self._references is None
+        return (
+            blocks
+            | "Spread blocks" >> beam.Reshuffle()
+            | "Search blocks" >> beam.FlatMap(_nearest, others, self._top, self._results, own=own)
+        )
+
+
+def _nearest(block: KeyedBlock, others: list[KeyedBlock], top: int, form: Form, *, own: bool) -> Iterator[Any]:
+    """Search all blocks for a block's keys, keeping the best so far."""
+    best = _Best(len(block.keys), top)
+    for other in sorted(others, key=lambda other: other.shard):  # so that ties fall alike on every runner
+        if own and other.shard == block.shard:
+            estimates = gaps(block, block)
+            itself = np.eye(len(block.keys), dtype=bool)
+        else:
+            estimates = gaps(block, other)
+            itself = np.zeros(estimates.value.shape, dtype=bool)
+        best.add(other.keys, estimates, itself)
+    yield from best.results(block.keys, form)
+
+
+class _Best:
+    """The nearest found so far for n keys: arrays (n, up to ``top``), nearest first."""
+
+    def __init__(self, count: int, top: int) -> None:
+        self._top = top
+        self._keys: list[Any] = []
+        nothing = np.empty((count, 0))
+        self._places = np.empty((count, 0), dtype=np.intp)
+        self._estimates = Estimates(nothing, nothing, nothing, lowest=0.0)
+
+    def add(self, keys: list[Any], estimates: Estimates, excluded: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        rows = np.arange(len(excluded))[:, None]
+        distances = np.where(excluded, np.inf, estimates.value)
+        near = np.argpartition(distances, min(self._top, len(keys)) - 1, axis=1)[:, : self._top]
+        places = np.where(excluded[rows, near], -1, len(self._keys) + near)
+        self._keys += keys
+        so_far = self._estimates
+        places = np.concatenate([self._places, places], axis=1)
+        value = np.concatenate([so_far.value, estimates.value[rows, near]], axis=1)
+        projection = np.concatenate([so_far.projection_variance, estimates.projection_variance[rows, near]], axis=1)
+        noise = np.concatenate([so_far.noise_variance, estimates.noise_variance[rows, near]], axis=1)
+        best = np.lexsort((places, np.where(places < 0, np.inf, value)))[:, : self._top]
+        self._places = places[rows, best]
+        self._estimates = Estimates(value[rows, best], projection[rows, best], noise[rows, best], lowest=0.0)
+
+    def results(self, keys: list[Any], form: Form) -> Iterator[Any]:
+        found = self._places >= 0
+        if form == "estimates":
+            for row, key in enumerate(keys):
+                places = self._places[row, found[row]].tolist()
+                yield key, [(self._keys[place], self._estimates[row, at]) for at, place in enumerate(places)]
+            return
+        rows, columns = np.nonzero(found)
+        table = table_of(
+            key_column(keys).take(rows),
+            key_column(self._keys).take(self._places[rows, columns]),
+            taken(self._estimates, rows, columns),
+            ranks=columns + 1,
+        )
+        if form == "rows":
+            yield from table.to_pylist()
+        elif table.num_rows:
+            yield table

@@ -1,0 +1,92 @@
+"""In which form comparisons come out: objects, rows for table sinks, or Arrow columns."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimate import Estimates
+
+Form: TypeAlias = Literal["estimates", "rows", "columns"]
+Places: TypeAlias = NDArray[np.intp]
+
+
+def check_form(form: str) -> None:
+    """Raise `InvalidInputError` unless a form is known."""
+    if form not in ("estimates", "rows", "columns"):
+        raise InvalidInputError(f"results must be 'estimates', 'rows' or 'columns', got {form!r}")
+
+
+def comparison_schema(keys: pa.DataType, *, ranked: bool = False) -> pa.Schema:
+    """Return the schema of results in columns, for sinks that want it beforehand.
+
+    Parameters
+    ----------
+    keys
+        Arrow type of the keys: ``pa.string()``, ``pa.binary()`` or ``pa.int64()``.
+    ranked
+        Whether they come from `NearestNeighbours`, which adds a rank.
+
+    Examples
+    --------
+    >>> comparison_schema(pa.string()).names
+    ['first', 'second', 'squared_distance', 'standard_error', 'low_95', 'high_95']
+    """
+    fields = [("first", keys), ("second", keys), *([("rank", pa.int64())] if ranked else [])]
+    numbers = ("squared_distance", "standard_error", "low_95", "high_95")
+    return pa.schema(fields + [(name, pa.float64()) for name in numbers])
+
+
+def table_of(
+    first: pa.Array, second: pa.Array, estimates: Estimates, *, ranks: NDArray[np.int64] | None = None
+) -> pa.Table:
+    """Return comparisons as Arrow columns: keys, estimates of shape (n,), and their 95 % intervals."""
+    interval = estimates.interval(0.95)
+    columns: Mapping[str, Any] = {
+        "first": first,
+        "second": second,
+        **({} if ranks is None else {"rank": ranks}),
+        "squared_distance": estimates.value,
+        "standard_error": estimates.standard_error,
+        "low_95": interval.low,
+        "high_95": interval.high,
+    }
+    return pa.table(dict(columns))
+
+
+def taken(estimates: Estimates, rows: Places, columns: Places) -> Estimates:
+    """Return some cells of (n, m) estimates as estimates of shape (len(rows),)."""
+    return Estimates(
+        estimates.value[rows, columns],
+        estimates.projection_variance[rows, columns],
+        estimates.noise_variance[rows, columns],
+        estimates.lowest,
+        estimates.highest,
+    )
+
+
+def in_form(keys: list[Any], first: Places, second: Places, estimates: Estimates, form: Form) -> Iterator[Any]:
+    """Yield comparisons of ``keys[first]`` with ``keys[second]`` in a form; estimates have shape (n,)."""
+    if form == "estimates":
+        for place, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            yield (keys[one], keys[other]), estimates[place]
+        return
+    names = key_column(keys)
+    table = table_of(names.take(pa.array(first)), names.take(pa.array(second)), estimates)
+    if form == "rows":
+        yield from table.to_pylist()
+    elif table.num_rows:
+        yield table
+
+
+def key_column(keys: list[Any]) -> pa.Array:
+    """Return keys as an Arrow array; raise `InvalidInputError` if they are not of one type."""
+    kinds = sorted({type(key).__name__ for key in keys})
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"keys in columns must be of one type, got {' and '.join(kinds)}; ask for results='estimates'"
+        )
+    return pa.array(keys)

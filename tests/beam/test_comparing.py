@@ -1,0 +1,195 @@
+"""Queries through Beam give what a comparison by hand gives."""
+
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+from streamsketch.beam import (
+    DistancesTo,
+    NearestNeighbours,
+    PairwiseDistances,
+    SketchPerKey,
+    TumblingWindows,
+    comparison_schema,
+)
+from tests.beam.running import run
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
+MANY = 70  # more keys than blocks
+
+
+def release(number: int) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update(number, 30 * number)
+    return sketch.release(**PRIVACY)
+
+
+KEYED = [(f"key {number:02}", release(number)) for number in range(MANY)]
+REFERENCES = {f"reference {number}": release(number) for number in range(40)}
+BY_KEY = dict(KEYED) | REFERENCES
+
+
+def queried(transform: Any, tmp_path: Path, keyed: list[Any] = KEYED) -> list[Any]:
+    return run(lambda pipeline: pipeline | beam.Create(keyed) | transform, tmp_path)[0]
+
+
+def check(first: str, second: str, estimate: ss.Estimate) -> None:
+    by_hand = ss.squared_distance(BY_KEY[first], BY_KEY[second])
+    assert estimate.value == pytest.approx(by_hand.value, abs=1e-4)
+    assert estimate.standard_error == pytest.approx(by_hand.standard_error)
+
+
+def test_all_pairs_are_compared_once_as_by_hand(tmp_path: Path) -> None:
+    found = queried(PairwiseDistances(), tmp_path)
+    assert len(found) == len(dict(found)) == MANY * (MANY - 1) // 2
+    for (first, second), estimate in found:
+        assert first < second
+        check(first, second, estimate)
+
+
+def test_all_are_compared_with_a_fixed_set(tmp_path: Path) -> None:
+    found = queried(DistancesTo(REFERENCES), tmp_path)
+    assert {pair for pair, _ in found} == {(key, other) for key, _ in KEYED for other in REFERENCES}
+    assert len(found) == MANY * 40
+    for (first, second), estimate in found:
+        check(first, second, estimate)
+
+
+def test_a_fixed_set_may_be_a_collection(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        references = pipeline | "Known" >> beam.Create(list(REFERENCES.items())[:3])
+        return pipeline | beam.Create(KEYED[:5]) | DistancesTo(references)
+
+    assert len(run(build, tmp_path)[0]) == 15
+
+
+@pytest.mark.parametrize("among", ["themselves", "references"])
+@pytest.mark.parametrize("top", [1, 3, 100])
+def test_the_nearest_are_those_of_a_full_comparison(among: str, top: int, tmp_path: Path) -> None:
+    references = REFERENCES if among == "references" else None
+    found = queried(NearestNeighbours(top, references=references), tmp_path)
+    assert sorted(key for key, _ in found) == sorted(key for key, _ in KEYED)
+    for key, nearest in found:
+        others = references or {other: release for other, release in KEYED if other != key}
+        gaps = {other: ss.squared_distance(BY_KEY[key], release).value for other, release in others.items()}
+        assert [other for other, _ in nearest] == sorted(gaps, key=lambda other: gaps[other])[:top]
+        for other, estimate in nearest:
+            check(key, other, estimate)
+
+
+@pytest.mark.parametrize("transform", [PairwiseDistances, lambda **form: DistancesTo(REFERENCES, **form)])
+def test_rows_and_columns_say_what_the_estimates_say(transform: Any, tmp_path: Path) -> None:
+    estimates = dict(queried(transform(), tmp_path))
+    rows = queried(transform(results="rows"), tmp_path)
+    columns = queried(transform(results="columns"), tmp_path)
+    schema = comparison_schema(pa.string())
+    assert {batch.schema for batch in columns} == {schema}
+    in_columns = [row for batch in columns for row in batch.to_pylist()]
+    for found in (rows, in_columns):
+        assert {(row["first"], row["second"]) for row in found} == estimates.keys()
+        assert len(found) == len(estimates)
+        for row in found:
+            assert list(row) == schema.names
+            estimate = estimates[row["first"], row["second"]]
+            assert (row["squared_distance"], row["standard_error"]) == (estimate.value, estimate.standard_error)
+            assert (row["low_95"], row["high_95"]) == pytest.approx(estimate.interval(0.95))
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_the_nearest_come_as_rows_too(form: Any, tmp_path: Path) -> None:
+    nearest = dict(queried(NearestNeighbours(3), tmp_path))
+    found = queried(NearestNeighbours(3, results=form), tmp_path)
+    if form == "columns":
+        assert {batch.schema for batch in found} == {comparison_schema(pa.string(), ranked=True)}
+        found = [row for batch in found for row in batch.to_pylist()]
+    ranked = {(row["first"], row["rank"]): row for row in found}
+    assert len(ranked) == len(found) == 3 * MANY
+    for key, others in nearest.items():
+        for rank, (other, estimate) in enumerate(others, start=1):
+            row = ranked[key, rank]
+            assert (row["second"], row["squared_distance"]) == (other, estimate.value)
+
+
+def test_columns_go_straight_into_parquet(tmp_path: Path) -> None:
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        (
+            pipeline
+            | beam.Create(KEYED)
+            | PairwiseDistances(results="columns")
+            | beam.io.parquetio.WriteToParquetBatched(str(tmp_path / "distances"), comparison_schema(pa.string()))
+        )
+    assert pq.read_table(list(tmp_path.glob("distances*"))).num_rows == MANY * (MANY - 1) // 2
+
+
+def test_keys_of_several_types_compare_but_make_no_column(tmp_path: Path) -> None:
+    mixed = [("b", release(1)), (b"a", release(2)), (7, release(3)), (-1, release(4))]
+    found = queried(PairwiseDistances(), tmp_path, mixed)
+    assert {pair for pair, _ in found} == {
+        (b"a", -1), (b"a", 7), (b"a", "b"), (-1, 7), (-1, "b"), (7, "b"),
+    }  # fmt: skip
+    with pytest.raises(ss.InvalidInputError, match=r"of one type, got (bytes|int) and (int|str)"):
+        queried(PairwiseDistances(results="columns"), tmp_path, mixed)
+
+
+@pytest.mark.parametrize("transform", [PairwiseDistances(), NearestNeighbours(2), DistancesTo(REFERENCES)])
+def test_raw_sketches_and_repeated_keys_are_refused(transform: Any, tmp_path: Path) -> None:
+    def raw(pipeline: beam.Pipeline) -> beam.PCollection:
+        return pipeline | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION) | transform
+
+    with pytest.raises(TypeError, match="need PrivateSketch values, got a Sketch"):
+        run(raw, tmp_path)
+    with pytest.raises(ss.InvalidInputError, match="appears twice"):
+        queried(transform, tmp_path, [("a", release(1)), ("a", release(2))])
+
+
+@pytest.mark.parametrize("places", [("a", "b"), ("a", "c")], ids=["in two blocks", "in two other blocks"])
+def test_releases_that_cannot_be_compared_are_refused_across_blocks(places: tuple[str, str], tmp_path: Path) -> None:
+    first, second = places
+    same = release(1)
+    with pytest.raises(ss.DependentNoiseError, match="share the noise"):
+        queried(PairwiseDistances(), tmp_path, [(first, same), (second, same)])
+    with pytest.raises(ss.DependentNoiseError, match="share the noise"):
+        queried(DistancesTo({"x": same}), tmp_path, [(first, same)])
+    other = PROJECTION.replace(seed=12).sketch().release(**PRIVACY)
+    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        queried(NearestNeighbours(1), tmp_path, [(first, same), (second, other)])
+
+
+@pytest.mark.parametrize("transform", [PairwiseDistances(), PairwiseDistances(results="columns")])
+def test_one_key_alone_has_no_distances(transform: Any, tmp_path: Path) -> None:
+    assert queried(transform, tmp_path, KEYED[:1]) == []
+
+
+def test_one_key_alone_has_no_neighbours(tmp_path: Path) -> None:
+    assert queried(NearestNeighbours(3), tmp_path, KEYED[:1]) == [(KEYED[0][0], [])]
+    assert queried(NearestNeighbours(3, results="rows"), tmp_path, KEYED[:1]) == []
+
+
+def test_each_window_is_compared_by_itself(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        timed = [beam.window.TimestampedValue(keyed, 60 * (place % 2)) for place, keyed in enumerate(KEYED[:6])]
+        return pipeline | beam.Create(timed) | TumblingWindows(60) | PairwiseDistances()
+
+    assert len(run(build, tmp_path)[0]) == 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: PairwiseDistances(results="table"), "results must be"),  # type: ignore[arg-type]
+        (lambda: NearestNeighbours(0), "top must be"),
+        (lambda: NearestNeighbours(True), "top must be"),  # noqa: FBT003
+        (lambda: NearestNeighbours(1, references={}), "at least one of them"),
+        (lambda: DistancesTo([]), "got list"),  # type: ignore[arg-type]
+        (lambda: DistancesTo({}), "got none"),
+    ],
+)
+def test_mistakes_are_found_before_the_job_runs(build: Any, message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        build()
