@@ -10,28 +10,43 @@ from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
 from streamsketch.sketch import Sketch
 
-_HEADER = struct.Struct("<IB16s")  # bytes of projection JSON, bytes a cell, mass
+_HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
 _WIDTHS = (1, 2, 4, 8)
 
 
 class SketchCoder(beam.coders.Coder):
-    """Raw sketches between workers of one pipeline: **secret**, not the exchange format, of no fixed layout."""
+    """Raw sketches between workers of one pipeline: **secret**, not the exchange format, of no fixed layout.
+
+    Cells take as few bytes as the largest needs; where most are 0, the others follow with their places.
+    """
 
     def encode(self, value: Sketch) -> bytes:
         """Return the sketch's bytes: a function of its projection and stream alone."""
         agreement = value.projection.to_json().encode()
         state = value.state
-        largest = max(int(state.max()), -int(state.min()) - 1)
-        width = next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
-        header = _HEADER.pack(len(agreement), width, value.mass.to_bytes(16, "little"))
-        return header + agreement + state.astype(f"<i{width}").tobytes()
+        width = _width(max(int(state.max()), -int(state.min()) - 1), signed=True)
+        place_width = _width(state.size - 1, signed=False)
+        places = np.flatnonzero(state)
+        if places.size * (width + place_width) >= state.size * width:
+            place_width = 0
+            body = state.astype(f"<i{width}").tobytes()
+        else:
+            body = state[places].astype(f"<i{width}").tobytes() + places.astype(f"<u{place_width}").tobytes()
+        header = _HEADER.pack(len(agreement), width, place_width, value.mass.to_bytes(16, "little"))
+        return header + agreement + body
 
     def decode(self, encoded: bytes) -> Sketch:
         """Return the sketch."""
-        length, width, mass = _HEADER.unpack_from(encoded)
+        length, width, place_width, mass = _HEADER.unpack_from(encoded)
         start = _HEADER.size + length
-        state = np.frombuffer(encoded, dtype=f"<i{width}", offset=start).astype(np.int64)
         projection = _projection(encoded[_HEADER.size : start])
+        count = (len(encoded) - start) // (width + place_width)
+        cells = np.frombuffer(encoded, dtype=f"<i{width}", offset=start, count=count)
+        if place_width:
+            state = np.zeros(projection.sketch_dim, dtype=np.int64)
+            state[np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width)] = cells
+        else:
+            state = cells.astype(np.int64)
         return Sketch.from_state(projection, state, int.from_bytes(mass, "little"))
 
     def is_deterministic(self) -> bool:
@@ -61,6 +76,10 @@ class PrivateSketchCoder(beam.coders.Coder):
     def to_type_hint(self) -> type[PrivateSketch]:
         """Return the coded type."""
         return PrivateSketch
+
+
+def _width(largest: int, *, signed: bool) -> int:
+    return next(width for width in _WIDTHS if largest < 1 << (8 * width - signed))
 
 
 @functools.lru_cache(maxsize=64)

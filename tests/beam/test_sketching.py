@@ -186,6 +186,22 @@ def test_coded_sketches_come_back_the_same_and_equal_streams_have_equal_bytes(st
     ]
 
 
+@pytest.mark.parametrize("sketch_dim", [1, 256, 1 << 17])
+@pytest.mark.parametrize("value", [1, -128, 1 << 20, -(1 << 40)])
+def test_sparse_sketches_travel_light(sketch_dim: int, value: int) -> None:
+    projection = ss.SJLT(dim=1000, sketch_dim=sketch_dim, sparsity=1, seed=11)
+    sketch = projection.sketch()
+    coder = SketchCoder()
+    assert coder.decode(coder.encode(sketch)) == sketch
+    sketch.update(7, value)
+    encoded = coder.encode(sketch)
+    assert coder.decode(encoded) == sketch
+    assert len(encoded) < 250, "one cell of any width, its place, and the agreement"
+    dense = projection.sketch()
+    dense.update(range(1000), [value] * 1000)
+    assert coder.decode(coder.encode(dense)) == dense
+
+
 def test_the_coder_is_registered_and_deterministic() -> None:
     coder = beam.coders.registry.get_coder(ss.Sketch)
     assert isinstance(coder, SketchCoder)
