@@ -207,12 +207,12 @@ def _require_hashed_dim(dim: int, what: str) -> None:
 
 
 def _fingerprints(array: pa.Array, seed: int) -> Ints:
-    words = key_digests(array, _keyed(seed))[:, 0]
+    words = _key_digests(array, _keyed(seed))[:, 0]
     prints: Ints = (words & np.uint64(MAX_KEY)).astype(np.int64)
     return prints
 
 
-def key_digests(array: pa.Array, keyed: "hashlib.blake2b") -> NDArray[np.uint64]:
+def _key_digests(array: pa.Array, keyed: "hashlib.blake2b") -> NDArray[np.uint64]:
     """Return the keyed digest of each key's canonical bytes, as little-endian words: uint64, (n, words).
 
     Through the dictionary of an Arrow column: each distinct key is hashed once.
@@ -223,6 +223,11 @@ def key_digests(array: pa.Array, keyed: "hashlib.blake2b") -> NDArray[np.uint64]
     words = np.frombuffer(digests, dtype="<u8").reshape(-1, keyed.digest_size // 8)
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     return words[codes] if len(words) else words
+
+
+def canonical_column(array: pa.Array) -> list[bytes]:
+    """Return the canonical bytes of each key of an Arrow column without nulls."""
+    return list(map(canonical_bytes, _distinct_keys(array)))
 
 
 def _distinct_keys(distinct: pa.Array) -> Iterable[Any]:

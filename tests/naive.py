@@ -198,23 +198,41 @@ def tuple_index(fingerprints: Sequence[int], seed: int) -> int:
 # --- contribution bounding ------------------------------------------------------------------------------------
 
 
+def unit_digest(tag: str, name: bytes, secret: bytes) -> list[int]:
+    """Return the name's polynomial at two secret points, mod 2^61 - 1."""
+    drawn = hashlib.blake2b(digest_size=16, key=secret, person=b"streamsketch.uni").digest()
+    words = [len(name) << 8 | ord(tag)]
+    words += [int.from_bytes(name[at : at + 7], "big") for at in range(0, len(name), 7)]
+    points = [int.from_bytes(drawn[:8], "little"), int.from_bytes(drawn[8:], "little")]
+    return [polynomial_at(point, words) for point in points]
+
+
 def bounded(
     events: list[tuple[bytes, tuple[Any, int], int, int]], *, max_keys: int, limit: int, secret: bytes
 ) -> list[tuple[tuple[Any, int], int, int]]:
     """Cut (unit digest, slot, index, steps) events unit by unit, slot by slot; return (slot, index, steps)."""
 
-    def rank(unit: bytes, slot: tuple[Any, int], person: bytes, size: int = 16) -> bytes:
-        key, window = slot
-        message = unit + window.to_bytes(8, "little", signed=True) + canonical_bytes(key)
+    def digest(message: bytes, person: bytes, size: int) -> bytes:
         return hashlib.blake2b(message, digest_size=size, key=secret, person=person).digest()
+
+    def slot_bytes(slot: tuple[Any, int]) -> bytes:
+        key, window = slot
+        return window.to_bytes(8, "little", signed=True) + canonical_bytes(key)
+
+    def coefficients(message: bytes) -> list[int]:
+        words = digest(message, b"streamsketch.ord", 64)
+        return [int.from_bytes(words[at : at + 8], "little") % 2**61 for at in range(0, 64, 8)]
+
+    def rank(unit: bytes, slot: tuple[Any, int]) -> tuple[int, int]:
+        tie = int.from_bytes(digest(slot_bytes(slot), b"streamsketch.slt", 8), "little")
+        return polynomial_at((int.from_bytes(unit[:8], "little") + tie) % 2**60, coefficients(b"")), tie
 
     kept = []
     for unit in {event[0] for event in events}:
         own = [event[1:] for event in events if event[0] == unit]
-        slots = sorted({slot for slot, _, _ in own}, key=lambda slot: rank(unit, slot, b"streamsketch.slt"))
+        slots = sorted({slot for slot, _, _ in own}, key=lambda slot: rank(unit, slot))
         for slot in slots[:max_keys]:
-            words = rank(unit, slot, b"streamsketch.ord", 64)
-            polynomial = [int.from_bytes(words[at : at + 8], "little") % 2**61 for at in range(0, 64, 8)]
+            polynomial = coefficients(unit + slot_bytes(slot))
             queue = sorted(
                 ((index, steps) for other, index, steps in own if other == slot),
                 key=lambda event: (polynomial_at(event[0], polynomial), *event),

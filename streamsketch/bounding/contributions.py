@@ -7,7 +7,6 @@ what is wrong with a *column* (its type, its name) is the caller's mistake and r
 
 import dataclasses
 import datetime as dt
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -19,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamsketch.bounding.digests import UnitDigests
 from streamsketch.columns import arrow_column, is_key_type, value_type
-from streamsketch.encoding import Ints, key_digests, quantise, quantise_one
+from streamsketch.encoding import Ints, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.projections.base import Projection
@@ -44,7 +44,7 @@ class Contributions:
     Parameters
     ----------
     units
-        Keyed 128-bit digests of the privacy units: uint64, (n, 2). Two units share one with probability 2^-128.
+        Digests of the privacy units, by `UnitDigests`: uint64, (n, 2).
     slots
         Different slots.
     codes
@@ -98,7 +98,7 @@ class Reader:
 
     def __init__(self, projection: Projection, limit: int, secret: bytes) -> None:
         self._projection, self._limit = projection, limit
-        self._secret = secret
+        self._digests = UnitDigests(secret)
         self._reach = math.ceil((limit + 1) * projection.grid)  # values beyond it are limit steps at least
 
     def columns(self, unit: Any, key: Any, index: Sequence[Any], value: Any, window: int) -> Contributions:
@@ -200,7 +200,6 @@ class Reader:
 
     def _read(self, arrays: list[pa.Array], values: Any, length: int, window: int) -> Contributions:
         unit, key, *index = arrays
-        keyed = hashlib.blake2b(digest_size=16, key=self._secret, person=b"streamsketch.uni")
         if not length:
             return concatenated([])
         key = key if pa.types.is_dictionary(key.type) else key.dictionary_encode()
@@ -209,7 +208,7 @@ class Reader:
         except UnicodeDecodeError:
             raise InvalidInputError("a key is not valid UTF-8") from None
         return Contributions(
-            key_digests(unit, keyed),
+            self._digests.of(unit),
             [(name, window) for name in names],
             key.indices.to_numpy(zero_copy_only=False).astype(np.int64),
             self._projection.indices_of(*index),

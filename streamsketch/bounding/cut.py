@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.bounding.contributions import Contributions, Slot
 from streamsketch.encoding import Ints, canonical_bytes
-from streamsketch.hashing import PRIME, Words, horner_wide
+from streamsketch.hashing import MAX_KEY, PRIME, Words, horner_wide
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -45,7 +45,7 @@ class Bounded:
 def bounded(events: Contributions, *, max_keys: int, limit: int, secret: bytes) -> Bounded:
     """Cut all units' events to their bounds.
 
-    A unit in more than ``max_keys`` slots keeps those of least rank, a keyed digest of unit and slot. Where a unit's
+    A unit in more than ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. Where a unit's
     absolute values sum to more than ``limit`` in one slot, its events enter in an order shuffled by index until the
     limit is reached; the last one enters in part.
 
@@ -63,19 +63,11 @@ def bounded(events: Contributions, *, max_keys: int, limit: int, secret: bytes) 
     new_unit, new_pair = _starts(events)
     pair_of_row: Ints = np.cumsum(new_pair) - 1
     first_rows = np.flatnonzero(new_pair)
-    ranks = _Ranks(events, first_rows, secret)
-
-    kept_pairs = np.ones(first_rows.size, dtype=bool)
-    pairs_of_unit = np.append(np.flatnonzero(new_unit[first_rows]), first_rows.size)
-    for unit in np.flatnonzero(np.diff(pairs_of_unit) > max_keys):
-        own = range(pairs_of_unit[unit], pairs_of_unit[unit + 1])
-        kept_pairs[own] = False
-        kept_pairs[sorted(own, key=ranks.of_slot)[:max_keys]] = True
-
-    rows = kept_pairs[pair_of_row]
+    draws = _Draws(events.slots, secret)
+    rows = _kept_pairs(events.rows(first_rows), new_unit[first_rows], max_keys, draws)[pair_of_row]
     events, pair_of_row = events.rows(rows), pair_of_row[rows]
     codes_of_pairs = events.codes[np.flatnonzero(np.diff(pair_of_row, prepend=-1))]
-    order = np.lexsort((events.steps, events.indices, _shuffled(events, pair_of_row, limit, ranks), pair_of_row))
+    order = np.lexsort((events.steps, events.indices, _shuffled(events, pair_of_row, limit, draws), pair_of_row))
     events = events.rows(order)
     steps = events.steps.copy()
     cut_steps(pair_of_row, steps, limit)
@@ -98,32 +90,53 @@ def _starts(events: Contributions) -> tuple[Flags, Flags]:
     return new_unit, new_pair
 
 
-class _Ranks:
-    """Secret digests of pairs (unit, slot)."""
+class _Draws:
+    """Secret numbers for units and slots, which depend on nothing else."""
 
-    def __init__(self, events: Contributions, first_rows: Ints, secret: bytes) -> None:
-        self._units = events.units[first_rows].astype("<u8")
-        self._slots = [events.slots[code] for code in events.codes[first_rows]]
+    def __init__(self, slots: list[Slot], secret: bytes) -> None:
+        self._slots = [window.to_bytes(8, "little", signed=True) + canonical_bytes(key) for key, window in slots]
         self._secret = secret
 
-    def of_slot(self, pair: int) -> bytes:
-        """Return what decides whether the unit keeps the slot."""
-        return self._digest(pair, b"streamsketch.slt", 16)
+    def slot_ranks(self, units: Words, codes: Ints) -> tuple[Words, Words]:
+        """Return what a unit's slots are ordered by, and what decides in the unlikely case of a tie.
 
-    def polynomial(self, pair: int) -> Words:
-        """Return eight coefficients mod 2^61 - 1: an 8-wise independent shuffle of the pair's indices.
+        The value of an 8-wise independent polynomial at unit plus slot: uint64, (n,) each.
+        """
+        digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
+        slots = np.frombuffer(digests, dtype="<u8")[codes]
+        ranks = np.empty(codes.size, dtype=np.uint64)
+        horner_wide((units[:, 0] + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
+        return ranks, slots
+
+    def polynomial(self, unit: Words, code: int) -> Words:
+        """Return eight coefficients mod 2^61 - 1: an 8-wise independent shuffle of a unit's indices in a slot.
 
         A linear one would favour the ends of arithmetic progressions, such as hours or days.
         """
-        return np.frombuffer(self._digest(pair, b"streamsketch.ord", 64), dtype="<u8") & np.uint64(PRIME)
+        return self._coefficients(unit.astype("<u8").tobytes() + self._slots[code])
 
-    def _digest(self, pair: int, person: bytes, size: int) -> bytes:
-        key, window = self._slots[pair]
-        message = self._units[pair].tobytes() + window.to_bytes(8, "little", signed=True) + canonical_bytes(key)
+    def _coefficients(self, message: bytes) -> Words:
+        return np.frombuffer(self._digest(message, b"streamsketch.ord", 64), dtype="<u8") & np.uint64(PRIME)
+
+    def _digest(self, message: bytes, person: bytes, size: int) -> bytes:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
 
-def _shuffled(events: Contributions, pair_of_row: Ints, limit: int, ranks: _Ranks) -> Words:
+def _kept_pairs(pairs: Contributions, new_unit: Flags, max_keys: int, draws: _Draws) -> Flags:
+    """Return which pairs of unit and slot are kept, given one event of each, those of a unit together."""
+    first_of_unit = np.append(np.flatnonzero(new_unit), new_unit.size)
+    slots_of_unit = np.diff(first_of_unit)
+    kept = np.ones(new_unit.size, dtype=bool)
+    crowded = np.flatnonzero(np.repeat(slots_of_unit > max_keys, slots_of_unit))
+    unit = np.repeat(np.arange(slots_of_unit.size), slots_of_unit)[crowded]
+    ranks, ties = draws.slot_ranks(pairs.units[crowded], pairs.codes[crowded])
+    order = np.lexsort((ties, ranks, unit))
+    place = np.arange(order.size) - np.searchsorted(unit, unit)  # in the queue of the own unit; order keeps units
+    kept[crowded[order]] = place < max_keys
+    return kept
+
+
+def _shuffled(events: Contributions, pair_of_row: Ints, limit: int, draws: _Draws) -> Words:
     """Return each row's place in the queue for its pair's limit; 0 where the limit is not reached."""
     queue = np.zeros(len(events), dtype=np.uint64)
     starts = np.flatnonzero(np.diff(pair_of_row, prepend=-1))
@@ -131,7 +144,7 @@ def _shuffled(events: Contributions, pair_of_row: Ints, limit: int, ranks: _Rank
     over = exceeds(events.steps, starts, stops, limit)
     starts, stops = starts[over], stops[over]
     if starts.size:
-        coefficients = np.array([ranks.polynomial(pair) for pair in pair_of_row[starts].tolist()])
+        coefficients = np.array([draws.polynomial(events.units[row], events.codes[row]) for row in starts])
         shuffle(events.indices.view(np.uint64), starts, stops, coefficients, queue)
     return queue
 
