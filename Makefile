@@ -3,13 +3,20 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
+FLINK  := .flink
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint format bench proto lock clean
+.PHONY: help env demo test flink flink-demo lint format bench proto lock clean
+
+DEMO = pipelines.private_distances \
+	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
+	  --public-keys 9E,AA,AS,B6,DL,EV,F9,FL,HA,MQ,OO,UA,US,VX,WN,YV \
+	  --epsilon 1 --delta 1e-9 --sketch-dim 1024 --sparsity 4 --output $(OUT) \
+	  --look-at-truth --possible-indices 1962240
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 env: $(STAMP)  ## make .venv with all that development needs, pinned by hash
 
@@ -22,14 +29,22 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: env  ## private distances between sixteen airlines, on real data
-	$(BIN)/python -m pipelines.private_distances \
-	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
-	  --public-keys 9E,AA,AS,B6,DL,EV,F9,FL,HA,MQ,OO,UA,US,VX,WN,YV \
-	  --epsilon 1 --delta 1e-9 --sketch-dim 1024 --sparsity 4 --output $(OUT) \
-	  --look-at-truth --possible-indices 1962240
+	$(BIN)/python -m $(DEMO)
 
 test: env  ## every test, doctest and README block
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+flink: $(FLINK)/lib/.complete  ## fetch Flink's jars into .flink (152 MB, needs Java 17 and Maven)
+
+$(FLINK)/lib/.complete: pipelines/flink/pom.xml
+	@command -v javac >/dev/null && command -v mvn >/dev/null || \
+	  { echo "Flink needs a Java 17 development kit, and Maven to fetch its jars; put javac and mvn on the PATH."; exit 1; }
+	rm -rf $(@D)
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	@touch $@
+
+flink-demo: env flink  ## the demo on a Flink cluster of this machine: two task managers, gone afterwards
+	$(BIN)/python -m pipelines.flink --jars $(FLINK)/lib -- $(DEMO)
 
 lint: env  ## ruff (all rules) and mypy --strict
 	$(BIN)/ruff check .
@@ -50,6 +65,6 @@ lock:  ## pin every dependency again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header pyproject.toml --all-extras --group dev --output-file requirements.lock
 
-clean:  ## remove everything that was made
+clean:  ## remove everything that was made, except .flink, which is costly to fetch
 	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +
