@@ -4,10 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
 FLINK  := .flink
+PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test flink flink-demo lint format bench proto lock clean
+.PHONY: help env demo test flink flink-demo test-flink lint format bench proto lock clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -45,6 +46,14 @@ $(FLINK)/lib/.complete: pipelines/flink/pom.xml
 
 flink-demo: env flink  ## the demo on a Flink cluster of this machine: two task managers, gone afterwards
 	$(BIN)/python -m pipelines.flink --jars $(FLINK)/lib -- $(DEMO)
+
+test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures, and on Prism where go can build it
+	@test -n "$(PRISM)" || echo "Prism is skipped: there is no go on the PATH to build it."
+	STREAMSKETCH_FLINK_JARS=$(FLINK)/lib STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q tests/distributed
+
+$(FLINK)/bin/prism-%:
+	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*
+	@mv $(@D)/prism $@
 
 lint: env  ## ruff (all rules) and mypy --strict
 	$(BIN)/ruff check .

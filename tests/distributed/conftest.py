@@ -1,0 +1,101 @@
+"""Clusters and services of this machine, started once for all tests that want them."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+from pipelines.flink.cluster import FlinkCluster, worker_pool
+from pipelines.flink.processes import Processes, free_ports, listens
+from tests.distributed.steps import KEYS, one_loop
+
+EVENTS, ROW_GROUPS = 200_000, 16
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def columns() -> dict[str, np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(5)
+    return {
+        "key": np.array(KEYS)[rng.integers(len(KEYS), size=EVENTS)],
+        "index": rng.integers(ss.HASHED_DIM, size=EVENTS),
+        "value": rng.integers(-1000, 1001, size=EVENTS),
+    }
+
+
+@pytest.fixture(scope="session")
+def expected(columns: dict[str, np.ndarray[Any, Any]]) -> dict[str, bytes]:
+    return one_loop(columns)
+
+
+@pytest.fixture(scope="session")
+def events(columns: dict[str, np.ndarray[Any, Any]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("events")
+    table = pa.table(columns)
+    half = EVENTS // 2
+    for name, part in (("a", table[:half]), ("b", table[half:])):
+        pq.write_table(part, folder / f"{name}.parquet", row_group_size=EVENTS // ROW_GROUPS)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
+    jars = os.environ.get("STREAMSKETCH_FLINK_JARS")
+    if not jars:
+        pytest.skip("STREAMSKETCH_FLINK_JARS names no folder of Flink's jars")
+    with FlinkCluster(Path(jars), tmp_path_factory.mktemp("flink")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def job_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    jobs, workers = free_ports(2)
+    with Processes(tmp_path_factory.mktemp("job-service")) as processes:
+        main = "apache_beam.runners.portability.local_job_service_main"
+        processes.start("job-service", [sys.executable, "-m", main, "-p", str(jobs)])
+        processes.start("workers", worker_pool(workers))
+        processes.wait("the job service", lambda: listens(jobs) and listens(workers))
+        yield [
+            "--runner=PortableRunner",
+            f"--job_endpoint=127.0.0.1:{jobs}",
+            "--environment_type=EXTERNAL",
+            f"--environment_config=127.0.0.1:{workers}",
+        ]
+
+
+@pytest.fixture(scope="session")
+def prism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    binary = os.environ.get("STREAMSKETCH_PRISM")
+    if not binary:
+        pytest.skip("STREAMSKETCH_PRISM names no prism binary")
+    (jobs,) = free_ports(1)
+    with Processes(tmp_path_factory.mktemp("prism")) as processes:
+        processes.start("prism", [binary, f"--job_port={jobs}", "--serve_http=false"])
+        processes.wait("Prism", lambda: listens(jobs))
+        yield ["--runner=PrismRunner", f"--job_endpoint=127.0.0.1:{jobs}", "--environment_type=LOOPBACK"]
+
+
+@pytest.fixture
+def options_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Return a runner's options; the runner starts if it is a service."""
+
+    def find(name: str) -> list[str]:
+        if name == "flink":
+            return request.getfixturevalue("cluster").pipeline_options()
+        if name == "job service":
+            return request.getfixturevalue("job_service")
+        if name == "processes":
+            monkeypatch.setenv("PYTHONPATH", str(ROOT))  # Beam's own worker processes import our steps
+            return ["--runner=FnApiRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+        if name == "prism":
+            return request.getfixturevalue("prism")
+        return ["--runner=FnApiRunner"]
+
+    return find

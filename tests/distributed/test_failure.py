@@ -1,0 +1,45 @@
+"""A job outlives its task managers: same bits, and one release a key."""
+
+import time
+from pathlib import Path
+
+import pytest
+from apache_beam.runners.runner import PipelineState
+
+from pipelines.flink.cluster import FlinkCluster
+from tests.distributed.conftest import ROW_GROUPS
+from tests.distributed.steps import (
+    MINUTES,
+    PUBLIC_KEYS,
+    file_name,
+    files_in,
+    output_in,
+    releases_in,
+    run,
+    sketches_in,
+)
+
+
+@pytest.mark.parametrize(("step", "all_of_them"), [("batches", ROW_GROUPS), ("releases", len(PUBLIC_KEYS))])
+def test_a_job_outlives_a_task_manager_killed_in_the_middle_of(
+    step: str, all_of_them: int, cluster: FlinkCluster, events: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    result = run(cluster.pipeline_options(), events, results, batch_pause=0.3, release_pause=0.2)
+    deadline = time.monotonic() + 60
+    while files_in(results, step) < all_of_them // 2:
+        assert time.monotonic() < deadline, "the job does not get on"
+        time.sleep(0.05)
+    cluster.kill_task_manager(-1)
+    assert files_in(results, step) < all_of_them, "it was killed in the middle"
+    cluster.wait_for_task_managers(1)
+    cluster.start_task_manager()
+    assert result.wait_until_finish(MINUTES * 60_000) == PipelineState.DONE
+    assert files_in(results, step) > all_of_them, "work was lost and done again"
+    assert sketches_in(results) == expected
+    output = output_in(results)
+    assert sorted(name for name, _ in output) == sorted(map(file_name, PUBLIC_KEYS)), "one release a key"
+    released = releases_in(results)
+    assert {name: set(images) for name, images in released.items()} == {name: {image} for name, image in output}, (
+        "whatever is released again is the same release"
+    )
