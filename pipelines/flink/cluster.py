@@ -63,6 +63,7 @@ class FlinkCluster:
     def __init__(self, jars: Path, folder: Path, *, task_managers: int = 2) -> None:
         self.task_managers: list[subprocess.Popen[bytes]] = []
         self._jars, self._folder, self._count = jars.resolve(), folder.resolve(), task_managers
+        self._temporary = self._folder / "tmp"
         self._processes = Processes(folder)
         self._rest, self._rpc, self._jobs, self._workers = free_ports(4)
 
@@ -74,6 +75,7 @@ class FlinkCluster:
             raise StartError(f"there are no Flink jars in {self._jars}; fetch them with: make flink")
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._processes)
+            self._temporary.mkdir(exist_ok=True)
             (self._folder / "config.yaml").write_text(self._config())
             self._start_all()
             self._stack = stack.pop_all()  # all is up: exit stops it, not the end of this block
@@ -151,11 +153,10 @@ class FlinkCluster:
             return -1
 
     def _java(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        return self._processes.start(name, ["java", *_JAVA, "-cp", f"{self._jars}/*", main, *arguments])
+        scratch = f"-Djava.io.tmpdir={self._temporary}"  # job graphs pass there, with the secret of the noise
+        return self._processes.start(name, ["java", *_JAVA, scratch, "-cp", f"{self._jars}/*", main, *arguments])
 
     def _config(self) -> str:
-        temporary = self._folder / "tmp"
-        temporary.mkdir(exist_ok=True)
         settings = {
             "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.rpc.port": self._rpc,
@@ -179,7 +180,7 @@ class FlinkCluster:
             "taskmanager.memory.jvm-metaspace.size": "256m",
             "taskmanager.memory.jvm-overhead.min": "128m",
             "taskmanager.memory.jvm-overhead.max": "128m",
-            "io.tmp.dirs": temporary,
+            "io.tmp.dirs": self._temporary,
             # a lost task manager is noticed within seconds, and what ran there starts again
             "heartbeat.interval": 1000,
             "heartbeat.timeout": 6000,
