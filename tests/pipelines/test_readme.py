@@ -1,0 +1,56 @@
+"""The commands of pipelines/README.md are right, as far as one machine can tell."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipelines import private_distances
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "pipelines/README.md").read_text(), re.MULTILINE | re.DOTALL)
+COMMANDS = [
+    line for _, text in BLOCKS for line in text.replace("\\\n", " ").splitlines() if "private_distances" in line
+]
+LINES_OF_OPTIONS = [line for language, text in BLOCKS if language == "text" for line in text.splitlines()]
+
+
+def arguments_of(command: str) -> list[str]:
+    return shlex.split(command.partition("pipelines.private_distances")[2])
+
+
+def check(arguments: list[str]) -> None:
+    """End as the job would if it or Beam does not know an option."""
+    parser = private_distances._parser()
+    _, rest = parser.parse_known_args(arguments)
+    private_distances._beam_options(parser, rest)
+
+
+def test_no_block_is_left_out() -> None:
+    assert {language for language, _ in BLOCKS} == {"sh", "text", "Dockerfile"}
+    assert len(COMMANDS) == 4
+    assert len(LINES_OF_OPTIONS) == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_job_takes_the_options_of_every_command(command: str) -> None:
+    check(arguments_of(command))
+
+
+@pytest.mark.parametrize("line", LINES_OF_OPTIONS)
+def test_the_job_takes_every_line_of_options(line: str) -> None:
+    check([*arguments_of(COMMANDS[0]), *shlex.split(line)])
+
+
+def test_the_first_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert private_distances.main([*arguments_of(COMMANDS[0]), "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "distances.csv").is_file()
+
+
+def test_the_make_targets_are_there() -> None:
+    targets = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S607
+    for name in re.findall(r"make ([a-z-]+)", (ROOT / "pipelines/README.md").read_text()):
+        assert re.search(rf"^{name} ", targets, re.MULTILINE), name
