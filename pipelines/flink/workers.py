@@ -8,27 +8,25 @@ would stop the worker of another. A worker ends by itself when its task manager 
 
 import logging
 import multiprocessing
-import signal
 import sys
 from typing import Any
 
-_PRELOADED = ["apache_beam.runners.worker.sdk_worker", "streamsketch.beam", "pipelines"]
+import grpc  # type: ignore[import-untyped]
+from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
+from apache_beam.runners.worker.sdk_worker import SdkHarness
+from apache_beam.utils import thread_pool_executor
+
+_PRELOADED = ["pipelines.flink.workers", "streamsketch.beam"]
 
 
 def work(control: str, worker_id: str) -> None:
     """Work for the task manager that listens at ``control`` until it hangs up."""
-    from apache_beam.runners.worker.sdk_worker import SdkHarness  # noqa: PLC0415 - in the worker only
-
     logging.getLogger().setLevel(logging.INFO)
     SdkHarness(control, worker_id=worker_id).run()
 
 
 def serve(port: int) -> None:
     """Start a worker for each that asks, until this process is killed."""
-    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - not in the workers' parent, which has to fork
-    from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc  # noqa: PLC0415
-    from apache_beam.utils import thread_pool_executor  # noqa: PLC0415
-
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
 
@@ -49,5 +47,4 @@ def serve(port: int) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the cluster stops its processes itself, in order
     serve(int(sys.argv[1]))
