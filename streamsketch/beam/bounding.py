@@ -15,7 +15,7 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.runners import refuse_broken_runner
-from streamsketch.beam.windows import is_the_one_pane, require_tumbling
+from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from streamsketch.bounding.cut import Bounded, bounded
 from streamsketch.encoding import Exact
@@ -180,7 +180,7 @@ class BoundContributions(beam.PTransform):
         )
         kept = outputs.bounded
         if regroup:
-            kept |= "Back to their windows" >> beam.WindowInto(windowing)
+            kept |= "Back to their windows" >> windowed_as(windowing)
         return (kept, outputs[LATE]) if self._late else kept
 
     def display_data(self) -> dict[str, Any]:

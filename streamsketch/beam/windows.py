@@ -109,6 +109,17 @@ def _micros(length: TimestampTypes) -> int:
     return int(Duration.of(length).micros) if isinstance(length, Duration | int | float) else int(length.micros)
 
 
+def windowed_as(windowing: Windowing) -> beam.WindowInto:
+    """Return what windows a collection as another is; Beam's own shorthand forgets the lateness."""
+    return beam.WindowInto(
+        windowing.windowfn,
+        trigger=windowing.triggerfn,
+        accumulation_mode=windowing.accumulation_mode,
+        timestamp_combiner=windowing.timestamp_combiner,
+        allowed_lateness=windowing.allowed_lateness,
+    )
+
+
 def is_the_one_pane(pane: PaneInfo) -> bool:
     """Return whether a pane is the one that may be published: on time, or of a runner that knows no other."""
     return pane.timing not in (PaneInfoTiming.LATE, PaneInfoTiming.EARLY)
@@ -184,7 +195,7 @@ class WindowRange:
         return (
             keys
             | "In each window" >> beam.FlatMap(lambda key: [TimestampedValue(key, start) for start in starts])
-            | "Window keys" >> beam.WindowInto(windowing)
+            | "Window keys" >> windowed_as(windowing)
         )
 
 
