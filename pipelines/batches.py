@@ -3,18 +3,25 @@
 import argparse
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import streamsketch as ss
 
 
 def text_columns(arguments: argparse.Namespace) -> list[str]:
-    """Return the columns that the job reads as text: the key and the index."""
-    return [arguments.key, *arguments.index]
+    """Return the columns that the job reads as text: the key, the index and the privacy unit."""
+    return [arguments.key, *arguments.index, *([arguments.unit_column] if arguments.unit_column else [])]
 
 
 def all_columns(arguments: argparse.Namespace) -> list[str]:
     """Return all columns that the job reads."""
     return [*text_columns(arguments), *([arguments.value] if arguments.value else [])]
+
+
+def with_unit(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """Return the rows whose privacy unit is named; in CSV files a missing name is an empty text."""
+    texts = batch.column(name).cast(pa.string())
+    return batch.filter(pc.and_(pc.is_valid(texts), pc.not_equal(texts, "")))
 
 
 def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:

@@ -6,8 +6,9 @@ noise, and all squared distances between the releases are estimated with error b
     python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
         --value amount --l1 500 --unit sale --epsilon 1 --public-keys north,south,west --output out
 
-What a release promises holds for units that keep to ``--l1``: the job does not clip. Any further option goes to Beam.
-The runner defaults to FnApiRunner, Beam's in-process runner.
+With ``--unit-column`` every unit is cut to ``--max-keys`` keys and to ``--l1`` in each before anything is added up.
+Without it the job does not clip: what a release promises holds for units that keep to ``--l1`` in one key. Any further
+option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
 """
 
 import argparse
@@ -18,18 +19,29 @@ from itertools import islice
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
-from pipelines.batches import all_columns, as_text, text_columns
+from pipelines.batches import all_columns, as_text, text_columns, with_unit
 from pipelines.picture import heat_map
 from pipelines.sinks import WriteDistances, WriteReleases, clear, read_distances, write
 from pipelines.tables import show_distances
 from pipelines.truth import look_at_truth
-from streamsketch.beam import PairwiseDistances, ReadColumns, ReleasePerKey, SketchPerKey, read_batches
+from streamsketch.beam import (
+    BoundContributions,
+    PairwiseDistances,
+    ReadColumns,
+    ReleasePerKey,
+    SketchPerKey,
+    read_batches,
+)
+
+_RUNNERS_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")
+"""Their job servers have options of their own, known only once they run."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,6 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known, rest = parser.parse_known_args(arguments)
     if known.public_keys is not None and len(known.public_keys) < 2:
         parser.error("--public-keys needs at least two keys: there is nothing else to compare")
+    if known.max_keys != 1 and known.unit_column is None:
+        parser.error("--max-keys goes with --unit-column, which says whose keys are counted")
+    if known.look_at_truth and known.unit_column is not None:
+        parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job compares cut ones")
+    known.unit = known.unit or known.unit_column or "event"
     if known.possible_indices is not None and not (known.look_at_truth and known.possible_indices > 0):
         parser.error("--possible-indices takes a number > 0, beside --look-at-truth")
     console = Console()
@@ -85,11 +102,27 @@ def build(
 ) -> beam.Pipeline:
     """Return the pipeline: files → columns → sketches → releases → distances → files."""
     pipeline = beam.Pipeline(options=options)
-    releases = (
+    columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
+    events = (
         pipeline
         | "Read" >> ReadColumns(arguments.input, all_columns(arguments), text=text_columns(arguments))
-        | "Keys as text" >> beam.Map(as_text, text_columns(arguments))
-        | "Sketch" >> SketchPerKey(projection, key=arguments.key, index=arguments.index, value=arguments.value)
+        | "Keys as text" >> beam.Map(as_text, text_columns(arguments)).with_output_types(pa.RecordBatch)
+    )
+    if arguments.unit_column:
+        named = beam.Map(with_unit, arguments.unit_column).with_output_types(pa.RecordBatch)
+        events |= "Named units" >> named
+        events |= "Bound" >> BoundContributions(
+            projection,
+            unit=arguments.unit_column,
+            unit_name=arguments.unit,
+            max_keys=arguments.max_keys,
+            l1=arguments.l1,
+            public_keys=arguments.public_keys,
+            **columns,
+        )
+    releases = (
+        events
+        | "Sketch" >> SketchPerKey(projection, **columns)
         | "Release"
         >> ReleasePerKey(
             **_privacy(arguments),
@@ -107,7 +140,7 @@ def _privacy(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "epsilon": arguments.epsilon,
         "delta": arguments.delta,
-        "neighbours": ss.L1(arguments.l1, unit=arguments.unit),
+        "neighbours": ss.L1(arguments.l1, unit=arguments.unit, max_keys=arguments.max_keys),
         "mechanism": arguments.mechanism,
     }
 
@@ -131,12 +164,19 @@ def _parser() -> argparse.ArgumentParser:
     privacy = parser.add_argument_group("privacy")
     privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
     privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
-    privacy.add_argument("--unit", default="event", help="what is protected, in a word (default event)")
+    privacy.add_argument(
+        "--unit-column", metavar="COLUMN", help="column that names the privacy unit; its contributions are then cut"
+    )
+    privacy.add_argument("--unit", help="what is protected, in a word (default: the unit's column, or event)")
+    privacy.add_argument(
+        "--max-keys", default=1, type=int, metavar="N", help="how many keys one unit may touch (default 1)"
+    )
     privacy.add_argument(
         "--l1",
         default="1",
         metavar="BOUND",
-        help="largest sum of |value| one unit contributes, to one key; taken on your word, not enforced (default 1)",
+        help="largest sum of |value| one unit contributes to one key; without --unit-column taken on your word "
+        "(default 1)",
     )
     privacy.add_argument(
         "--mechanism", default="auto", choices=["auto", "laplace", "gaussian", "least-variance"], help="(default auto)"
@@ -172,17 +212,30 @@ def _names(text: str) -> list[str]:
 def _beam_options(parser: argparse.ArgumentParser, rest: list[str]) -> PipelineOptions:
     """Return Beam's options, with the in-process runner as default; refuse what Beam does not know either."""
     options = PipelineOptions(rest)
-    known = options.get_all_options()
+    standard = options.view_as(StandardOptions)
+    standard.runner = standard.runner or "FnApiRunner"
+    if standard.runner in _RUNNERS_WITH_OPTIONS:
+        return options
+    known = _beam_option_names()
     for place, argument in enumerate(rest):
         before = rest[place - 1] if place else ""
         if not argument.startswith("-") and (not before.startswith("--") or "=" in before):
             parser.error(f"there is a stray {argument!r}; give several names with commas, without spaces")
-        name = argument.removeprefix("--").split("=")[0]
-        if argument.startswith("-") and name not in known and name.removeprefix("no_") not in known:
+        if argument.startswith("-") and argument.split("=")[0] not in known:
             parser.error(f"neither this job nor Beam has an option {argument}")
-    standard = options.view_as(StandardOptions)
-    standard.runner = standard.runner or "FnApiRunner"
     return options
+
+
+def _beam_option_names() -> set[str]:
+    """Return all names of Beam's options, as they are typed."""
+    parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+    kinds = [PipelineOptions]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if hasattr(kind, "_add_argparse_args"):
+            kind._add_argparse_args(parser)  # noqa: SLF001 - how Beam's options are declared
+    return {name for action in parser._actions for name in action.option_strings}  # noqa: SLF001 - no public way
 
 
 def _progress(console: Console) -> Progress:

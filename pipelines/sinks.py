@@ -101,6 +101,8 @@ def _parquet_bytes(table: pa.Table) -> bytes:
 def clear(folder: str) -> None:
     """Remove what an earlier run of this job left in its folder, so that old releases do not pass for new ones."""
     names = [SKETCHES, DISTANCES, "distances.csv", "distances.png", "sketches/*.sketch"]
+    if "://" not in folder and Path(folder).is_file():
+        raise ss.InvalidInputError(f"--output names a folder for the results, but {folder} is a file")
     if "://" not in folder:  # Beam would read a folder called out[1] as a pattern, and find out1
         for name in names:
             for path in Path(folder).glob(name):

@@ -37,7 +37,8 @@ def show_distances(
 def _table(rows: list[dict[str, Any]], truth: Truth | None, arguments: argparse.Namespace, promise: str) -> Table:
     table = Table(
         title=f"Squared distances between {escape(arguments.key)} streams, nearest first\n"
-        f"{escape(promise)}; the job does not enforce that bound",
+        f"{escape(promise)}"
+        f"{', enforced' if arguments.unit_column else '; the job does not enforce that bound'}",
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,

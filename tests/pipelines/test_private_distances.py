@@ -108,6 +108,8 @@ def test_a_mistake_is_one_sentence(
         ("--public-keys", "a"),
         ("stray",),
         ("--possible-indices", "9"),
+        ("--max-keys", "2"),
+        ("--unit-column", "customer", "--look-at-truth"),
     ],
 )
 def test_unknown_or_contradicting_options_are_refused(
@@ -176,6 +178,43 @@ def test_no_rows_at_all_have_distances_and_a_truth(sales: Path, capsys: pytest.C
     pq.write_table(SALES.slice(0, 0), sales / "sales.parquet")
     assert private_distances.main(arguments(sales, "sales.parquet", "--look-at-truth")) == 0
     assert "6 of 6 intervals cover" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", ["sales.parquet", "sales.csv"])
+def test_units_are_cut_where_a_column_names_them(sales: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    customers = SALES.append_column("customer", pa.array([7, 7, 7, None, 8]))
+    pq.write_table(customers, sales / "sales.parquet")
+    pa_csv.write_csv(customers, sales / "sales.csv")
+    change = ["--unit-column", "customer", "--unit", "customer", "--max-keys", "2", "--l1", "20"]
+    assert private_distances.main(arguments(sales, name, *change)) == 0
+    table = ss.load_table(sales / "out" / "sketches.parquet")
+    assert {release.guarantee.neighbours for release in table.values()} == {ss.L1(20, unit="customer", max_keys=2)}
+    assert "20 in each of at most 2 keys (L1), by discrete Laplace" in " ".join(capsys.readouterr().out.split())
+    west = ss.squared_norm(table["west/1"]).value
+    assert west == pytest.approx(20**2, rel=1e-3)  # of 100.25
+    assert ss.squared_norm(table["south"]).value == pytest.approx(10**2, rel=1e-3)  # the row of nobody is dropped
+    assert 0 < ss.squared_norm(table["north"]).value <= 20**2 * (1 + 1e-3)
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_sentence(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (sales / "out").write_text("mine")
+    assert private_distances.main(arguments(sales)) == 2
+    assert "names a folder for the results" in capsys.readouterr().err
+    assert (sales / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "option", ["--runner=FnApiRunner", "--extra_package=x.whl", "--no_save_main_session", "--temp_location=/tmp/x"]
+)
+def test_names_of_beams_options_are_known(option: str) -> None:
+    assert private_distances._beam_options(private_distances._parser(), [option]) is not None
+
+
+def test_job_servers_may_know_options_that_beam_does_not() -> None:
+    given = ["--runner=PortableRunner", "--checkpointing_interval=1000"]
+    assert private_distances._beam_options(private_distances._parser(), given) is not None
+    with pytest.raises(SystemExit):
+        private_distances._beam_options(private_distances._parser(), given[1:])
 
 
 def test_beams_own_options_pass_through(sales: Path) -> None:
