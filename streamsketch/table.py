@@ -67,14 +67,7 @@ class SketchTable(Mapping[Any, Sketch]):
         InvalidInputError, SketchOverflowError
             As `Sketch.update`; the table is then as it was.
         """
-        encoded, quantised = encode_batch(self._projection, indices, values)
-        column = _keys(keys)
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        if len(column) != encoded.size:
-            raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
-        codes = column.indices.to_numpy(zero_copy_only=False)
-        self.add_steps(_python_keys(column.dictionary), codes, encoded, quantised)
+        self.add_steps(*keyed_steps(self._projection, keys, indices, values))
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are on the grid already, their keys given by their places in a list.
@@ -193,6 +186,19 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __repr__(self) -> str:
         return f"<SketchTable, secret, of {len(self)} keys, {self._projection!r}>"
+
+
+def keyed_steps(
+    projection: Projection, keys: Any, indices: Any, values: Any
+) -> tuple[list[Any], NDArray[Any], Ints, Ints]:
+    """Return a batch of events as `SketchTable.add_steps` takes it; parameters and errors as `SketchTable.update`."""
+    encoded, quantised = encode_batch(projection, indices, values)
+    column = _keys(keys)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if len(column) != encoded.size:
+        raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
+    return _python_keys(column.dictionary), column.indices.to_numpy(zero_copy_only=False), encoded, quantised
 
 
 def _keys(column: Any) -> pa.Array:

@@ -1,11 +1,19 @@
-"""Parquet to sketches through Apache Beam's in-process runner, ns per event; 100 ns are 10 million a second.
+"""Parquet to released sketches through Apache Beam's in-process runner, ns per event; 100 ns are 10 million a second.
 
-All contenders read the same Parquet file and end with one exact sketch per key. *Columns* is `ReadColumns` into
-`SketchPerKey`; *rows* is Beam's own row reader into `SketchPerKey`, on a twentieth of the events; the *plain
-CombineFn* updates a sketch in ``add_input``, element by element, as one would write it first, on the same twentieth.
-The runner's fixed cost, some tenths of a second, weighs more on the smaller inputs and on ``--quick``.
+All contenders read the same Parquet columns and end with one release a key. *Columns* is `ReadColumns` into
+`SketchPerKey` and `ReleasePerKey`; *rows* is Beam's own row reader into the same, on a twentieth of the events; the
+*plain CombineFn* updates a sketch in ``add_input``, element by element, as one would write it first, on the same
+twentieth. *Bounded* adds `BoundContributions` to the columns, with a hundred thousand units. The runner's fixed cost,
+some tenths of a second, weighs more on the smaller inputs and on ``--quick``.
+
+The last rows are whole processes: the peak of memory with so many keys that most cells are zero, Python, Beam and
+compiled kernels included.
 """
 
+import dataclasses
+import re
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,34 +26,54 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from benchmarks.rows import NANOSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.beam import MergeSketches, ReadColumns, SketchPerKey
+from streamsketch.beam import BoundContributions, MergeSketches, ReadColumns, ReleasePerKey, SketchPerKey
 
 _KEYS = 100
+_UNITS = 100_000
 _COLUMNS = ["key", "index", "value"]
 _FEWER = 20
+_PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024)
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure 100 keys; the file of ten million events takes some 130 MB of disk."""
-    projection = ss.SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024)
+    """Measure 100 keys, then memory with 100,000; the file of ten million events takes some 170 MB of disk."""
     n = effort.size(10_000_000)
     fewer = max(1, n // _FEWER)
+    rounds = Effort(effort.name, min(effort.rounds, 5), 0.0, effort.shrink)
     with tempfile.TemporaryDirectory() as folder:
-        whole, part = Path(folder) / "whole.parquet", Path(folder) / "part.parquet"
-        _write(whole, n)
-        _write(part, fewer)
-        row = compare(
+        whole, part, wide = (Path(folder) / f"{name}.parquet" for name in ("whole", "part", "wide"))
+        _write(whole, n, _KEYS)
+        _write(part, fewer, _KEYS)
+        released = compare(
             f"{n:,} events, {_KEYS} keys, s=8, k=1024",
             {
-                "columns": Work(lambda: _run(ReadColumns([str(whole)], _COLUMNS), SketchPerKey(projection)), n),
-                "plain CombineFn": Work(lambda: _run(_rows(part), beam.CombinePerKey(_ByElement(projection))), fewer),
-                "rows": Work(lambda: _run(_rows(part), SketchPerKey(projection)), fewer),
+                "columns": Work(lambda: _run(_columns(whole), _release()), n),
+                "plain CombineFn": Work(
+                    lambda: _run(_rows(part), beam.CombinePerKey(_ByElement(_PROJECTION)), _release()), fewer
+                ),
+                "rows": Work(lambda: _run(_rows(part), SketchPerKey(_PROJECTION), _release()), fewer),
             },
-            Effort(effort.name, min(effort.rounds, 5), 0.0, effort.shrink),
+            rounds,
             NANOSECONDS,
             Target("ours", 100),
         )
-    return [row]
+        cut = compare(
+            f"the same, {_UNITS:,} units bounded",
+            {
+                "bounded": Work(lambda: _run(_columns(whole, bounded=True), _release(bounded=True)), n),
+                "columns": Work(lambda: _run(_columns(whole), _release()), n),
+            },
+            rounds,
+        )
+        keys = effort.size(100_000)
+        _write(wide, 10 * keys, keys)
+        return [
+            released,
+            dataclasses.replace(released, name="the same, beside the plain CombineFn", target=Target("ratio", 1 / 8)),
+            cut,
+            _memory(f"{keys:,} keys, ten events each, sketches", wide, "sketches"),
+            _memory(f"{keys:,} keys, ten events each, releases", wide, "releases"),
+        ]
 
 
 @beam.typehints.with_input_types(tuple[int, int])
@@ -59,20 +87,61 @@ class _ByElement(MergeSketches):
         return mutable_accumulator
 
 
-def _write(path: Path, n: int) -> None:
+def _write(path: Path, n: int, keys: int) -> None:
     rng = np.random.default_rng(11)
-    names = pa.array([f"key {key}" for key in range(_KEYS)])
-    keys = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, _KEYS, n).astype(np.int32)), names)
-    table = pa.table({"key": keys, "index": rng.integers(0, 1 << 40, n), "value": rng.integers(-9, 10, n)})
-    pq.write_table(table, path, row_group_size=1 << 20)
+    names = pa.array([f"key {key}" for key in range(keys)])
+    codes = pa.array(rng.integers(0, keys, n).astype(np.int32))
+    columns = {
+        "key": pa.DictionaryArray.from_arrays(codes, names),
+        "index": rng.integers(0, 1 << 40, n),
+        "value": rng.integers(-9, 10, n),
+        "unit": rng.integers(0, _UNITS, n),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=1 << 20)
+
+
+def _columns(path: Path, *, bounded: bool = False) -> beam.PTransform:
+    if not bounded:
+        return ReadColumns([str(path)], _COLUMNS) | SketchPerKey(_PROJECTION)
+    bounds = BoundContributions(_PROJECTION, unit="unit", max_keys=20, l1=100)
+    return ReadColumns([str(path)], [*_COLUMNS, "unit"]) | bounds | SketchPerKey(_PROJECTION)
 
 
 def _rows(path: Path) -> beam.PTransform:
     event = beam.Map(lambda row: (row["key"], (row["index"], row["value"])))
-    return beam.io.ReadFromParquet(str(path)) | event.with_output_types(tuple[str, tuple[int, int]])
+    return beam.io.ReadFromParquet(str(path), columns=_COLUMNS) | event.with_output_types(tuple[str, tuple[int, int]])
 
 
-def _run(read: beam.PTransform, sketch: beam.PTransform) -> None:
+def _release(*, bounded: bool = False) -> beam.PTransform:
+    keys = [f"key {key}" for key in range(_KEYS)]
+    neighbours = None if bounded else ss.L1(9)
+    return ReleasePerKey(epsilon=1.0, neighbours=neighbours, public_keys=keys, projection=_PROJECTION)
+
+
+def _run(*steps: beam.PTransform) -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    pipeline | read | sketch | beam.combiners.Count.Globally()
+    found = pipeline
+    for step in steps:
+        found |= step
+    found | beam.combiners.Count.Globally()
     pipeline.run().wait_until_finish()
+
+
+def _memory(name: str, path: Path, what: str) -> Row:
+    """Return the peak memory of a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.speed.beam", str(path), what]
+    peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603 - ourselves
+    return Row(name, "GB", peak, {}, target=Target("ours", 1.5))
+
+
+def _sketch_many(path: str, what: str) -> float:
+    """Sketch and release all keys found; return this process's peak of memory in GB (Linux)."""
+    released = [] if what == "sketches" else [ReleasePerKey(epsilon=1.0, neighbours=ss.L1(9), keys_are_public=True)]
+    _run(_columns(Path(path)), *released)
+    # getrusage would count what the parent had when it started this process
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(peak[1]) / 1e6 if peak else float("nan")
+
+
+if __name__ == "__main__":
+    print(_sketch_many(*sys.argv[1:]))  # noqa: T201

@@ -10,14 +10,17 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
+from streamsketch.beam.partials import PartialSketches
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
 from streamsketch.sketch import Sketch
-from streamsketch.table import SketchTable
+from streamsketch.table import keyed_steps
 
 _EVERYWHERE = GlobalWindow()
-_FLUSH_BYTES = 1 << 27  # of one bundle's tables, all windows together; then partial sketches move on
+_BATCH_ROWS = 1 << 17  # that enter at once
+_TABLE_BYTES = 1 << 26  # of the sketches of one bundle and window that are kept as a table
+_FLUSH_BYTES = 1 << 27  # of one bundle, all windows together; then partial sketches move on
 
 
 class SketchPerKey(beam.PTransform):
@@ -25,8 +28,9 @@ class SketchPerKey(beam.PTransform):
 
     Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, the fast way, or rows
     ``(key, index, value)`` or ``(key, (index, value))``, or what `BoundContributions` returns; all may be mixed. Keys
-    are text, bytes or integers. Each bundle fills one `SketchTable`, whose sketches move on when they have grown to
-    128 MiB; these partial sketches are merged, exactly, so the result does not depend on runner, bundling or retries.
+    are text, bytes or integers. Each bundle keeps the sketches of few keys, or the events of many, in 128 MiB at
+    most; the partial sketches that come of it are merged, exactly, so the result does not depend on runner, bundling or
+    retries.
 
     Parameters
     ----------
@@ -96,7 +100,7 @@ def merged(sketches: Iterable[Sketch]) -> Sketch:
 
 
 class _SketchBundles(beam.DoFn):
-    """One table a bundle and window, flushed at the bundle's end or when the tables have grown large."""
+    """Sketches of each bundle and window, flushed at the bundle's end or when they have grown large."""
 
     def __init__(self, projection: Projection, key: str, index: tuple[str, ...], value: str | None) -> None:
         self._projection = projection
@@ -120,9 +124,9 @@ class _SketchBundles(beam.DoFn):
         return self._flush_if_large()
 
     def _add_columns(self, element: pa.RecordBatch | pa.Table, bundle: "_Bundle") -> Iterator[WindowedValue]:
-        for start in range(0, element.num_rows, self._step):
-            part = element.slice(start, self._step)
-            bundle.table.update(
+        for start in range(0, element.num_rows, _BATCH_ROWS):
+            part = element.slice(start, _BATCH_ROWS)
+            bundle.add(
                 column_of(part, self._key),
                 self._projection.indices_of(*(column_of(part, name) for name in self._index)),
                 1 if self._value is None else column_of(part, self._value),
@@ -133,21 +137,16 @@ class _SketchBundles(beam.DoFn):
         self._projection.check_same(element.projection)
         events = element.events
         keys = [key for key, _ in events.slots]
-        for start in range(0, events.codes.size, self._step):
-            part = slice(start, start + self._step)
-            bundle.table.add_steps(keys, events.codes[part], events.indices[part], events.steps[part])
+        for start in range(0, events.codes.size, _BATCH_ROWS):
+            part = slice(start, start + _BATCH_ROWS)
+            bundle.sketches.add(keys, events.codes[part], events.indices[part], events.steps[part])
             yield from self._flush_if_large()
-
-    @property
-    def _step(self) -> int:
-        """How many rows may enter at once, where each may bring a new key."""
-        return max(1, _FLUSH_BYTES // (8 * self._projection.sketch_dim))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._flush()
 
     def _flush_if_large(self) -> Iterator[WindowedValue]:
-        if sum(bundle.table.nbytes for bundle in self._bundles.values()) > _FLUSH_BYTES:
+        if sum(bundle.sketches.nbytes for bundle in self._bundles.values()) > _FLUSH_BYTES:
             yield from self._flush()
 
     def _flush(self) -> Iterator[WindowedValue]:
@@ -171,15 +170,19 @@ class _GlobalBundles(_SketchBundles):
 
 
 class _Bundle:
-    """The table of one bundle and window, with the rows that wait to enter it together."""
+    """The sketches of one bundle and window, with the rows that wait to enter them together."""
 
     def __init__(self, projection: Projection) -> None:
-        self.table = SketchTable(projection)
+        self._projection = projection
+        self.sketches = PartialSketches(projection, max(1, _TABLE_BYTES // (8 * projection.sketch_dim)))
         self._rows = RowBuffer()
 
     @property
     def waiting(self) -> int:
         return self._rows.waiting
+
+    def add(self, keys: Any, indices: Any, values: Any) -> None:
+        self.sketches.add(*keyed_steps(self._projection, keys, indices, values))
 
     def add_row(self, row: Any) -> None:
         try:
@@ -194,16 +197,12 @@ class _Bundle:
 
     def enter_rows(self) -> None:
         for rows in self._rows.take():
-            self.table.update(*zip(*rows, strict=True))
+            self.add(*zip(*rows, strict=True))
 
     def take(self) -> Iterator[tuple[Any, Sketch]]:
         """Yield each key's sketch and start anew."""
         self.enter_rows()
-        full, self.table = self.table, SketchTable(self.table.projection)
-        for key, sketch in full.items():
-            if not isinstance(key, str | bytes | int):  # Beam has no deterministic bytes for others
-                raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
-            yield key, sketch
+        yield from self.sketches.take()
 
 
 @beam.typehints.with_input_types(Sketch)

@@ -118,7 +118,9 @@ def test_keys_that_beam_cannot_order_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_bundle_of_many_keys_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sketching, "_FLUSH_BYTES", 100 * 8 * PROJECTION.sketch_dim)
+    monkeypatch.setattr(sketching, "_BATCH_ROWS", 50)
+    monkeypatch.setattr(sketching, "_TABLE_BYTES", 100 * 8 * PROJECTION.sketch_dim)
+    monkeypatch.setattr(sketching, "_FLUSH_BYTES", 200 * 8 * PROJECTION.sketch_dim)
     work = sketching._WindowedBundles(PROJECTION, "key", ("index",), "value")
     work.start_bundle()
     largest = seen = 0
@@ -126,9 +128,10 @@ def test_a_bundle_of_many_keys_stays_small(monkeypatch: pytest.MonkeyPatch) -> N
     window = beam.window.GlobalWindow()
     for _ in work.process(pa.table({"key": keys, "index": range(5000), "value": range(5000)}), window):
         seen += 1
-        largest = max(largest, *(bundle.table.nbytes for bundle in work._bundles.values()))
-    assert seen >= 4900
-    assert largest <= 2 * 100 * 8 * PROJECTION.sketch_dim
+        largest = max(largest, *(bundle.sketches.nbytes for bundle in work._bundles.values()))
+    assert seen >= 4000
+    assert largest <= 200 * 8 * PROJECTION.sketch_dim
+    assert seen + sum(1 for _ in work.finish_bundle()) == 5000
 
 
 def test_windows_keep_apart(tmp_path: Path) -> None:
