@@ -39,32 +39,30 @@ Part = TypeVar("Part")
 
 def encode(release: PrivateSketch) -> bytes:
     """Return a release as a framed message; equal releases give equal bytes."""
-    payload = _message(release).SerializeToString(deterministic=True)
-    framed = _HEADER.pack(MAGIC, VERSION, len(payload)) + payload
-    return framed + _checksum(framed)
+    return frame(MAGIC, _message(release).SerializeToString(deterministic=True))
 
 
 def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
-    payload = _unframe(data, max_bytes)
+    payload = unframe(MAGIC, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()
     try:
         message.ParseFromString(payload)
     except DecodeError:
         raise WireFormatError("payload", "is not a PrivateSketch message") from None
-    projection = _at("projection", lambda: _projection(message.projection))
+    projection = at("projection", lambda: _projection(message.projection))
     if expect is not None:
         try:
             expect.check_same(projection)
         except IncompatibleProjectionsError as error:
             raise WireFormatError("projection", f"is not the expected one: {error}") from None
-    release = _at(
+    release = at(
         "release",
         lambda: PrivateSketch(
             projection,
-            _values(message.values, projection.sketch_dim),
+            values_of("values", message.values, projection.sketch_dim),
             _noise(message.noise),
-            _at("guarantee", lambda: _guarantee(message.guarantee)),
+            at("guarantee", lambda: _guarantee(message.guarantee)),
             noise_place=_place(message.noise.place),
             multiplier=_ratio("multiplier", message.multiplier),
             release_ids=message.release_ids,
@@ -78,17 +76,30 @@ def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 
 # --- frame ----------------------------------------------------------------------------------------------------
 
 
-def _unframe(data: bytes, max_bytes: int) -> bytes:
+def frame(magic: bytes, payload: bytes) -> bytes:
+    """Return a payload between magic, version, length and checksum."""
+    framed = _HEADER.pack(magic, VERSION, len(payload)) + payload
+    return framed + _checksum(framed)
+
+
+def unframe(magic: bytes, what: str, data: bytes, max_bytes: int) -> bytes:
+    """Return the payload of a frame, once all around it is as it should be.
+
+    Raises
+    ------
+    WireFormatError
+        If it is not; the message calls the whole ``what``.
+    """
     data = bytes(data) if isinstance(data, bytearray | memoryview) else data
     if not isinstance(data, bytes):
-        raise TypeError(f"a private sketch is read from bytes, got a {type(data).__name__}")
+        raise TypeError(f"a {what} is read from bytes, got a {type(data).__name__}")
     if len(data) > max_bytes:
         raise WireFormatError("length", f"{len(data)} bytes or more, over the limit of {max_bytes}; raise max_bytes")
     least = _HEADER.size + _CHECKSUM_BYTES
-    if data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise WireFormatError("bytes 0-7", "are not a streamsketch file's first bytes")
+    if data[: len(magic)] != magic[: len(data)]:
+        raise WireFormatError("bytes 0-7", f"are not the first bytes of a {what}")
     if len(data) < least:
-        raise WireFormatError("length", f"{len(data)} bytes, a private sketch has {least} or more: it was cut off")
+        raise WireFormatError("length", f"{len(data)} bytes, a {what} has {least} or more: it was cut off")
     _, version, length = _HEADER.unpack_from(data)
     if version != VERSION:
         raise WireFormatError("byte 8", f"says format version {version}, this release reads {VERSION}; upgrade")
@@ -110,11 +121,9 @@ def _checksum(framed: bytes) -> bytes:
 
 def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
     guarantee = release.guarantee
-    values = release.values
-    width = _least_width(values)
     return wire_pb2.PrivateSketch(
         projection=_projection_message(release.projection),
-        values=wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes()),
+        values=values_message(release.values),
         noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=_place_name(release.noise_place)),
         guarantee=wire_pb2.Guarantee(
             epsilon=guarantee.epsilon,
@@ -155,15 +164,18 @@ def _ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
         raise InvalidInputError(f"{ratio} does not fit the exchange format, which has 64-bit fractions") from None
 
 
-def _least_width(values: Ints) -> int:
+def values_message(values: Ints) -> wire_pb2.Values:
+    """Return cells at the least width that holds them all."""
     largest = max(int(values.max()), -int(values.min()) - 1)
-    return next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
+    width = next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
+    return wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes())
 
 
 # --- from messages ----------------------------------------------------------------------------------------------
 
 
-def _at(where: str, build: Callable[[], Part]) -> Part:
+def at(where: str, build: Callable[[], Part]) -> Part:
+    """Return what ``build`` makes; input it refuses is a fault of the bytes at ``where``."""
     try:
         return build()
     except InvalidInputError as error:
@@ -188,7 +200,7 @@ def _projection(message: wire_pb2.Projection) -> Projection:
 def _noise(message: wire_pb2.Noise) -> Cumulants:
     if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
         raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
-    return _at("noise", lambda: Cumulants(message.k2, message.k4))
+    return at("noise", lambda: Cumulants(message.k2, message.k4))
 
 
 def _place_name(place: NoisePlace) -> str:
@@ -201,13 +213,14 @@ def _place(name: str) -> NoisePlace:
     return _PLACES[name]
 
 
-def _values(message: wire_pb2.Values, sketch_dim: int) -> Ints:
+def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
+    """Return ``count`` cells, int64, once their bytes are known to be there."""
     if message.width not in _WIDTHS:
-        raise WireFormatError("values.width", f"must be one of {_WIDTHS}, got {message.width}")
-    if len(message.cells) != message.width * sketch_dim:
+        raise WireFormatError(f"{where}.width", f"must be one of {_WIDTHS}, got {message.width}")
+    if len(message.cells) != message.width * count:
         raise WireFormatError(
-            "values.cells",
-            f"{len(message.cells)} bytes, but {sketch_dim} cells of {message.width} bytes were announced",
+            f"{where}.cells",
+            f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced",
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
 

@@ -93,3 +93,53 @@ class Ratio(_message.Message):
     numerator: int
     denominator: int
     def __init__(self, numerator: _Optional[int] = ..., denominator: _Optional[int] = ...) -> None: ...
+
+class LocalReport(_message.Message):
+    __slots__ = ("mechanism", "seed", "values")
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    mechanism: int
+    seed: int
+    values: bytes
+    def __init__(self, mechanism: _Optional[int] = ..., seed: _Optional[int] = ..., values: _Optional[bytes] = ...) -> None: ...
+
+class LocalMean(_message.Message):
+    __slots__ = ("mechanism", "count", "totals")
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    mechanism: LocalMechanism
+    count: int
+    totals: Values
+    def __init__(self, mechanism: _Optional[_Union[LocalMechanism, _Mapping]] = ..., count: _Optional[int] = ..., totals: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+
+class LocalMechanism(_message.Message):
+    __slots__ = ("kind", "dim", "epsilon", "ball", "precision", "sketch_dim", "rotation", "shared", "unbiased", "compressed", "seed", "repetitions", "delta")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    BALL_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_DIM_FIELD_NUMBER: _ClassVar[int]
+    ROTATION_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    UNBIASED_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSED_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    REPETITIONS_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    dim: int
+    epsilon: float
+    ball: bool
+    precision: str
+    sketch_dim: int
+    rotation: str
+    shared: bool
+    unbiased: bool
+    compressed: bool
+    seed: int
+    repetitions: int
+    delta: float
+    def __init__(self, kind: _Optional[str] = ..., dim: _Optional[int] = ..., epsilon: _Optional[float] = ..., ball: _Optional[bool] = ..., precision: _Optional[str] = ..., sketch_dim: _Optional[int] = ..., rotation: _Optional[str] = ..., shared: _Optional[bool] = ..., unbiased: _Optional[bool] = ..., compressed: _Optional[bool] = ..., seed: _Optional[int] = ..., repetitions: _Optional[int] = ..., delta: _Optional[float] = ...) -> None: ...

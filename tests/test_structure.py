@@ -35,6 +35,7 @@ ORDER = [
     "estimators",
     "wire_pb2",
     "wire",
+    "local",
     "parquet",
     "sklearn",
     "beam",

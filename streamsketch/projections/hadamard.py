@@ -51,12 +51,12 @@ def hadamard_transform(array: NDArray[Any]) -> None:
     if not array.flags.carray:
         raise InvalidInputError("the array must be C-contiguous, aligned and writeable; transform a copy")
     # a np.matrix stays two-dimensional when reshaped, and the kernel would write past its end
-    _transform(np.asarray(array).reshape(-1), array.shape[-1])
+    transform_cells(np.asarray(array).reshape(-1), array.shape[-1])
 
 
 @kernel
-def _transform(cells: NDArray[Any], size: int) -> None:
-    """Transform each run of ``size`` cells."""
+def transform_cells(cells: NDArray[Any], size: int) -> None:
+    """Transform each run of ``size`` cells, a power of two: what `hadamard_transform` does to checked input."""
     lanes = VECTOR_BYTES // cells.itemsize
     if size < 8 * lanes:
         for start in range(0, cells.size, size):

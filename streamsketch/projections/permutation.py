@@ -71,8 +71,8 @@ def permute(places: Words, size: int, lower_bits: int, keys: Words, out: Words) 
         while True:
             upper, lower = place >> shift, place & lower_mask
             for turn in range(0, keys.size, 2):
-                upper ^= _mix(lower ^ keys[turn]) & upper_mask
-                lower ^= _mix(upper ^ keys[turn + 1]) & lower_mask
+                upper ^= mix(lower ^ keys[turn]) & upper_mask
+                lower ^= mix(upper ^ keys[turn + 1]) & lower_mask
             place = (upper << shift) | lower
             if place < limit:
                 break
@@ -89,7 +89,8 @@ def _leading_zeros(word: np.uint64) -> int:
 
 
 @kernel
-def _mix(word: np.uint64) -> np.uint64:
+def mix(word: np.uint64) -> np.uint64:
+    """Return SplitMix64's finaliser of a word: a bijection whose output bits each depend on every input bit."""
     word = (word ^ (word >> _30)) * _MIX_1
     word = (word ^ (word >> _27)) * _MIX_2
     return word ^ (word >> _31)

@@ -1,0 +1,102 @@
+"""The exchange format of reports and aggregators (WIRE.md). Bytes are read as warily as private sketches."""
+
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from streamsketch import wire_pb2
+from streamsketch.encoding import Ints
+from streamsketch.errors import WireFormatError
+from streamsketch.local.aggregation import MeanAggregator
+from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
+from streamsketch.local.report import Report
+from streamsketch.wire import at, frame, unframe, values_message, values_of
+
+REPORT_MAGIC = b"\x89SSR\r\n\x1a\n"
+MEAN_MAGIC = b"\x89SSM\r\n\x1a\n"
+
+_COMMON = ("kind", "dim", "epsilon", "ball")
+_FRAME_BYTES = 64  # of a report beside its values
+
+
+def encode_report(report: Report) -> bytes:
+    """Return a report as a framed message; equal reports give equal bytes."""
+    return frame(REPORT_MAGIC, _report_message(report).SerializeToString(deterministic=True))
+
+
+def decode_report(data: bytes, mechanism: Mechanism) -> tuple[int, NDArray[Any]]:
+    """Return seed and values of a framed report; see `Report.from_bytes`."""
+    layout = mechanism.layout
+    packed_bytes = -(-layout.value_bits // 8)
+    payload = unframe(REPORT_MAGIC, "report", data, packed_bytes + _FRAME_BYTES)
+    message = wire_pb2.LocalReport()
+    _parse(message, payload, "a LocalReport")
+    if message.mechanism != _fingerprint(mechanism):
+        raise WireFormatError(
+            "mechanism",
+            f"has the fingerprint {message.mechanism:016x}, not {_fingerprint(mechanism):016x} of {mechanism!r}",
+        )
+    if len(message.values) != packed_bytes:
+        raise WireFormatError("values", f"are {len(message.values)} bytes, {mechanism!r} reports {packed_bytes}")
+    values: NDArray[Any]
+    if layout.dtype == "bits":
+        values = np.unpackbits(np.frombuffer(message.values, dtype=np.uint8), count=layout.count, bitorder="little")
+    else:
+        values = np.frombuffer(message.values, dtype=layout.stored.newbyteorder("<")).astype(layout.stored)
+    report = at("values", lambda: Report(mechanism, message.seed, values))
+    _check_canonical(_report_message(report), payload)
+    return report.seed, report.values
+
+
+def encode_aggregator(aggregator: MeanAggregator) -> bytes:
+    """Return an aggregator as a framed message; equal aggregators give equal bytes."""
+    return frame(MEAN_MAGIC, _aggregator_message(aggregator).SerializeToString(deterministic=True))
+
+
+def decode_aggregator(data: bytes, max_bytes: int) -> tuple[Mechanism, int, Ints]:
+    """Return mechanism, count and totals of a framed aggregator; see `MeanAggregator.from_bytes`."""
+    payload = unframe(MEAN_MAGIC, "local mean", data, max_bytes)
+    message = wire_pb2.LocalMean()
+    _parse(message, payload, "a LocalMean")
+    given = {descriptor.name: value for descriptor, value in message.mechanism.ListFields()}
+    fields = {name: getattr(message.mechanism, name) for name in _COMMON} | given
+    mechanism = at("mechanism", lambda: mechanism_from_fields(fields))
+    totals = values_of("totals", message.totals, mechanism.state_dim)
+    aggregator = at("totals", lambda: MeanAggregator.from_parts(mechanism, message.count, totals))
+    _check_canonical(_aggregator_message(aggregator), payload)
+    return mechanism, message.count, totals
+
+
+def _report_message(report: Report) -> wire_pb2.LocalReport:
+    layout = report.mechanism.layout
+    if layout.dtype == "bits":
+        values = np.packbits(report.values, bitorder="little")
+    else:
+        values = report.values.astype(layout.stored.newbyteorder("<"))
+    return wire_pb2.LocalReport(mechanism=_fingerprint(report.mechanism), seed=report.seed, values=values.tobytes())
+
+
+def _aggregator_message(aggregator: MeanAggregator) -> wire_pb2.LocalMean:
+    return wire_pb2.LocalMean(
+        mechanism=wire_pb2.LocalMechanism(**aggregator.mechanism.agreed_fields()),
+        count=aggregator.count,
+        totals=values_message(aggregator.totals),
+    )
+
+
+def _fingerprint(mechanism: Mechanism) -> int:
+    return int.from_bytes(mechanism.fingerprint, "little")
+
+
+def _parse(message: Any, payload: bytes, what: str) -> None:
+    try:
+        message.ParseFromString(payload)
+    except DecodeError:
+        raise WireFormatError("payload", f"is not {what} message") from None
+
+
+def _check_canonical(message: Any, payload: bytes) -> None:
+    if message.SerializeToString(deterministic=True) != payload:
+        raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")

@@ -1,0 +1,103 @@
+"""The Gaussian mechanism: noise on every coordinate, as a baseline."""
+
+import dataclasses
+import functools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.hashing import Words
+from streamsketch.local.mechanism import Mechanism, register
+from streamsketch.local.normal import Floats, dot_rows
+from streamsketch.local.report import Layout
+from streamsketch.privacy import calibration
+from streamsketch.privacy.noise import DiscreteGaussian
+from streamsketch.privacy.sampling import MAX_SIGMA_SQUARED, BitSource
+
+_FRACTION_BITS = 16
+_SLACK = 2.0**-40  # a unit vector's length after division by it
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GaussianMechanism(Mechanism):
+    """The vector on a grid plus discrete Gaussian noise on every coordinate: the baseline, (ε, δ)-LDP.
+
+    For any two inputs v, v' and any set S of reports, P(S | v) ≤ e^ε P(S | v') + δ. Vectors are rounded to multiples of
+    2^-f, which puts any two at most 2(2^f + √d/2) steps apart; noise is calibrated to that on the lattice
+    (THEORY.md 3), so no float touches the guarantee. The error grows like d/ε² where PrivUnit's grows like d/ε.
+
+    Parameters
+    ----------
+    dim, epsilon, ball
+        As in `Mechanism`.
+    delta
+        δ of one report, 10^-30 to 0.1.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> round(GaussianMechanism(dim=1 << 10, epsilon=4.0, delta=1e-6).expected_squared_error(1))
+    5838
+    """
+
+    delta: float
+
+    kind = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_float("delta", 1e-30, 0.1)
+
+    @functools.cached_property
+    def _noise(self) -> tuple[int, DiscreteGaussian]:
+        """Return f and the noise, f as large as the sampler allows."""
+        for fraction_bits in range(_FRACTION_BITS, -1, -1):
+            reach = 2 * ((1 + _SLACK) * 2.0**fraction_bits + math.sqrt(self.sphere_dim) / 2)
+            squared = math.ceil(Fraction(reach) ** 2)
+            needed = calibration.gaussian_sigma(self.epsilon, self.delta) ** 2 * squared
+            if needed < MAX_SIGMA_SQUARED / 2:
+                break
+        distance = calibration.Sensitivity(l1=0, l2_squared=squared, cells=self.sphere_dim)
+        return fraction_bits, calibration.gaussian(distance, self.epsilon, self.delta)
+
+    @property
+    def fraction_bits(self) -> int:
+        """The f of the grid 2^-f."""
+        return self._noise[0]
+
+    @property
+    def noise(self) -> DiscreteGaussian:
+        """The noise, in grid steps."""
+        return self._noise[1]
+
+    @property
+    def layout(self) -> Layout:
+        """Integers, sphere_dim of them."""
+        return Layout(self.sphere_dim, "int32", seeded=False)
+
+    @property
+    def squared_error(self) -> float:
+        """d·σ², but for at most d/4 grid steps² of rounding."""
+        return self.sphere_dim * self.noise.cumulants.k2 / 4.0**self.fraction_bits
+
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+        """Write reports; see `Mechanism.fill`. Noise is at most 2^24 · 40 steps but with probability below e^-800."""
+        del seeds  # it has none
+        scaled = units * (2.0**self.fraction_bits / np.sqrt(dot_rows(units, units)))[:, np.newaxis]
+        noisy = np.rint(scaled).astype(np.int64) + self.noise.sample(units.size, bits).reshape(units.shape)
+        values[...] = np.clip(noisy, -(1 << 31), (1 << 31) - 1)
+
+    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+        """Return the reports in real units; see `Mechanism.contributions`."""
+        del seeds
+        return values * 0.5**self.fraction_bits
+
+
+register(GaussianMechanism)

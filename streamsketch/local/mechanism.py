@@ -1,0 +1,301 @@
+"""Mechanism: how one person's unit vector becomes a locally private report, and reports a mean."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import Ints, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import Words
+from streamsketch.local.normal import Floats, dot_rows
+from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
+from streamsketch.local.report import Layout, Report, Reports
+from streamsketch.privacy.sampling import BitSource, SystemBits
+
+if TYPE_CHECKING:
+    from streamsketch.local.aggregation import MeanAggregator
+
+MAX_DIM = 1 << 24
+
+_LENGTH_TOLERANCE = 1e-5  # a float32 vector of length 1 is within it
+_CHUNK_CELLS = 1 << 19  # of vectors randomised at a time: what is drawn for them stays in a cache
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A locally private randomiser of unit vectors, and the mean of what it reports. Immutable; equal fields agree.
+
+    Every report is ε-LDP: for any two inputs v, v' and any set of reports, P(report | v) ≤ e^ε P(report | v') (for
+    `GaussianMechanism` plus δ). Its secret randomness comes from the operating system's CSPRNG; what is public (a
+    projection, a direction) follows from a seed in the report.
+
+    Parameters
+    ----------
+    dim
+        Length of the vectors (d), 2 to 2^24; from 1 with ``ball``.
+    epsilon
+        ε of one report, 2^-10 to 256.
+    ball
+        False: vectors have length 1. True: they have length at most 1, and are completed to the unit sphere of one
+        more dimension by √(1 - ‖v‖²).
+    """
+
+    dim: int
+    epsilon: float
+    ball: bool = False
+
+    kind: ClassVar[str]
+    """The name in JSON and the exchange format."""
+
+    def __post_init__(self) -> None:
+        self._set_flag("ball")
+        self._set_int("dim", 2 - self.ball, MAX_DIM)
+        self._set_float("epsilon", MIN_EPSILON, MAX_EPSILON)
+
+    # --- what a kind of mechanism says ------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """What a report holds."""
+
+    @property
+    @abstractmethod
+    def squared_error(self) -> float:
+        """Expected squared error of one report; see `expected_squared_error`."""
+
+    @abstractmethod
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+        """Write reports of unit vectors, (n, sphere_dim), into ``seeds``, (n,), and ``values``, (n, count)."""
+
+    @abstractmethod
+    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+        """Return what each report adds to the server's state, in real units: float64, (n, state_dim)."""
+
+    @property
+    def state_dim(self) -> int:
+        """How many cells the server keeps."""
+        return self.sphere_dim
+
+    @property
+    def cell_size(self) -> float:
+        """The root mean square of what a report adds to a cell it touches."""
+        return math.sqrt((self.squared_error + 1) / self.sphere_dim)
+
+    @property
+    def limiting_squared_error(self) -> float:
+        """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms."""
+        return 0.0
+
+    def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
+        """Add `contributions`, each rounded to a multiple of ``step``, to ``total``, int64 (state_dim,), in steps.
+
+        Raises
+        ------
+        InvalidInputError
+            If one is beyond ``limit`` steps, as no honest report is; ``total`` is unchanged then.
+        """
+        added = np.zeros_like(total)
+        rows = max(1, _CHUNK_CELLS // self.state_dim)
+        for start in range(0, seeds.size, rows):
+            part = slice(start, start + rows)
+            added += whole_steps(self.contributions(seeds[part], values[part]), step, limit).sum(axis=0)
+        total += added
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return the mean of vectors of the sphere, given that of their contributions: (sphere_dim,)."""
+        return total
+
+    # --- what all share -----------------------------------------------------------------------------------------
+
+    @property
+    def sphere_dim(self) -> int:
+        """Length of the unit vectors that are randomised: dim, and one more with ``ball``."""
+        return self.dim + self.ball
+
+    def expected_squared_error(self, n: int = 1) -> float:
+        """Return E‖mean - true mean‖² over the mechanism's randomness, for ``n`` reports of one unit vector.
+
+        In closed form (THEORY.md 7), of all sphere_dim coordinates. Reports of different vectors err no more, but for
+        the bias of a biased mechanism, at most `limiting_squared_error`.
+
+        Raises
+        ------
+        InvalidInputError
+            If ``n`` is not positive.
+        """
+        if type(n) is not int or n < 1:
+            raise InvalidInputError(f"the number of reports must be a positive integer, got {n!r:.40}")
+        limit = self.limiting_squared_error
+        return (self.squared_error - limit) / n + limit
+
+    def randomize(self, vector: Any, *, bits: BitSource | None = None) -> Report:
+        """Return the locally private report of one vector.
+
+        Parameters
+        ----------
+        vector
+            (dim,): numbers, of length 1 within 1e-5 (at most that, with ``ball``).
+        bits
+            Source of the secret bits; by default the operating system's CSPRNG. Another one belongs in tests, and in
+            pipelines that may retry a bundle.
+
+        Raises
+        ------
+        InvalidInputError
+            For another length, NaN, or a vector that is too long or too short.
+        """
+        return self.randomize_many(_array(vector, 1)[np.newaxis], bits=bits)[0]
+
+    def randomize_many(self, vectors: Any, *, bits: BitSource | None = None) -> Reports:
+        """Return the reports of the rows of a matrix, (n, dim), one by one independent; as `randomize`."""
+        matrix = _array(vectors, 2)
+        if matrix.shape[1] != self.dim:
+            raise InvalidInputError(f"vectors must have dim={self.dim} coordinates, got {matrix.shape[1]}")
+        source = SystemBits() if bits is None else bits
+        seeds = np.zeros(matrix.shape[0], dtype=np.uint64)
+        values = np.empty((matrix.shape[0], self.layout.count), dtype=self.layout.stored)
+        rows = max(1, _CHUNK_CELLS // self.sphere_dim)
+        for start in range(0, matrix.shape[0], rows):
+            part = slice(start, start + rows)
+            self.fill(self.on_sphere(matrix[part], start), source, seeds[part], values[part])
+        return Reports(self, seeds, values)
+
+    def aggregator(self) -> "MeanAggregator":
+        """Return an empty server for reports of this mechanism."""
+        from streamsketch.local.aggregation import MeanAggregator  # noqa: PLC0415 - it knows mechanisms
+
+        return MeanAggregator(self)
+
+    def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
+        """Return checked rows, completed to length 1 if they are in the ball: float64, (n, sphere_dim)."""
+        rows = np.ascontiguousarray(matrix, dtype=np.float64)
+        squares = dot_rows(rows, rows)
+        off = squares - 1 if self.ball else np.abs(squares - 1)
+        wrong = ~(off <= 2 * _LENGTH_TOLERANCE)  # NaN is wrong too
+        if wrong.any():
+            rule = "at most 1" if self.ball else "1; divide by it, or use ball=True for vectors of length at most 1"
+            raise InvalidInputError(
+                f"vector {first + int(np.argmax(wrong))} must be finite and have a length of {rule}, within "
+                f"{_LENGTH_TOLERANCE:g}"
+            )
+        if not self.ball:
+            return rows
+        rest = np.sqrt(np.maximum(0.0, 1 - squares))
+        return np.concatenate([rows, rest[:, np.newaxis]], axis=1)
+
+    # --- identity -----------------------------------------------------------------------------------------------
+
+    def agreed_fields(self) -> dict[str, Any]:
+        """Return kind and parameters as plain values."""
+        return {"kind": self.kind} | {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def to_json(self) -> str:
+        """Return the parameters as JSON with sorted keys and no spaces: equal mechanisms, equal text."""
+        return json.dumps(self.agreed_fields(), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the mechanism that `to_json` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If the text is not that of a mechanism of this class.
+        """
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise InvalidInputError("a mechanism's JSON must be an object, as to_json writes it")
+        mechanism = mechanism_from_fields(fields)
+        if not isinstance(mechanism, cls):
+            raise InvalidInputError(f"the JSON is that of {type(mechanism).__name__}, not of {cls.__name__}")
+        return mechanism
+
+    @functools.cached_property
+    def fingerprint(self) -> bytes:
+        """8 bytes of BLAKE2b of the JSON, which reports carry."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=8, person=b"streamsketch.ldp").digest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return mechanism_from_fields, (self.agreed_fields(),)  # not what was computed from them
+
+    # --- checks of fields ---------------------------------------------------------------------------------------
+
+    def _set_int(self, name: str, least: int, most: int) -> None:
+        value = getattr(self, name)
+        whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else least - 1
+        if not least <= whole <= most:
+            raise InvalidInputError(f"{name} must be an integer from {least} to {most}, got {short(value)}")
+        object.__setattr__(self, name, whole)
+
+    def _set_float(self, name: str, least: float, most: float) -> None:
+        value = getattr(self, name)
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
+        if isinstance(value, bool) or not least <= number <= most:
+            raise InvalidInputError(f"{name} must be a number from {least:g} to {most:g}, got {short(value)}")
+        object.__setattr__(self, name, number)
+
+    def _set_flag(self, name: str) -> None:
+        if type(getattr(self, name)) is not bool:
+            raise InvalidInputError(f"{name} must be True or False, got {short(getattr(self, name))}")
+
+    def _set_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        if getattr(self, name) not in choices:
+            raise InvalidInputError(f"{name} must be one of {', '.join(choices)}, got {short(getattr(self, name))}")
+
+
+_KINDS: dict[str, type[Mechanism]] = {}
+
+
+def register(mechanism: type[Mechanism]) -> None:
+    """Make a class known to `Mechanism.from_json` and the exchange format."""
+    _KINDS[mechanism.kind] = mechanism
+
+
+def mechanism_from_fields(fields: dict[str, Any]) -> Mechanism:
+    """Return the mechanism with the given ``kind`` and exactly its fields.
+
+    Raises
+    ------
+    InvalidInputError
+        For an unknown kind, missing or further fields, or values out of range.
+    """
+    kind = fields.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidInputError(f"the mechanism's kind must be one of {', '.join(sorted(_KINDS))}, got {short(kind)}")
+    given = {name: value for name, value in fields.items() if name != "kind"}
+    wanted = {field.name for field in dataclasses.fields(_KINDS[kind])}
+    if given.keys() != wanted:
+        found = short(", ".join(map(str, given)))
+        raise InvalidInputError(f"a mechanism of kind {kind} has the fields {', '.join(sorted(wanted))}; got {found}")
+    return _KINDS[kind](**given)
+
+
+def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
+    """Return contributions in steps, rounded to nearest, ties to even: int64."""
+    steps = np.rint(contributions / step)  # a power of two: the quotient is exact
+    if not (np.abs(steps) <= limit).all():
+        raise InvalidInputError(
+            "a report holds values beyond what the mechanism draws: it was damaged, or is not honest"
+        )
+    return steps.astype(np.int64)
+
+
+def _array(given: Any, axes: int) -> NDArray[Any]:
+    if isinstance(given, np.ma.MaskedArray):
+        raise InvalidInputError("vectors must not be a masked array, which holds no value in places; fill them first")
+    array = np.asarray(given)
+    if array.dtype.kind not in "iuf" or array.ndim != axes:
+        shape = "(dim,)" if axes == 1 else "(n, dim)"
+        raise InvalidInputError(f"expected numbers of shape {shape}, got {array.dtype} of shape {array.shape}")
+    return array

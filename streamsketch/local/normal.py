@@ -1,0 +1,139 @@
+"""Standard Gaussians from 64-bit words, the same bits on every machine; and words from a secret source.
+
+One word makes one Gaussian by the inverse of its distribution function: no rejection, so nothing is misaligned where a
+buffer ends, and a public word means the same number everywhere. The quantile is Wichura's (1988, AS 241), to 1e-15,
+in IEEE sums, products, quotients and square roots of doubles in a fixed order; the logarithm of its tails too.
+"""
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch._jit import kernel
+from streamsketch.hashing import Words
+from streamsketch.privacy.sampling import BitSource
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_1, _12 = np.uint64(1), np.uint64(12)
+_HALF_STEP = 2.0**-64
+_CENTRAL = 0.425  # the central approximation serves |p - 1/2| up to here
+_ROOT_HALF = 0.7071067811865476
+_LN_2 = 0.6931471805599453
+
+
+@kernel
+def standard_normals(words: Words, out: Floats) -> None:
+    """Write the Gaussian z that each word means: its sign is the lowest bit, Φ(-|z|) is (the 63 others + 1/2) / 2^64.
+
+    |z| reaches 9.2.
+    """
+    for i in range(words.size):  # no branch here: it becomes vector code, and rubbish in the tails
+        p = (np.float64(np.int64(words[i] >> _1)) + 0.5) * _HALF_STEP
+        q = 0.5 - p
+        magnitude = _central(q)
+        out[i] = magnitude if words[i] & _1 == 0 else -magnitude
+    for i in range(words.size):
+        p = (np.float64(np.int64(words[i] >> _1)) + 0.5) * _HALF_STEP
+        if 0.5 - p > _CENTRAL:
+            magnitude = _tail(p)
+            out[i] = magnitude if words[i] & _1 == 0 else -magnitude
+
+
+@kernel
+def _central(q: float) -> float:
+    r = 0.180625 - q * q
+    upper = 2.5090809287301226727e3
+    upper = upper * r + 3.3430575583588128105e4
+    upper = upper * r + 6.7265770927008700853e4
+    upper = upper * r + 4.5921953931549871457e4
+    upper = upper * r + 1.3731693765509461125e4
+    upper = upper * r + 1.9715909503065514427e3
+    upper = upper * r + 1.3314166789178437745e2
+    upper = upper * r + 3.3871328727963666080e0
+    lower = 5.2264952788528545610e3
+    lower = lower * r + 2.8729085735721942674e4
+    lower = lower * r + 3.9307895800092710610e4
+    lower = lower * r + 2.1213794301586595867e4
+    lower = lower * r + 5.3941960214247511077e3
+    lower = lower * r + 6.8718700749205790830e2
+    lower = lower * r + 4.2313330701600911252e1
+    lower = lower * r + 1.0
+    return q * upper / lower
+
+
+@kernel
+def _tail(p: float) -> float:
+    r = math.sqrt(_minus_log(p))
+    if r <= 5.0:
+        r -= 1.6
+        upper = 7.74545014278341407640e-4
+        upper = upper * r + 2.27238449892691845833e-2
+        upper = upper * r + 2.41780725177450611770e-1
+        upper = upper * r + 1.27045825245236838258e0
+        upper = upper * r + 3.64784832476320460504e0
+        upper = upper * r + 5.76949722146069140550e0
+        upper = upper * r + 4.63033784615654529590e0
+        upper = upper * r + 1.42343711074968357734e0
+        lower = 1.05075007164441684324e-9
+        lower = lower * r + 5.47593808499534494600e-4
+        lower = lower * r + 1.51986665636164571966e-2
+        lower = lower * r + 1.48103976427480074590e-1
+        lower = lower * r + 6.89767334985100004550e-1
+        lower = lower * r + 1.67638483018380384940e0
+        lower = lower * r + 2.05319162663775882187e0
+        lower = lower * r + 1.0
+        return upper / lower
+    r -= 5.0
+    upper = 2.01033439929228813265e-7
+    upper = upper * r + 2.71155556874348757815e-5
+    upper = upper * r + 1.24266094738807843860e-3
+    upper = upper * r + 2.65321895265761230930e-2
+    upper = upper * r + 2.96560571828504891230e-1
+    upper = upper * r + 1.78482653991729133580e0
+    upper = upper * r + 5.46378491116411436990e0
+    upper = upper * r + 6.65790464350110377720e0
+    lower = 2.04426310338993978564e-15
+    lower = lower * r + 1.42151175831644588870e-7
+    lower = lower * r + 1.84631831751005468180e-5
+    lower = lower * r + 7.86869131145613259100e-4
+    lower = lower * r + 1.48753612908506148525e-2
+    lower = lower * r + 1.36929880922735805310e-1
+    lower = lower * r + 5.99832206555887937690e-1
+    lower = lower * r + 1.0
+    return upper / lower
+
+
+@kernel
+def _minus_log(p: float) -> float:
+    """Return -ln p of a number in (0, 1), without the C library, whose last bit differs between machines."""
+    mantissa, exponent = math.frexp(p)
+    if mantissa < _ROOT_HALF:
+        mantissa *= 2.0
+        exponent -= 1
+    s = (mantissa - 1.0) / (mantissa + 1.0)  # |s| < 0.172: eleven terms leave less than 1e-17
+    square = s * s
+    total = 0.0
+    for odd in range(21, 0, -2):
+        total = total * square + 1.0 / odd
+    return -(exponent * _LN_2 + 2.0 * s * total)
+
+
+def uniforms(words: Words) -> Floats:
+    """Return (the upper 52 bits of each word + 1/2) / 2^52, in (0, 1): float64."""
+    return np.asarray(((words >> _12).astype(np.float64) + 0.5) * 2.0**-52)
+
+
+def secret_words(bits: BitSource, count: int) -> Words:
+    """Return ``count`` uniform words of a secret source: uint64, (count,)."""
+    data = bits.read(8 * count)
+    while len(data) < 8 * count:
+        data += bits.read(8 * count - len(data))
+    return np.frombuffer(data, dtype="<u8", count=count).astype(np.uint64, copy=False)
+
+
+def dot_rows(left: Floats, right: Floats) -> Floats:
+    """Return the inner products of the rows of two matrices: float64, (n,). One thread; BLAS would start several."""
+    return np.asarray(np.einsum("ij,ij->i", left, right))

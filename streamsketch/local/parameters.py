@@ -1,0 +1,126 @@
+"""The cap probabilities p and q₁ that cost least, found once for each dimension and ε.
+
+PrivUnit and PrivUnitG move their output into the cap {⟨V, v⟩ ≥ γ}, which has mass q₁ (1 - q in the papers) without v,
+with probability p. They are ε-LDP if and only if (p / q₁) · ((1 - q₁) / (1 - p)) ≤ e^ε. Equality leaves one free
+number, b = ln(p / (1-p)), the share of ε that is spent on p; ln(q₁ / (1-q₁)) = b - ε is the rest. The error as a
+function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4).
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scipy.optimize import minimize_scalar
+from scipy.special import betaincinv, gammaln, log_expit, ndtri_exp
+
+MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
+
+_LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+class GaussianCap(NamedTuple):
+    """Parameters of PrivUnitG in R^k; numbers along v are in units of the standard deviation 1/√k.
+
+    Attributes
+    ----------
+    inside
+        p, the probability of the cap.
+    mass
+        q₁, the cap's mass under N(0, 1).
+    threshold
+        g = Φ⁻¹(1 - q₁), where the cap begins.
+    scale
+        τ = 1/μ, μ = E α the mean along v: what the output is multiplied by.
+    """
+
+    inside: float
+    mass: float
+    threshold: float
+    scale: float
+
+    def squared_norm(self, dim: float, along: float = 1.0) -> float:
+        """Return E‖Wᵀû‖² for tr(WᵀW) = dim and E‖Wᵀu‖² = along: d·τ² + along·g·τ (THEORY.md 7)."""
+        return dim * self.scale**2 + along * self.threshold * self.scale
+
+
+class SphereCap(NamedTuple):
+    """Parameters of PrivUnit on the sphere of R^d.
+
+    Attributes
+    ----------
+    inside
+        p, the probability of the cap.
+    mass
+        q₁, the cap's share of the sphere.
+    threshold
+        γ, the least ⟨V, v⟩ in the cap.
+    mean
+        m = E⟨V, v⟩, what the output is divided by.
+    """
+
+    inside: float
+    mass: float
+    threshold: float
+    mean: float
+
+
+@functools.lru_cache(maxsize=1024)
+def gaussian_cap(dim: int, epsilon: float) -> GaussianCap:
+    """Return the parameters that minimise PrivUnitG's error d·τ² + g·τ - 1 in R^dim.
+
+    Source: Asi et al. 2023, Algorithm 8; THEORY.md 7 for the error.
+
+    Examples
+    --------
+    >>> cap = gaussian_cap(1 << 15, 10.0)
+    >>> round(cap.inside, 4), round(cap.threshold, 3), round(cap.squared_norm(1 << 15) - 1, 1)
+    (0.9247, 3.26, 3083.2)
+    """
+    return _gaussian(_least(lambda share: _gaussian(share, epsilon).squared_norm(dim), epsilon), epsilon)
+
+
+@functools.lru_cache(maxsize=1024)
+def sphere_cap(dim: int, epsilon: float) -> SphereCap:
+    """Return the parameters that minimise PrivUnit's error 1/m² - 1 on the sphere of R^dim, dim ≥ 2.
+
+    Caps are exact, by the inverse of the incomplete beta function; bounds on them in closed form cost up to 1.4 times
+    the error. Source: Bhowmick et al. 2018, with the choice of p of Asi, Feldman and Talwar 2022.
+
+    Examples
+    --------
+    >>> cap = sphere_cap(1 << 15, 10.0)
+    >>> round(1 / cap.mean**2 - 1, 1)
+    3082.6
+    """
+    return _sphere(_least(lambda share: -math.log(_sphere(share, dim, epsilon).mean), epsilon), dim, epsilon)
+
+
+def _least(error: Callable[[float], float], epsilon: float) -> float:
+    found = minimize_scalar(error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-9 * max(1.0, epsilon)})
+    return float(found.x)
+
+
+def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
+    """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
+    log_mass = float(log_expit(share - epsilon))
+    inside = math.exp(float(log_expit(share)))
+    return inside, log_mass, float(log_expit(epsilon - share)), -math.expm1(-epsilon) * inside * math.exp(-log_mass)
+
+
+def _gaussian(share: float, epsilon: float) -> GaussianCap:
+    inside, log_mass, _, gain = _masses(share, epsilon)
+    threshold = -float(ndtri_exp(log_mass))
+    density = math.exp(-threshold * threshold / 2 - _LOG_ROOT_2_PI)
+    return GaussianCap(inside, math.exp(log_mass), threshold, 1 / (density * gain))
+
+
+def _sphere(share: float, dim: int, epsilon: float) -> SphereCap:
+    inside, log_mass, _, gain = _masses(share, epsilon)
+    mass = math.exp(log_mass)
+    half = (dim - 1) / 2
+    # (1 - ⟨V, v⟩)/2 follows Beta(half, half); the density's integral from γ up is c (1 - γ²)^half / (d - 1)
+    below = float(betaincinv(half, half, mass))  # (1 - γ)/2, small where the cap is
+    log_density = float(gammaln(dim / 2) - gammaln(half)) - 0.5 * math.log(math.pi)
+    log_integral = log_density - math.log(dim - 1) + half * math.log(4 * below * (1 - below))
+    return SphereCap(inside, mass, 1 - 2 * below, min(1.0, gain * math.exp(log_integral)))

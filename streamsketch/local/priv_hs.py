@@ -1,0 +1,184 @@
+"""PrivHS and RePrivHS: a random direction, and a randomised bit for its side."""
+
+import dataclasses
+import functools
+import math
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from streamsketch._jit import kernel
+from streamsketch.encoding import Ints
+from streamsketch.hashing import Words
+from streamsketch.local import randomized_response
+from streamsketch.local.mechanism import Mechanism, register
+from streamsketch.local.normal import Floats, secret_words
+from streamsketch.local.report import Layout
+from streamsketch.local.streams import gaussian_vector, salt, stream_of, word
+from streamsketch.privacy.sampling import BitSource, Bytes
+
+MAX_REPETITIONS = 256
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrivHS(Mechanism):
+    """PrivHS: a point of the hemisphere towards v with probability e^ε/(e^ε + 1), else of the other one.
+
+    The report is a seed and a bit: the seed's uniform direction g, drawn without regard to v, and the sign of ⟨g, v⟩,
+    flipped with probability 1/(e^ε + 1). The server reads ±g at scale coth(ε/2) √π Γ((d+1)/2)/Γ(d/2), which has the
+    law of Duchi, Jordan and Wainwright 2018 (their Section 4.2.3, ℓ2 ball). It is ε-LDP for any two inputs by that bit
+    alone, decided by integers: whatever floats do to ⟨g, v⟩ happens before. Unbiased; its error exceeds the least by
+    a factor that grows with ε.
+
+    Parameters
+    ----------
+    dim, epsilon, ball
+        As in `Mechanism`.
+    seed
+        Public, 0 to 2^64 - 1: which directions the reports' seeds mean.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> mechanism = PrivHS(dim=1 << 15, epsilon=10.0)
+    >>> round(mechanism.expected_squared_error(1)), mechanism.layout.bits
+    (51479, 65)
+    """
+
+    seed: int = 0
+
+    kind = "priv-hs"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_int("seed", 0, (1 << 64) - 1)
+
+    @property
+    def directions(self) -> int:
+        """R, how many directions a report tells of, each at ε/R."""
+        return 1
+
+    @functools.cached_property
+    def flipping(self) -> int:
+        """How many of the 2^64 words flip a bit."""
+        with localcontext() as context:
+            context.prec = 60
+            return randomized_response.flipping_words(Decimal(self.epsilon) / self.directions)
+
+    @property
+    def radius(self) -> float:
+        """Length of what one direction contributes: √π Γ((d+1)/2)/Γ(d/2) over 1 - 2 P(flip)."""
+        d = self.sphere_dim
+        inverse = math.sqrt(math.pi) * math.exp(float(gammaln((d + 1) / 2) - gammaln(d / 2)))
+        return inverse / (1 - 2 * randomized_response.share(self.flipping))
+
+    @property
+    def layout(self) -> Layout:
+        """A seed and a bit for each direction."""
+        return Layout(self.directions, "bits", seeded=True)
+
+    @property
+    def squared_error(self) -> float:
+        """(B0(ε/R)² - 1)/R, exactly (THEORY.md 7)."""
+        return (self.radius**2 - 1) / self.directions
+
+    @property
+    def _salts(self) -> tuple[np.uint64, np.uint64]:
+        return salt(self.seed, f"{self.kind}/directions"), salt(self.seed, f"{self.kind}/entries")
+
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+        """Write reports; see `Mechanism.fill`."""
+        seeds[:] = secret_words(bits, seeds.size)
+        _sides(units, seeds, *self._salts, values)
+        drawn = secret_words(bits, values.size).reshape(values.shape)
+        values ^= randomized_response.below(drawn, self.flipping)
+
+    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+        """Return the mean of ±B0·g/‖g‖ over a report's directions; see `Mechanism.contributions`."""
+        out = np.zeros((seeds.size, self.sphere_dim))
+        _add_directions(seeds, *self._salts, values, out)
+        out *= self.radius / self.directions
+        return out
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RePrivHS(PrivHS):
+    """R repetitions of `PrivHS` at ε/R each, averaged: less error for ε above 2.
+
+    One seed and R bits. ε-LDP for any two inputs, as ε adds up over bits that are flipped independently. Source: Duchi,
+    Jordan and Wainwright 2018, repeated as by Feldman and Talwar 2021.
+
+    Parameters
+    ----------
+    dim, epsilon, ball, seed
+        As in `PrivHS`.
+    repetitions
+        R, 1 to 256; by default max(⌊ε/2⌋, 1).
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> mechanism = RePrivHS(dim=1 << 15, epsilon=10.0)
+    >>> mechanism.repetitions, round(mechanism.expected_squared_error(1)), mechanism.layout.bits
+    (5, 17748, 69)
+    """
+
+    repetitions: int = 0
+
+    kind = "re-priv-hs"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.repetitions) is int and self.repetitions == 0:
+            object.__setattr__(self, "repetitions", max(int(self.epsilon / 2), 1))
+        self._set_int("repetitions", 1, MAX_REPETITIONS)
+
+    @property
+    def directions(self) -> int:
+        """R."""
+        return self.repetitions
+
+
+@kernel
+def _sides(units: Floats, seeds: Words, salted: np.uint64, entries: np.uint64, out: Bytes) -> None:
+    """Write 1 where ⟨g, v⟩ ≥ 0 for each direction of each seed, else 0."""
+    scratch, direction = np.empty(units.shape[1], dtype=np.uint64), np.empty(units.shape[1])
+    for i in range(seeds.size):
+        start = stream_of(seeds[i], salted)
+        for r in range(out.shape[1]):
+            gaussian_vector(word(start, r), entries, scratch, direction)
+            along = 0.0
+            for j in range(direction.size):
+                along += direction[j] * units[i, j]
+            out[i, r] = along >= 0.0
+
+
+@kernel
+def _add_directions(seeds: Words, salted: np.uint64, entries: np.uint64, sides: Ints, out: Floats) -> None:
+    """Add g/‖g‖ of each direction to its seed's row, negated where the side is 0."""
+    scratch, direction = np.empty(out.shape[1], dtype=np.uint64), np.empty(out.shape[1])
+    for i in range(seeds.size):
+        start = stream_of(seeds[i], salted)
+        for r in range(sides.shape[1]):
+            gaussian_vector(word(start, r), entries, scratch, direction)
+            square = 0.0
+            for j in range(direction.size):
+                square += direction[j] * direction[j]
+            factor = (1.0 if sides[i, r] else -1.0) / np.sqrt(square)
+            for j in range(direction.size):
+                out[i, j] += factor * direction[j]
+
+
+register(PrivHS)
+register(RePrivHS)

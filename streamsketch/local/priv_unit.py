@@ -1,0 +1,92 @@
+"""PrivUnit: a point of the sphere, in a cap towards the vector."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from streamsketch.hashing import Words
+from streamsketch.local.mechanism import register
+from streamsketch.local.normal import Floats, dot_rows, secret_words, standard_normals, uniforms
+from streamsketch.local.parameters import SphereCap, sphere_cap
+from streamsketch.local.priv_unit_g import WithPrecision, check_float16
+from streamsketch.local.report import Layout
+from streamsketch.privacy.sampling import BitSource
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrivUnit(WithPrecision):
+    """PrivUnit: uniform on the cap {⟨V, v⟩ ≥ γ} of the sphere with probability p, else on its rest.
+
+    Source: Bhowmick et al. 2018; with p and the cap of least error it has the least worst-case error of all unbiased
+    ε-LDP mechanisms (Asi, Feldman and Talwar 2022, Theorem 1). Caps are exact. A report is dim floats. For what floats
+    do to the guarantee see `PrivUnitG`.
+
+    Parameters
+    ----------
+    dim, epsilon, ball, precision
+        As in `PrivUnitG`.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> round(PrivUnit(dim=1 << 15, epsilon=10.0).expected_squared_error(1), 1)
+    3082.6
+    """
+
+    kind = "priv-unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_float16(self, 1 / self.cap.mean / 64)  # the output has length 1/m
+
+    @functools.cached_property
+    def cap(self) -> SphereCap:
+        """p, q₁ and what follows from them."""
+        return sphere_cap(self.sphere_dim, self.epsilon)
+
+    @property
+    def layout(self) -> Layout:
+        """Floats, sphere_dim of them."""
+        return Layout(self.sphere_dim, self.precision, seeded=False)
+
+    @property
+    def squared_error(self) -> float:
+        """1/m² - 1, exactly."""
+        return 1 / self.cap.mean**2 - 1
+
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+        """Write (⟨V, v⟩ v + √(1 - ⟨V, v⟩²) w)/m, w uniform on the sphere across v; see `Mechanism.fill`."""
+        del seeds  # it has none
+        people, size = units.shape
+        units = units / np.sqrt(dot_rows(units, units))[:, np.newaxis]
+        words = secret_words(bits, people * (size + 2)).reshape(people, size + 2)
+        across = np.empty((people, size))
+        standard_normals(np.ascontiguousarray(words[:, 2:]).reshape(-1), across.reshape(-1))
+        across -= dot_rows(across, units)[:, np.newaxis] * units
+        below = self._below(uniforms(words[:, 0]), uniforms(words[:, 1]))
+        height, radius = 1 - 2 * below, 2 * np.sqrt(below * (1 - below))
+        across *= (radius / np.sqrt(dot_rows(across, across)))[:, np.newaxis]
+        values[...] = (across + height[:, np.newaxis] * units) / self.cap.mean
+
+    def _below(self, coins: Floats, places: Floats) -> Floats:
+        """Return (1 - ⟨V, v⟩)/2, a Beta((d-1)/2, (d-1)/2) variable given its side of the cap's edge."""
+        half = (self.sphere_dim - 1) / 2
+        inside = betaincinv(half, half, self.cap.mass * places)
+        outside = 1 - betaincinv(half, half, (1 - self.cap.mass) * places)
+        return np.asarray(np.where(coins < self.cap.inside, inside, outside))
+
+    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+        """Return the reports as they are; see `Mechanism.contributions`."""
+        del seeds
+        return values.astype(np.float64)
+
+
+register(PrivUnit)

@@ -1,0 +1,129 @@
+"""PrivUnitG: Gaussian noise, and a cap towards the vector."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import Words
+from streamsketch.local.mechanism import Mechanism, register
+from streamsketch.local.normal import Floats, dot_rows, secret_words, standard_normals, uniforms
+from streamsketch.local.parameters import GaussianCap, gaussian_cap
+from streamsketch.local.report import Layout
+from streamsketch.privacy.sampling import BitSource
+
+PRECISIONS = ("float32", "float16")
+_LARGEST_FLOAT16 = 65504.0
+_REACH = 64.0  # no cell of τ·(z + (a - ⟨z, u⟩)u) exceeds this times τ: |a| ≤ 25, and Gaussians of one word reach 9.2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WithPrecision(Mechanism):
+    """Mechanisms that send floats, of a chosen width."""
+
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_choice("precision", PRECISIONS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrivUnitG(WithPrecision):
+    """PrivUnitG(p, q): a Gaussian vector, in the cap {⟨V, v⟩ ≥ γ} with probability p (Asi et al. 2023, Algorithm 8).
+
+    Unbiased, and within a factor 1 + O((ε + log d)/d) of the least error that any unbiased ε-LDP mechanism has (Asi,
+    Feldman and Talwar 2022, Proposition 5). A report is dim floats. p and q are those of least error for (dim, ε).
+
+    The guarantee, for any two inputs, is that of the law in real numbers. Computed in floating point, which values can
+    occur depends in their last bits on the vector, and nobody has bounded what that tells; float32 or float16 reports
+    show fewer of those bits. `CompPrivUnitG`, `PrivHS`, `RePrivHS` and `SQKR` send choices among finitely many, and
+    their guarantees do not rest on floats.
+
+    Parameters
+    ----------
+    dim, epsilon, ball
+        As in `Mechanism`.
+    precision
+        Of the floats sent: ``"float32"`` or ``"float16"``. Rounding adds at most 2^-21 of the squared error.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> mechanism = PrivUnitG(dim=1 << 15, epsilon=10.0)
+    >>> round(mechanism.expected_squared_error(1), 1), mechanism.layout.bits
+    (3083.2, 1048576)
+    """
+
+    kind = "priv-unit-g"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_float16(self, self.cap.scale)
+
+    @functools.cached_property
+    def cap(self) -> GaussianCap:
+        """p, q₁ and what follows from them."""
+        return gaussian_cap(self.sphere_dim, self.epsilon)
+
+    @property
+    def layout(self) -> Layout:
+        """Floats, sphere_dim of them."""
+        return Layout(self.sphere_dim, self.precision, seeded=False)
+
+    @property
+    def squared_error(self) -> float:
+        """d·τ² + g·τ - 1, exactly (THEORY.md 7)."""
+        return self.cap.squared_norm(self.sphere_dim) - 1
+
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+        """Write reports; see `Mechanism.fill`."""
+        del seeds  # it has none
+        lengths = np.sqrt(dot_rows(units, units))
+        values[...] = randomize_units(units / lengths[:, np.newaxis], self.cap, bits)
+
+    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+        """Return the reports as they are; see `Mechanism.contributions`."""
+        del seeds
+        return values.astype(np.float64)
+
+
+def check_float16(mechanism: WithPrecision, scale: float) -> None:
+    """Raise `InvalidInputError` if what the mechanism draws could leave the range of float16."""
+    if mechanism.precision == "float16" and _REACH * scale > _LARGEST_FLOAT16:
+        raise InvalidInputError(
+            f"at epsilon={mechanism.epsilon:g} values may leave the range of float16; use precision='float32'"
+        )
+
+
+def randomize_units(units: Floats, cap: GaussianCap, bits: BitSource) -> Floats:
+    """Return PrivUnitG of rows of length 1: float64, (n, k).
+
+    In units of the standard deviation V is z + (a - ⟨z, u⟩)u with z standard Gaussian, and a that given a ≥ g with
+    probability p, else given a < g. Every row takes k + 2 words of secret bits.
+    """
+    people, size = units.shape
+    words = secret_words(bits, people * (size + 2)).reshape(people, size + 2)
+    noise = np.empty((people, size))
+    standard_normals(np.ascontiguousarray(words[:, 2:]).reshape(-1), noise.reshape(-1))
+    along = cap_heights(uniforms(words[:, 0]), uniforms(words[:, 1]), cap)
+    noise += (along - dot_rows(noise, units))[:, np.newaxis] * units
+    noise *= cap.scale
+    return noise
+
+
+def cap_heights(coins: Floats, places: Floats, cap: GaussianCap) -> Floats:
+    """Return a ~ N(0, 1) given a ≥ g where the coin is below p, else given a < g, by the inverse distribution."""
+    inside = coins < cap.inside
+    return np.asarray(np.where(inside, -ndtri(cap.mass * places), ndtri((1 - cap.mass) * places)))
+
+
+register(PrivUnitG)

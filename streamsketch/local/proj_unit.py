@@ -1,0 +1,230 @@
+"""ProjUnit: project to k dimensions at random, then PrivUnitG there."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import Words
+from streamsketch.local.compressed import Compression
+from streamsketch.local.mechanism import MAX_DIM, register
+from streamsketch.local.normal import Floats, secret_words
+from streamsketch.local.parameters import GaussianCap, gaussian_cap
+from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
+from streamsketch.local.report import Layout
+from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
+from streamsketch.local.streams import salt
+from streamsketch.privacy.sampling import BitSource
+from streamsketch.projections import Gaussian, Rotation
+
+ROTATIONS = ("hadamard", "haar", "gaussian")
+_LOG_FAILURE = math.log(1e6)  # ‖Wv‖² exceeds the norm bound with probability below 10^-6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProjUnit(WithPrecision):
+    """ProjUnit: PrivUnitG of Wv/‖Wv‖ in R^k, and a public seed for the random map W (Asi et al. 2023).
+
+    Its error is PrivUnitG's in R^dim but for some d/k, at k floats a report. The server sums Wᵀû (Algorithms 1 and 2).
+
+    - ``rotation="hadamard"`` (FastProjUnit, Section 2.2): signs, a fast Hadamard transform, k of its rows. A dim that
+      is no power of two is padded with zeros to one, N; rows are drawn from all N, and the mean is cut back to dim.
+    - ``rotation="haar"`` (Section 2.1): k rows of a uniformly random rotation; O(k² dim) a report.
+    - ``rotation="gaussian"`` (Appendix D): a k by dim Gaussian matrix; O(k dim) a report.
+    - ``shared=True`` (Section 3, Algorithms 3 and 4): one rotation for all, and rows drawn for each report. The server
+      adds a report in O(k), and rotates back once. A shared Gaussian matrix would not do: it is no isometry.
+
+    Normalising shrinks the mean by a factor 1 - 1/(4k), which under a shared rotation differs a little from coordinate
+    to coordinate: `limiting_squared_error`, some 1/(16k²) and 25/(16k²), never averages out. ``unbiased=True`` removes
+    it: independent Haar and Gaussian maps divide by E‖Wv‖ (Algorithm 5); the others complete Wv to length √C instead
+    of normalising it (Algorithms 6 and 7), which multiplies the error by some C; see `norm_bound`.
+
+    ``compressed=True`` sends a seed in place of k floats, as `CompPrivUnitG` does, after some p/q₁ candidates in R^k.
+    For what floats do to the guarantee otherwise see `PrivUnitG`.
+
+    Parameters
+    ----------
+    dim, epsilon, ball, precision
+        As in `PrivUnitG`.
+    sketch_dim
+        k, at most N; for ``"haar"`` at most 4096, dim · k at most 2^30, and dim at most
+        4096 if shared.
+    rotation
+        ``"hadamard"``, ``"haar"`` or ``"gaussian"``.
+    shared, unbiased, compressed
+        See above.
+    seed
+        Public, 0 to 2^64 - 1: of the shared rotation, and of what the reports' seeds mean. Choose it independently of
+        the vectors.
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range, or a shared Gaussian map.
+
+    Examples
+    --------
+    >>> mechanism = ProjUnit(dim=1 << 15, sketch_dim=1000, epsilon=10.0, shared=True, seed=7)
+    >>> round(mechanism.expected_squared_error(1)), mechanism.layout.bits
+    (3115, 32064)
+    """
+
+    sketch_dim: int
+    rotation: str = "hadamard"
+    shared: bool = False
+    unbiased: bool = False
+    compressed: bool = False
+    seed: int = 0
+
+    kind = "proj-unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_choice("rotation", ROTATIONS)
+        for name in ("shared", "unbiased", "compressed"):
+            self._set_flag(name)
+        self._set_int("seed", 0, (1 << 64) - 1)
+        self._set_int("sketch_dim", 1, MAX_DIM)
+        if self.rotation == "gaussian" and self.shared:
+            raise InvalidInputError(
+                "a Gaussian map cannot be shared: rows of one Gaussian matrix are no isometry on average, and the mean "
+                "would be off by about its own length however many reports. Use rotation='hadamard' or 'haar'"
+            )
+        if self.sketch_dim > self.map.padded_dim:
+            raise InvalidInputError(
+                f"sketch_dim must be at most {self.map.padded_dim}, the rows there are to choose from; got "
+                f"{self.sketch_dim}"
+            )
+        if self.compressed:
+            _ = self.compression  # refuses what it cannot serve
+        check_float16(self, self.cap.scale)
+
+    # --- parts ------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def map(self) -> RandomMap:
+        """W as a function of a report's seed."""
+        if self.rotation == "hadamard":
+            family = SharedHadamardMap if self.shared else HadamardMap
+            return family(self.sphere_dim, self.sketch_dim, self.seed)
+        if self.shared:
+            return SharedHaarMap(self.sphere_dim, self.sketch_dim, self.seed)
+        matrix: type[Rotation | Gaussian] = Rotation if self.rotation == "haar" else Gaussian
+        return MatrixMap(self.sphere_dim, self.sketch_dim, self.seed, matrix)
+
+    @property
+    def completes(self) -> bool:
+        """Whether Wv is completed to length √C (Algorithm 6) instead of normalised."""
+        return self.unbiased and (self.shared or self.rotation == "hadamard")
+
+    @property
+    def norm_bound(self) -> float:
+        """C = min(1 + 2√(t/k) + 2t/k, N/k), t = ln 10⁶: a bound on ‖Wv‖² that fails with probability below 10^-6.
+
+        The χ² tail of Laurent and Massart (2000, Lemma 1); a vector whose Wv is longer is normalised, which makes a
+        bias below 10^-6 √(CN/k). At N/k it never is.
+        """
+        t, k = _LOG_FAILURE, self.sketch_dim
+        return max(1.0, min(1 + 2 * math.sqrt(t / k) + 2 * t / k, self.map.padded_dim / k))
+
+    @property
+    def inner_dim(self) -> int:
+        """Where PrivUnitG works: k, or k + 1 with the completing coordinate."""
+        return self.sketch_dim + self.completes
+
+    @functools.cached_property
+    def compression(self) -> Compression:
+        """The rejection sampler of ``compressed``."""
+        return Compression(self.inner_dim, self.epsilon, salt(self.seed, f"{self.kind}/candidates"))
+
+    @property
+    def cap(self) -> GaussianCap:
+        """p, q₁ and what follows from them."""
+        return self.compression.cap if self.compressed else gaussian_cap(self.inner_dim, self.epsilon)
+
+    @property
+    def factor(self) -> float:
+        """What Wᵀû is multiplied by: 1/E‖Wv‖ in Algorithm 5, √C in Algorithm 7, else 1."""
+        if self.completes:
+            return math.sqrt(self.norm_bound)
+        return 1 / self.map.mean_length if self.unbiased else 1.0
+
+    # --- what a kind of mechanism says ------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        """A seed, and k floats or a second seed."""
+        return (
+            Layout(1, "uint64", seeded=True)
+            if self.compressed
+            else Layout(self.sketch_dim, self.precision, seeded=True)
+        )
+
+    @property
+    def state_dim(self) -> int:
+        """N cells in rotated coordinates if the rotation is shared, else dim."""
+        return self.map.state_dim
+
+    @property
+    def squared_error(self) -> float:
+        """The exact oracles of THEORY.md 7 for Algorithms 1 to 4, 5 and 6.
+
+        For the Hadamard map E‖Wv‖ is that of a vector without structure; others differ by at most some 1/k.
+        """
+        if self.completes:
+            return self.norm_bound * self.cap.scale**2 * self.sphere_dim + self._along - 1
+        if self.unbiased:
+            return self.cap.squared_norm(self.sphere_dim, self.map.mean_back) * self.factor**2 - 1
+        return self.cap.squared_norm(self.sphere_dim, self.map.mean_back) + 1 - 2 * self.map.mean_length
+
+    @property
+    def _along(self) -> float:
+        return self.map.mean_back * self.cap.threshold * self.cap.scale
+
+    @property
+    def limiting_squared_error(self) -> float:
+        """Squared bias: to second order (1 - E‖Wv‖)², more under a shared rotation; 0 if unbiased."""
+        return 0.0 if self.unbiased else self.map.squared_bias
+
+    def projected(self, units: Floats, seeds: Words) -> Floats:
+        """Return what PrivUnitG gets, rows of length 1: Wv/‖Wv‖, or (Wv, √(C - ‖Wv‖²))/√C: (n, inner_dim)."""
+        directions, lengths = self.map.directions(units, seeds)
+        if not self.completes:
+            return directions
+        bound = self.norm_bound
+        within = np.minimum(lengths / math.sqrt(bound), 1.0)
+        rest = np.sqrt(1 - within**2)
+        return np.concatenate([directions * within[:, np.newaxis], rest[:, np.newaxis]], axis=1)
+
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+        """Write reports; see `Mechanism.fill`."""
+        seeds[:] = secret_words(bits, seeds.size)
+        directions = self.projected(units, seeds)
+        if self.compressed:
+            values[:, 0] = self.compression.seeds(directions, bits)
+        else:
+            values[...] = randomize_units(directions, self.cap, bits)[:, : self.sketch_dim]
+
+    def _scaled(self, values: NDArray[Any]) -> Floats:
+        decoded = self.compression.vectors(values[:, 0])[:, : self.sketch_dim] if self.compressed else values
+        return np.ascontiguousarray(decoded, dtype=np.float64) * self.factor
+
+    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+        """Return Wᵀû of each report, (n, sphere_dim); see `Mechanism.contributions`."""
+        return self.map.lift(self._scaled(values), seeds)
+
+    def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
+        """Add reports; see `Mechanism.add_steps`."""
+        self.map.add_steps(self._scaled(values), seeds, total, step, limit)
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return the mean; see `Mechanism.mean_of`."""
+        return self.map.mean_of(total)
+
+
+register(ProjUnit)

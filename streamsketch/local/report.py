@@ -1,0 +1,186 @@
+"""Report: what one person sends; and a batch of them."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.hashing import Words
+
+if TYPE_CHECKING:
+    from streamsketch.local.mechanism import Mechanism
+
+_KINDS = {"f": "finite numbers", "u": "bits or words", "i": "integers"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What a mechanism's reports hold.
+
+    Parameters
+    ----------
+    count
+        How many values.
+    dtype
+        Of a value: ``"float32"``, ``"float16"``, ``"int32"``, ``"uint64"``, or ``"bits"`` (kept as uint8, 0 or 1).
+    seeded
+        Whether a 64-bit public seed goes with them.
+    """
+
+    count: int
+    dtype: str
+    seeded: bool
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """The dtype of the values in memory."""
+        return np.dtype(np.uint8 if self.dtype == "bits" else self.dtype)
+
+    @property
+    def value_bits(self) -> int:
+        """How many bits of a report are values."""
+        return self.count if self.dtype == "bits" else self.count * 8 * self.stored.itemsize
+
+    @property
+    def bits(self) -> int:
+        """How many bits a report is."""
+        return self.value_bits + 64 * self.seeded
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """One person's locally private report: safe to send, ε-LDP by itself.
+
+    Made by `Mechanism.randomize`.
+
+    Parameters
+    ----------
+    mechanism
+        What made it, and reads it.
+    seed
+        Public 64-bit seed of what the person drew at random in public (a projection, a direction); 0 if the
+        mechanism has none.
+    values
+        The randomised values: (count,), of the dtype that ``mechanism.layout`` says. Read-only.
+
+    Raises
+    ------
+    InvalidInputError
+        For values of another shape or dtype, or that are not finite.
+
+    Examples
+    --------
+    >>> from streamsketch.local import ProjUnit
+    >>> report = ProjUnit(dim=4, sketch_dim=2, epsilon=1.0, seed=7).randomize([1, 0, 0, 0])
+    >>> report.bits
+    128
+    >>> Report.from_bytes(report.to_bytes(), report.mechanism) == report
+    True
+    """
+
+    mechanism: "Mechanism"
+    seed: int
+    values: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        seeds = np.array([self.seed if type(self.seed) is int and 0 <= self.seed < 1 << 64 else 0], dtype=np.uint64)
+        if int(seeds[0]) != self.seed:
+            raise InvalidInputError(f"a report's seed must be an integer from 0 to 2^64 - 1, got {self.seed!r:.40}")
+        values = np.asarray(self.values)
+        _check(self.mechanism, seeds, values[np.newaxis])
+        object.__setattr__(self, "values", np.frombuffer(values.tobytes(), dtype=values.dtype))
+
+    @property
+    def bits(self) -> int:
+        """Exact size of what is communicated, seed and values; `to_bytes` adds a frame of some 60 bytes."""
+        return self.mechanism.layout.bits
+
+    def to_bytes(self) -> bytes:
+        """Return the report in the exchange format (WIRE.md): seed, packed values, the mechanism's fingerprint."""
+        from streamsketch.local import exchange  # noqa: PLC0415 - the format knows reports
+
+        return exchange.encode_report(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, mechanism: "Mechanism") -> Self:
+        """Return the report in ``data``, which must come from an equal mechanism.
+
+        Raises
+        ------
+        WireFormatError
+            If the bytes are not a sound report of that mechanism.
+        """
+        from streamsketch.local import exchange  # noqa: PLC0415 - as above
+
+        return cls(mechanism, *exchange.decode_report(data, mechanism))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Report):
+            return NotImplemented
+        same = self.mechanism == other.mechanism and self.seed == other.seed
+        return same and self.values.tobytes() == other.values.tobytes()
+
+    def __hash__(self) -> int:
+        return hash((self.mechanism, self.seed, self.values.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Report({self.mechanism!r}, {self.bits} bits)"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Reports:
+    """Many people's reports as two arrays: a sequence of `Report`.
+
+    Parameters
+    ----------
+    mechanism
+        What made them.
+    seeds
+        uint64, (n,).
+    values
+        (n, count), of the dtype that ``mechanism.layout`` says.
+
+    Raises
+    ------
+    InvalidInputError
+        For arrays of other shapes or dtypes, or values that are not finite.
+    """
+
+    mechanism: "Mechanism"
+    seeds: Words
+    values: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        _check(self.mechanism, self.seeds, self.values)
+
+    def __len__(self) -> int:
+        return self.seeds.size
+
+    def __getitem__(self, index: int) -> Report:
+        return Report(self.mechanism, int(self.seeds[index]), self.values[index])
+
+    def __iter__(self) -> Iterator[Report]:
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Reports({self.mechanism!r}, {len(self)} of {self.mechanism.layout.bits} bits)"
+
+
+def _check(mechanism: "Mechanism", seeds: Words, values: NDArray[Any]) -> None:
+    layout = mechanism.layout
+    if seeds.dtype != np.uint64 or seeds.ndim != 1:
+        raise InvalidInputError(f"seeds must be uint64 of shape (n,), got {seeds.dtype} of shape {seeds.shape}")
+    if values.dtype != layout.stored or values.shape != (seeds.size, layout.count):
+        raise InvalidInputError(
+            f"{mechanism!r} reports {layout.count} values of {layout.stored} each, got {values.dtype} of shape "
+            f"{values.shape[1:]} from {values.shape[0]} for {seeds.size} seeds"
+        )
+    if not layout.seeded and seeds.any():
+        raise InvalidInputError(f"reports of {mechanism!r} have no seed: it must be 0")
+    if layout.dtype == "bits" and (values > 1).any():
+        raise InvalidInputError("bits must be 0 or 1")
+    if layout.stored.kind == "f" and not np.isfinite(values).all():
+        raise InvalidInputError("a report's values must be finite: it was damaged, or is not honest")

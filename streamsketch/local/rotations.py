@@ -1,0 +1,281 @@
+"""How ProjUnit maps vectors to k dimensions and back: W_i = √(N/k) S_i U_i, or a Gaussian matrix."""
+
+import functools
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.special import gammaln
+
+from streamsketch.encoding import Ints
+from streamsketch.hashing import Words
+from streamsketch.local import streams
+from streamsketch.local.mechanism import whole_steps
+from streamsketch.local.normal import Floats, dot_rows
+from streamsketch.projections import Gaussian, Rotation
+from streamsketch.projections.hadamard import transform_cells
+
+_FRACTION_BITS = 12  # of the matrices' entries
+_TINY = 1e-12  # a projection this short is rounding, not direction
+
+
+class RandomMap(ABC):
+    """A public random map W of unit vectors in R^dim to R^k for every seed, with E WᵀW = I.
+
+    Parameters
+    ----------
+    dim
+        Of the vectors.
+    size
+        k.
+    seed
+        Public seed of what all seeds share.
+    """
+
+    def __init__(self, dim: int, size: int, seed: int) -> None:
+        self.dim = dim
+        self.size = size
+        self.seed = seed
+
+    @property
+    def padded_dim(self) -> int:
+        """N, the dimension rows are sampled from."""
+        return self.dim
+
+    @property
+    def state_dim(self) -> int:
+        """How many cells the server keeps."""
+        return self.dim
+
+    @property
+    def mean_length(self) -> float:
+        """E‖Wv‖ of a unit vector."""
+        return mean_length(self.padded_dim, self.size)
+
+    @property
+    def mean_back(self) -> float:
+        """E‖Wᵀu‖², u = Wv/‖Wv‖: 1 along v, and of the other N/k - 1 the share of coordinates that are kept."""
+        kept = (self.dim - 1) / max(1, self.padded_dim - 1)
+        return 1 + kept * (self.padded_dim / self.size - 1)
+
+    @property
+    def squared_bias(self) -> float:
+        """‖E WᵀWv/‖Wv‖ - v‖² over what differs between reports, for a vector without structure."""
+        return (1 - self.mean_length) ** 2
+
+    @abstractmethod
+    def project(self, units: Floats, seeds: Words) -> Floats:
+        """Return W_i v_i of each row: (n, k)."""
+
+    @abstractmethod
+    def lift(self, values: Floats, seeds: Words) -> Floats:
+        """Return W_iᵀ of each row of ``values``, (n, k): (n, dim)."""
+
+    def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
+        """Add what the rows of ``values`` contribute to the server's state, in steps; `Mechanism.add_steps`."""
+        added = np.zeros_like(total)
+        rows = max(1, (1 << 19) // self.state_dim)
+        for start in range(0, seeds.size, rows):
+            part = slice(start, start + rows)
+            added += whole_steps(self.lift(values[part], seeds[part]), step, limit).sum(axis=0)
+        total += added
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return the mean of W_iᵀû_i, given that of the contributions: (dim,)."""
+        return total
+
+    def directions(self, units: Floats, seeds: Words) -> tuple[Floats, Floats]:
+        """Return u_i = W_i v_i/‖W_i v_i‖, (n, k), and the lengths, (n,).
+
+        Where W_i v_i is 0, u_i is a public direction of the seed, uniform over seeds: it adds no bias.
+        """
+        projected = self.project(units, seeds)
+        lengths = np.sqrt(dot_rows(projected, projected))
+        for i in np.flatnonzero(lengths < _TINY):
+            streams.gaussian_vector(
+                seeds[i],
+                streams.salt(self.seed, "proj-unit/no-direction"),
+                np.empty(self.size, np.uint64),
+                projected[i],
+            )
+            lengths[i] = 0.0
+        divisors = np.where(lengths > 0, lengths, np.sqrt(dot_rows(projected, projected)))
+        projected /= divisors[:, np.newaxis]
+        return projected, lengths
+
+
+class HadamardMap(RandomMap):
+    """W_i = √(N/k) S_i H D_i / √N, the SRHT: signs, a Hadamard transform, k of N rows (Asi et al. 2023, eq. 2).
+
+    N is the least power of two ≥ dim. Vectors are padded with zeros, rows are drawn from all N.
+    """
+
+    @property
+    def padded_dim(self) -> int:
+        """N."""
+        return 1 << (self.dim - 1).bit_length()
+
+    @functools.cached_property
+    def _salts(self) -> tuple[np.uint64, np.uint64]:
+        return streams.salt(self.seed, "proj-unit/signs"), streams.salt(self.seed, "proj-unit/rows")
+
+    def _row_starts(self, seeds: Words) -> Words:
+        return streams.streams_of(seeds, self._salts[1])
+
+    def _sign_starts(self, seeds: Words) -> Words:
+        return streams.streams_of(seeds, self._salts[0])
+
+    def project(self, units: Floats, seeds: Words) -> Floats:
+        """Return W_i v_i; see `RandomMap.project`. O(N log N) each."""
+        out = np.empty((seeds.size, self.size))
+        streams.project(units, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
+        out /= math.sqrt(self.size)
+        return out
+
+    def lift(self, values: Floats, seeds: Words) -> Floats:
+        """Return W_iᵀ û_i; see `RandomMap.lift`. O(N log N) each."""
+        out = np.empty((seeds.size, self.dim))
+        streams.lift(values, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
+        out /= math.sqrt(self.size)
+        return out
+
+
+class SharedHadamardMap(HadamardMap):
+    """The SRHT with one D for all (Asi et al. 2023, eq. 3): the server adds S_iᵀû_i in O(k), and transforms once."""
+
+    @property
+    def state_dim(self) -> int:
+        """N cells, in the rotated coordinates."""
+        return self.padded_dim
+
+    @property
+    def squared_bias(self) -> float:
+        """See `shared_squared_bias`."""
+        return shared_squared_bias(self.dim, self.padded_dim, self.size)
+
+    def _sign_starts(self, seeds: Words) -> Words:
+        return streams.streams_of(np.zeros_like(seeds), self._salts[0])
+
+    def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
+        """Add S_iᵀû_i of each row; see `RandomMap.add_steps`."""
+        steps = whole_steps(values, step, limit)
+        streams.scatter(steps, self._row_starts(seeds), np.zeros(self.padded_dim, dtype=np.uint8), total)
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return √(N/k) (HD/√N)ᵀ of the mean of S_iᵀû_i."""
+        out = np.empty(self.padded_dim)
+        cells = total.copy()
+        transform_cells(cells, self.padded_dim)
+        streams.signed_copy(self._sign_starts(np.zeros(1, dtype=np.uint64))[0], cells, out)
+        return out[: self.dim] / math.sqrt(self.size)
+
+
+class MatrixMap(RandomMap):
+    """A matrix for every seed, rebuilt from it: O(k²·dim) for a Haar rotation, O(k·dim) for a Gaussian matrix."""
+
+    def __init__(self, dim: int, size: int, seed: int, family: type[Rotation | Gaussian]) -> None:
+        super().__init__(dim, size, seed)
+        self.family = family
+        projection_of(family, dim, size, seed)  # refuses what it cannot serve
+
+    @property
+    def mean_length(self) -> float:
+        """E‖Wv‖: for a Gaussian matrix that of a χ variable over √k."""
+        return mean_length(None if self.family is Gaussian else self.dim, self.size)
+
+    @property
+    def mean_back(self) -> float:
+        """E‖Wᵀu‖²: d/k for a rotation, 1 + (d-1)/k for a Gaussian matrix, whose other columns are independent of u."""
+        return 1 + (self.dim - 1) / self.size if self.family is Gaussian else self.dim / self.size
+
+    def _matrix(self, seed: np.uint64) -> Floats:
+        return matrix_of(projection_of(self.family, self.dim, self.size, int(seed)))
+
+    def project(self, units: Floats, seeds: Words) -> Floats:
+        """Return W_i v_i; see `RandomMap.project`."""
+        rows = [self._matrix(seed) @ unit for seed, unit in zip(seeds, units, strict=True)]
+        return np.array(rows).reshape(seeds.size, self.size)
+
+    def lift(self, values: Floats, seeds: Words) -> Floats:
+        """Return W_iᵀ û_i; see `RandomMap.lift`."""
+        rows = [value @ self._matrix(seed) for seed, value in zip(seeds, values, strict=True)]
+        return np.array(rows).reshape(seeds.size, self.dim)
+
+
+class SharedHaarMap(RandomMap):
+    """W_i = √(d/k) S_i U with one Haar rotation U of R^d for all: the server adds in O(k), and rotates back once."""
+
+    def __init__(self, dim: int, size: int, seed: int) -> None:
+        super().__init__(dim, size, seed)
+        projection_of(Rotation, dim, dim, seed)  # refuses what it cannot serve
+
+    @functools.cached_property
+    def _rotation(self) -> Floats:
+        return matrix_of(projection_of(Rotation, self.dim, self.dim, self.seed))
+
+    @functools.cached_property
+    def _salt(self) -> np.uint64:
+        return streams.salt(self.seed, "proj-unit/rows")
+
+    @property
+    def squared_bias(self) -> float:
+        """See `shared_squared_bias`."""
+        return shared_squared_bias(self.dim, self.dim, self.size)
+
+    def _rows(self, seeds: Words) -> Ints:
+        rows = np.empty((seeds.size, self.size), dtype=np.int64)
+        taken = np.zeros(self.dim, dtype=np.uint8)
+        for start, row in zip(streams.streams_of(seeds, self._salt), rows, strict=True):
+            streams.sample_rows(start, self.dim, taken, row)
+        return rows
+
+    def project(self, units: Floats, seeds: Words) -> Floats:
+        """Return W_i v_i; see `RandomMap.project`. O(d²) each."""
+        rotated = units @ self._rotation.T
+        return np.take_along_axis(rotated, self._rows(seeds), axis=1) * math.sqrt(self.dim / self.size)
+
+    def lift(self, values: Floats, seeds: Words) -> Floats:
+        """Return W_iᵀ û_i; see `RandomMap.lift`."""
+        spread = np.zeros((seeds.size, self.dim))
+        np.put_along_axis(spread, self._rows(seeds), values, axis=1)
+        return spread @ self._rotation * math.sqrt(self.dim / self.size)
+
+    def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
+        """Add S_iᵀû_i of each row; see `RandomMap.add_steps`."""
+        steps = whole_steps(values, step, limit)
+        starts = streams.streams_of(seeds, self._salt)
+        streams.scatter(steps, starts, np.zeros(self.dim, dtype=np.uint8), total)
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return √(d/k) Uᵀ of the mean of S_iᵀû_i."""
+        return total @ self._rotation * math.sqrt(self.dim / self.size)
+
+
+def mean_length(dim: int | None, size: int) -> float:
+    """Return E‖Wv‖ for k = ``size`` rows of a Haar rotation of R^dim at scale √(dim/k), or of a Gaussian matrix (None).
+
+    √(d/k) Γ((k+1)/2)Γ(d/2) / (Γ((d+1)/2)Γ(k/2)) (Asi et al. 2023, Lemma F.1); √(2/k) Γ((k+1)/2)/Γ(k/2).
+    """
+    log = float(gammaln((size + 1) / 2) - gammaln(size / 2))
+    if dim is None:
+        return math.sqrt(2 / size) * math.exp(log)
+    return math.sqrt(dim / size) * math.exp(log + float(gammaln(dim / 2) - gammaln((dim + 1) / 2)))
+
+
+def shared_squared_bias(dim: int, padded_dim: int, size: int) -> float:
+    """Return what never averages out under one rotation for all: c²(1/16 + 3/2 · d/N)/k², c = (N-k)/(N-1).
+
+    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian; THEORY.md 7.2.
+    """
+    share = (padded_dim - size) / max(1, padded_dim - 1)
+    return share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2
+
+
+def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: int) -> Rotation | Gaussian:
+    """Return the integer map whose matrix, at its scale, is W."""
+    return family(dim=dim, sketch_dim=size, seed=seed, fraction_bits=_FRACTION_BITS)
+
+
+def matrix_of(projection: Rotation | Gaussian) -> Floats:
+    """Return the map's matrix in real units: float64, (k, dim)."""
+    return np.asarray(projection.block(np.arange(projection.dim, dtype=np.uint64)) * projection.scale)

@@ -1,0 +1,122 @@
+"""Public randomness that a report's seed stands for: words, signs and rows by their counter.
+
+A report's seed, mixed with a salt that says what for, starts a stream; word i of it is SplitMix64's finaliser of
+start + (i + 1) · γ (Steele, Lea and Flood 2014). So any word is found without those before it, on every machine.
+"""
+
+import numpy as np
+
+from streamsketch._jit import kernel
+from streamsketch.encoding import Ints
+from streamsketch.hashing import Words, field_elements
+from streamsketch.local.normal import Floats, standard_normals
+from streamsketch.privacy.sampling import Bytes
+from streamsketch.projections.hadamard import transform_cells
+from streamsketch.projections.permutation import mix
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)
+
+
+def salt(seed: int, label: str) -> np.uint64:
+    """Return the salt of one use of the seeds of reports: the field element of (seed, label), 61 bits."""
+    return np.uint64(field_elements(seed, label, 1)[0])
+
+
+@kernel
+def stream_of(seed: np.uint64, salted: np.uint64) -> np.uint64:
+    """Return where a seed's stream starts."""
+    return mix(seed ^ mix(salted))
+
+
+@kernel
+def word(start: np.uint64, index: int) -> np.uint64:
+    """Return word ``index`` of a stream."""
+    return mix(start + (np.uint64(index) + _1) * _GAMMA)
+
+
+@kernel
+def gaussian_vector(seed: np.uint64, salted: np.uint64, words: Words, out: Floats) -> None:
+    """Write the standard Gaussians that a seed means; ``words`` is scratch of their number."""
+    start = stream_of(seed, salted)
+    for i in range(out.size):
+        words[i] = word(start, i)
+    standard_normals(words, out)
+
+
+@kernel
+def sample_rows(start: np.uint64, size: int, taken: Bytes, rows: Ints) -> None:
+    """Write distinct rows of [0, size), every set of them equally likely up to 2^-16, in O(rows) (Floyd's algorithm).
+
+    ``taken`` holds ``size`` zeros, and does again afterwards. size ≤ 2^24, so the products stay below 2^64.
+    """
+    first = size - rows.size
+    for i in range(rows.size):
+        last = first + i
+        row = np.int64(((word(start, i) >> _24) * (np.uint64(last) + _1)) >> _40)
+        if taken[row]:
+            row = np.int64(last)
+        taken[row] = 1
+        rows[i] = row
+    for i in range(rows.size):
+        taken[rows[i]] = 0
+
+
+@kernel
+def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
+    """Write ``cells`` times a stream's signs: cell j is negated if bit j mod 64 of word j // 64 is 1."""
+    given, signed = cells.view(np.uint64), out.view(np.uint64)  # a negation flips bit 63
+    for block in range(0, cells.size, 64):
+        signs = word(start, block >> 6)
+        source, target = given[block : block + 64], signed[block : block + 64]
+        for j in range(source.size):
+            target[j] = source[j] ^ ((signs >> np.uint64(j)) << _63)
+
+
+@kernel
+def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
+    """Write S_i H± D_i v_i of each row of ``vectors``, H± with entries ±1 of order ``size``: (n, k)."""
+    cells = np.empty(size, dtype=np.float64)
+    taken = np.zeros(size, dtype=np.uint8)
+    rows = np.empty(out.shape[1], dtype=np.int64)
+    for i in range(vectors.shape[0]):
+        signed_copy(sign_starts[i], vectors[i], cells)
+        cells[vectors.shape[1] :] = 0.0
+        transform_cells(cells, size)
+        sample_rows(row_starts[i], size, taken, rows)
+        for j in range(rows.size):
+            out[i, j] = cells[rows[j]]
+
+
+@kernel
+def lift(values: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
+    """Write the first coordinates of D_i H± S_iᵀ of each row of ``values``: (n, d)."""
+    cells = np.empty(size, dtype=np.float64)
+    taken = np.zeros(size, dtype=np.uint8)
+    rows = np.empty(values.shape[1], dtype=np.int64)
+    for i in range(values.shape[0]):
+        cells[:] = 0.0
+        sample_rows(row_starts[i], size, taken, rows)
+        for j in range(rows.size):
+            cells[rows[j]] = values[i, j]
+        transform_cells(cells, size)
+        signed_copy(sign_starts[i], cells[: out.shape[1]], out[i])
+
+
+@kernel
+def scatter(steps: Ints, row_starts: Words, taken: Bytes, total: Ints) -> None:
+    """Add S_iᵀ of each row of ``steps`` to ``total``: O(k) each; ``taken`` is as in `sample_rows`."""
+    rows = np.empty(steps.shape[1], dtype=np.int64)
+    for i in range(steps.shape[0]):
+        sample_rows(row_starts[i], total.size, taken, rows)
+        for j in range(rows.size):
+            total[rows[j]] += steps[i, j]
+
+
+@kernel
+def streams_of(seeds: Words, salted: np.uint64) -> Words:
+    """Return where each seed's stream starts: uint64, (n,)."""
+    starts = np.empty_like(seeds)
+    for i in range(seeds.size):
+        starts[i] = stream_of(seeds[i], salted)
+    return starts

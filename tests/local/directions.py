@@ -1,0 +1,26 @@
+"""Unit vectors in which estimators go wrong, and bits that are the same in each run."""
+
+import numpy as np
+
+from streamsketch.privacy.sampling import KeyedBits
+
+
+def directions(dim: int) -> dict[str, np.ndarray]:
+    """Return unit vectors by name: (dim,) each."""
+    eye = np.eye(dim)
+    chosen = {
+        "basis": eye[dim // 3],
+        "ones": np.ones(dim),
+        "two": eye[0] - eye[dim - 1],
+        "sparse": eye[: max(3, dim // 50)].sum(axis=0),
+        "gaussian": np.random.default_rng(dim).normal(size=dim),
+    }
+    return {name: vector / np.linalg.norm(vector) for name, vector in chosen.items()}
+
+
+def repeated(vector: np.ndarray, people: int) -> np.ndarray:
+    return np.broadcast_to(vector, (people, vector.size))
+
+
+def bits(name: object) -> KeyedBits:
+    return KeyedBits(bytes(32), repr(name).encode())

@@ -1,0 +1,150 @@
+"""The server's sum: exact, whatever the splits and the order; and what it refuses."""
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.local import MeanAggregator, Mechanism, Reports
+from streamsketch.local.aggregation import MAX_COUNT
+from tests.local.directions import bits, directions, repeated
+from tests.local.zoo import DIM, zoo
+
+each = pytest.mark.parametrize("name", zoo())
+PEOPLE = 12
+MECHANISMS = zoo()
+VECTORS = np.stack([vector for vector in directions(DIM).values() for _ in range(3)])[:PEOPLE]
+REPORTS = {name: list(mechanism.randomize_many(VECTORS, bits=bits(name))) for name, mechanism in MECHANISMS.items()}
+
+
+def summed(mechanism: Mechanism, reports: list[Any]) -> MeanAggregator:
+    server = mechanism.aggregator()
+    for report in reports:
+        server.add(report)
+    return server
+
+
+@each
+@settings(deadline=None, max_examples=8)
+@given(data=st.data())
+def test_splits_order_and_batches_do_not_change_a_bit(name: str, data: st.DataObject) -> None:
+    mechanism, reports = MECHANISMS[name], REPORTS[name]
+    whole = mechanism.aggregator()
+    seeds = np.array([report.seed for report in reports], dtype=np.uint64)
+    whole.add(Reports(mechanism, seeds, np.stack([report.values for report in reports])))
+    order = data.draw(st.permutations(range(PEOPLE)))
+    owners = data.draw(st.lists(st.integers(0, 3), min_size=PEOPLE, max_size=PEOPLE))
+    parts = [summed(mechanism, [reports[i] for i in order if owners[i] == part]) for part in range(4)]
+    merged = mechanism.aggregator()
+    for part in data.draw(st.permutations(parts)):
+        merged.merge(part)
+    assert merged == whole
+    assert merged.mean().tobytes() == whole.mean().tobytes()
+
+
+@each
+def test_the_sum_is_that_of_the_contributions_but_for_the_stated_rounding(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    server = summed(mechanism, REPORTS[name])
+    seeds = np.array([report.seed for report in REPORTS[name]], dtype=np.uint64)
+    exact = mechanism.contributions(seeds, np.stack([report.values for report in REPORTS[name]])).mean(axis=0)
+    assert server.step <= mechanism.cell_size * 2.0**-22
+    if exact.size == server.totals.size and not hasattr(mechanism, "map"):
+        assert np.abs(server.totals * server.step / PEOPLE - exact).max() <= server.step / 2
+        exact = mechanism.mean_of(exact)
+    assert np.abs(server.mean() - exact[:DIM]).max() <= 4 * server.step * np.sqrt(mechanism.state_dim)
+
+
+def test_a_server_is_copied_pickled_and_compared() -> None:
+    server = summed(MECHANISMS["SQKR"], REPORTS["SQKR"])
+    for again in (server.copy(), copy.deepcopy(server), pickle.loads(pickle.dumps(server))):  # noqa: S301
+        assert again == server
+        again.add(REPORTS["SQKR"][0])
+        assert again != server
+    assert server != MECHANISMS["SQKR"].aggregator()
+    assert server != "server"
+    assert repr(server).endswith("12 reports)")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(server)
+
+
+def test_reports_of_another_mechanism_are_refused_by_the_field_that_differs() -> None:
+    server = MECHANISMS["PrivHS"].aggregator()
+    with pytest.raises(InvalidInputError, match="repetitions is None here, 9 there"):
+        server.add(REPORTS["RePrivHS of nine"][0])
+    with pytest.raises(InvalidInputError, match="kind is 'priv-hs' here, 'sqkr' there"):
+        server.merge(MECHANISMS["SQKR"].aggregator())
+    for wrong in (None, b"", REPORTS["PrivHS"][0].values):
+        with pytest.raises(TypeError):
+            server.add(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            server.merge(wrong)  # type: ignore[arg-type]
+    assert server.count == 0
+
+
+@pytest.mark.parametrize("name", ["PrivUnitG", "ProjUnit, Hadamard", "ProjUnit, Haar", "ProjUnit, Alg. 6"])
+def test_values_no_honest_report_holds_are_refused_and_nothing_is_added(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    server = summed(mechanism, REPORTS[name])
+    before = server.copy()
+    values = np.stack([report.values for report in REPORTS[name]]).astype(np.float32)
+    values[-1] = 1e30
+    with pytest.raises(InvalidInputError, match="not honest"):
+        server.add(Reports(mechanism, np.zeros(PEOPLE, dtype=np.uint64), values))
+    assert server == before
+
+
+def test_a_full_server_takes_no_more() -> None:
+    mechanism = MECHANISMS["PrivHS"]
+    full = MeanAggregator.from_parts(mechanism, MAX_COUNT, np.full(mechanism.state_dim, 1 << 62))
+    for more in (lambda: full.add(REPORTS["PrivHS"][0]), lambda: full.merge(summed(mechanism, REPORTS["PrivHS"]))):
+        with pytest.raises(SketchOverflowError, match="at most 2147483647 reports"):
+            more()
+    assert full.count == MAX_COUNT
+    full.merge(mechanism.aggregator())
+
+
+@pytest.mark.parametrize(
+    ("count", "totals", "problem"),
+    [
+        (-1, np.zeros(DIM, dtype=np.int64), "0 to"),
+        (MAX_COUNT + 1, np.zeros(DIM, dtype=np.int64), "0 to"),
+        (1, np.zeros(DIM + 1, dtype=np.int64), "shape"),
+        (1, np.zeros(DIM), "int64"),
+        (1, np.full(DIM, (1 << 32) + 1), "more than 1 reports"),
+        (0, np.ones(DIM, dtype=np.int64), "more than 0 reports"),
+        (1, np.full(DIM, -(1 << 63)), "more than 1 reports"),
+    ],
+)
+def test_states_no_reports_add_up_to_are_refused(count: int, totals: np.ndarray, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        MeanAggregator.from_parts(MECHANISMS["PrivHS"], count, totals)
+
+
+def test_an_empty_server_has_no_mean() -> None:
+    server = MECHANISMS["PrivHS"].aggregator()
+    for ask in (server.mean, server.standard_error):
+        with pytest.raises(InvalidInputError, match="no report"):
+            ask()
+
+
+def test_totals_are_a_copy() -> None:
+    server = summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"])
+    server.totals[:] = 0
+    assert server.totals.any()
+
+
+def test_standard_errors_are_those_of_the_mean() -> None:
+    """N ‖mean - v‖² / dim over the squared standard error: χ² with 12 degrees a server, 100 servers; 6 deviations."""
+    mechanism, vector = MECHANISMS["PrivUnitG"], directions(DIM)["ones"]
+    ratios = []
+    for trial in range(100):
+        server = mechanism.aggregator()
+        server.add(mechanism.randomize_many(repeated(vector, 40), bits=bits(trial)))
+        ratios.append(((server.mean() - vector) ** 2).mean() / server.standard_error() ** 2)
+    assert abs(np.mean(ratios) - 1) < 6 * np.sqrt(2 / 1200)

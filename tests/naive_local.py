@@ -1,0 +1,92 @@
+"""Slow, readable twins of the local mechanisms: dense matrices, Python's integers, one report at a time.
+
+Written from WIRE.md and the papers. Nothing here imports the library.
+"""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from tests import naive
+from tests.naive_maps import hadamard_sign, mix, padded
+
+NORMAL = NormalDist()
+
+
+class Words:
+    """A secret source that gives written-down words, and counts them."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = words
+        self.used = 0
+
+    def read(self, size: int) -> bytes:
+        count = size // 8
+        drawn = self.words[self.used : self.used + count]
+        assert len(drawn) == count, "the tape is too short"
+        self.used += count
+        return b"".join(word.to_bytes(8, "little") for word in drawn)
+
+
+# --- public randomness ----------------------------------------------------------------------------------------
+
+
+def salt(seed: int, label: str) -> int:
+    return naive.field_elements(seed, label, 1)[0]
+
+
+def start(report_seed: int, salted: int) -> int:
+    return mix(report_seed ^ mix(salted))
+
+
+def word(begin: int, index: int) -> int:
+    return mix((begin + (index + 1) * 0x9E3779B97F4A7C15) % 2**64)
+
+
+def gaussian(drawn: int) -> float:
+    """Return the quantile that a word means, of its sign's half of the normal law."""
+    magnitude = -NORMAL.inv_cdf(((drawn >> 1) + 0.5) / 2**64)
+    return -magnitude if drawn % 2 else magnitude
+
+
+def uniform(drawn: int) -> float:
+    return ((drawn >> 12) + 0.5) / 2**52
+
+
+def sign(begin: int, index: int) -> int:
+    return -1 if word(begin, index // 64) >> index % 64 & 1 else 1
+
+
+def rows(begin: int, size: int, count: int) -> list[int]:
+    """Return distinct rows: for each last row the draw in [0, last], or the last itself if the draw is taken."""
+    chosen: list[int] = []
+    for i, last in enumerate(range(size - count, size)):
+        drawn = (word(begin, i) >> 24) * (last + 1) >> 40
+        chosen.append(last if drawn in chosen else drawn)
+    return chosen
+
+
+def hadamard_map(dim: int, k: int, seed: int, report_seed: int, *, shared: bool) -> np.ndarray:
+    """Return W = √(N/k) S H D / √N as a dense matrix, cut to dim columns."""
+    signs = start(0 if shared else report_seed, salt(seed, "proj-unit/signs"))
+    chosen = rows(start(report_seed, salt(seed, "proj-unit/rows")), padded(dim), k)
+    matrix = [[hadamard_sign(row, j) * sign(signs, j) for j in range(dim)] for row in chosen]
+    return np.array(matrix) / math.sqrt(k)
+
+
+# --- mechanisms -------------------------------------------------------------------------------------------------
+
+
+def priv_unit_g(v: np.ndarray, inside: float, q: float, words: list[int]) -> np.ndarray:
+    """Return Algorithm 8 of Asi et al. 2023 on words: a coin, a place in the cap, then a Gaussian a coordinate."""
+    d = v.size
+    sigma, z = 1 / math.sqrt(d), NORMAL.inv_cdf(q)
+    if uniform(words[0]) < inside:
+        alpha = -NORMAL.inv_cdf((1 - q) * uniform(words[1])) * sigma
+    else:
+        alpha = NORMAL.inv_cdf(q * uniform(words[1])) * sigma
+    noise = np.array([gaussian(drawn) for drawn in words[2:]]) * sigma
+    across = noise - (noise @ v) * v
+    m = sigma * NORMAL.pdf(z) * (inside / (1 - q) - (1 - inside) / q)
+    return (alpha * v + across) / m
