@@ -1,0 +1,290 @@
+"""ε-LDP of every mechanism, by its exact law or by enumeration; and each check catches a broken variant.
+
+Sampled laws are tested at 6 standard errors or p > 1e-7, with fixed bits.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
+from streamsketch.local import randomized_response as response
+from streamsketch.local.compressed import uneven
+from streamsketch.local.parameters import GaussianCap
+from tests import naive_local
+from tests.local.directions import bits, directions, repeated
+
+ALL = 2**64
+epsilons = st.floats(2.0**-10, 40)
+
+
+def allows(ratio: Fraction, epsilon: float) -> bool:
+    """Return whether a ratio of probabilities is at most e^ε, exactly."""
+    with mpmath.workdps(80):
+        return bool(mpmath.mpf(ratio.numerator) / ratio.denominator <= mpmath.exp(mpmath.mpf(epsilon)))
+
+
+# --- randomised response: exact probabilities of every output -------------------------------------------------
+
+
+def flip_ratio(words: int) -> Fraction:
+    """Return P(kept) / P(flipped)."""
+    return Fraction(ALL - words, words)
+
+
+def answer_ratio(words: int, choices: int) -> Fraction:
+    """Return P(an answer | it is true) / P(the answer | another is)."""
+    lie = Fraction(ALL - words, ALL) / choices
+    return (Fraction(words, ALL) + lie) / lie
+
+
+@settings(deadline=None)
+@given(epsilons)
+def test_flipped_bits_are_private_and_no_word_more_than_they_must(epsilon: float) -> None:
+    words = PrivHS(dim=4, epsilon=epsilon).flipping
+    assert allows(flip_ratio(words), epsilon)
+    assert not allows(flip_ratio(words - 1), epsilon)  # the check catches one word too few
+
+
+@settings(deadline=None)
+@given(epsilons)
+def test_answers_are_private_and_no_word_more_than_they_must(epsilon: float) -> None:
+    mechanism = SQKR(dim=64, epsilon=epsilon)
+    choices = 2**mechanism.bits_told
+    assert allows(answer_ratio(mechanism.telling, choices), epsilon)
+    assert not allows(answer_ratio(mechanism.telling + 1, choices), epsilon)
+
+
+@settings(deadline=None)
+@given(epsilons, st.integers(1, 20))
+def test_repetitions_share_epsilon(epsilon: float, repetitions: int) -> None:
+    mechanism = RePrivHS(dim=4, epsilon=epsilon, repetitions=repetitions)
+    assert allows(flip_ratio(mechanism.flipping) ** repetitions, epsilon)
+    with_one_more = flip_ratio(mechanism.flipping) ** (repetitions + 1)
+    assert not allows(with_one_more, epsilon)
+
+
+@settings(deadline=None)
+@given(st.floats(2.0**-10, 20))
+def test_coins_of_the_compressed_form_are_private(epsilon: float) -> None:
+    accepting = CompPrivUnitG(dim=64, epsilon=epsilon).compression.accepting
+    assert allows(Fraction(ALL, accepting), epsilon * (1 - 2.0**-12) * (1 + 2.0**-50))
+    assert not allows(Fraction(ALL, accepting - (accepting >> 10)), epsilon * (1 - 2.0**-12))
+
+
+def outputs_of(mechanism: Any, vector: np.ndarray, tapes: Iterable[list[int]]) -> list[list[int]]:
+    """Return the bits reported with each tape of secret words."""
+    return [mechanism.randomize(vector, bits=naive_local.Words(tape)).values.tolist() for tape in tapes]
+
+
+def test_priv_hs_flips_for_exactly_those_words() -> None:
+    """All outputs of one seed, for v and for -v: the words at the edges decide, and only they."""
+    mechanism, vector = PrivHS(dim=8, epsilon=1.5), directions(8)["gaussian"]
+    edges = [0, mechanism.flipping - 1, mechanism.flipping, ALL - 1]
+    kept = outputs_of(mechanism, vector, [[99, ALL - 1]])[0][0]
+    for sign, side in ((1, kept), (-1, 1 - kept)):
+        found = outputs_of(mechanism, sign * vector, [[99, word] for word in edges])
+        assert found == [[1 - side], [1 - side], [side], [side]]
+
+
+def test_re_priv_hs_flips_each_bit_by_its_own_word() -> None:
+    mechanism, vector = RePrivHS(dim=8, epsilon=6.0), directions(8)["gaussian"]
+    flip, keep = mechanism.flipping - 1, mechanism.flipping
+    kept = outputs_of(mechanism, vector, [[99, keep, keep, keep]])[0]
+    for pattern in np.ndindex(2, 2, 2):
+        tape = [99] + [flip if bit else keep for bit in pattern]
+        assert outputs_of(mechanism, vector, [tape])[0] == [side ^ bit for side, bit in zip(kept, pattern, strict=True)]
+
+
+def test_sqkr_tells_the_truth_for_exactly_those_words() -> None:
+    """Three bits: words at the edges choose between the quantised bits and the uniform ones, all eight of them."""
+    mechanism, vector = SQKR(dim=8, epsilon=3.0), directions(8)["gaussian"]
+    zeros, ones = [0, 0, 0], [ALL - 1] * 3  # a coefficient inside (-K, K) is rounded up by 0, down by 2^64 - 1
+    for last, honest in ((0, True), (mechanism.telling - 1, True), (mechanism.telling, False), (ALL - 1, False)):
+        for pattern in np.ndindex(2, 2, 2):
+            uniform = [bit << 63 for bit in pattern]
+            for rounding, truth in ((zeros, [1, 1, 1]), (ones, [0, 0, 0])):
+                found = outputs_of(mechanism, vector, [[99, *rounding, *uniform, last]])[0]
+                assert found == (truth if honest else list(pattern))
+
+
+def test_the_seed_of_bits_is_drawn_without_regard_to_the_vector() -> None:
+    for mechanism in (PrivHS(dim=8, epsilon=1.5), SQKR(dim=8, epsilon=3.0), ProjUnit(dim=8, epsilon=3.0, sketch_dim=2)):
+        words = [12345, *range(1, 20)]
+        found = {mechanism.randomize(vector, bits=naive_local.Words(words)).seed for vector in directions(8).values()}
+        assert found == {12345}
+
+
+# --- PrivUnit and PrivUnitG: the density ratio ------------------------------------------------------------------
+
+
+def density_ratio(inside: float, mass: float) -> float:
+    """Return the largest ratio of densities at one output: in the cap of v, outside that of v'."""
+    return inside / mass * (1 - mass) / (1 - inside)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 16.0])
+@pytest.mark.parametrize("family", [PrivUnit, PrivUnitG])
+def test_the_density_ratio_is_e_to_the_epsilon(family: type[Any], epsilon: float) -> None:
+    cap = family(dim=100, epsilon=epsilon).cap
+    assert density_ratio(cap.inside, cap.mass) == pytest.approx(math.exp(epsilon), rel=1e-8)
+    assert density_ratio(cap.inside + (1 - cap.inside) * 0.01, cap.mass) > math.exp(epsilon) * 1.005
+
+
+def heights_pvalue(mechanism: PrivUnitG, sampled_with: GaussianCap, vector: np.ndarray) -> float:
+    """Return how likely ⟨V, v⟩ of reports made with a cap is under the mechanism's law, by Kolmogorov and Smirnov."""
+    object.__setattr__(mechanism, "cap", sampled_with)
+    values = mechanism.randomize_many(repeated(vector, 20000), bits=bits("heights")).values.astype(np.float64)
+    object.__delattr__(mechanism, "cap")
+    cap = mechanism.cap
+    heights = values @ vector / sampled_with.scale
+
+    def law(height: np.ndarray) -> np.ndarray:
+        below = np.minimum(stats.norm.cdf(height), 1 - cap.mass) * (1 - cap.inside) / (1 - cap.mass)
+        return below + np.maximum(0, cap.mass - stats.norm.sf(height)) * cap.inside / cap.mass
+
+    return float(stats.kstest(heights, law).pvalue)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 10.0])
+def test_heights_of_priv_unit_g_have_that_law(epsilon: float) -> None:
+    mechanism, vector = PrivUnitG(dim=16, epsilon=epsilon), directions(16)["sparse"]
+    cap = mechanism.cap
+    assert heights_pvalue(mechanism, cap, vector) > 1e-7
+    broken = cap._replace(inside=cap.inside + 0.6 * (1 - cap.inside))  # spends more than ε
+    assert heights_pvalue(mechanism, broken, vector) < 1e-7
+    shifted = cap._replace(mass=cap.mass * 0.8)  # a smaller cap than was paid for
+    assert heights_pvalue(mechanism, shifted, vector) < 1e-7
+
+
+def test_across_the_vector_priv_unit_g_is_gaussian_whatever_the_vector() -> None:
+    for vector in directions(16).values():
+        mechanism = PrivUnitG(dim=16, epsilon=4.0)
+        values = mechanism.randomize_many(repeated(vector, 4000), bits=bits("across")).values / mechanism.cap.scale
+        basis = np.linalg.svd(vector[np.newaxis])[2][1:]  # the rows across v
+        assert stats.kstest((values @ basis.T).ravel(), "norm").pvalue > 1e-7
+
+
+def test_heights_of_priv_unit_have_the_caps_law() -> None:
+    mechanism, vector = PrivUnit(dim=8, epsilon=4.0), directions(8)["ones"]
+    values = mechanism.randomize_many(repeated(vector, 20000), bits=bits("caps")).values.astype(np.float64)
+    assert np.linalg.norm(values, axis=1) * mechanism.cap.mean == pytest.approx(np.ones(20000), rel=1e-5)
+    heights, cap = values @ vector * mechanism.cap.mean, mechanism.cap
+    inside = heights >= cap.threshold
+    assert abs(inside.mean() - cap.inside) < 6 * math.sqrt(cap.inside * (1 - cap.inside) / 20000)
+    free = stats.beta(3.5, 3.5, loc=-1, scale=2)  # the height of a uniform point of the sphere of R^8
+    assert stats.kstest(free.sf(heights[inside]) / cap.mass, "uniform").pvalue > 1e-7
+    assert stats.kstest(free.cdf(heights[~inside]) / (1 - cap.mass), "uniform").pvalue > 1e-7
+
+
+# --- the compressed form: the law of acceptance -----------------------------------------------------------------
+
+
+def acceptance(mechanism: CompPrivUnitG, vector: np.ndarray, seed: int) -> Fraction:
+    """Return the probability of accepting a candidate, by the words that do: all of them, or those up to a limit."""
+    second = 2**63 + 1  # a candidate that is always taken, behind the one that is asked about
+
+    def accepted(coin: int) -> bool:
+        pairs = math.ceil(2 * mechanism.cap.inside / mechanism.cap.mass)
+        tape = [seed, coin] + [second, 0] * (pairs - 1)
+        return int(mechanism.randomize(vector, bits=naive_local.Words(tape)).values[0]) == seed
+
+    accepting = mechanism.compression.accepting
+    assert accepted(accepting - 1)
+    return Fraction(1) if accepted(ALL - 1) else Fraction(accepting, ALL) if not accepted(accepting) else Fraction(1)
+
+
+def test_every_candidate_is_accepted_with_one_of_two_probabilities() -> None:
+    """For 300 candidates and five vectors the ratio is at most e^ε', which enumeration of the words shows exactly."""
+    mechanism = CompPrivUnitG(dim=8, epsilon=2.0, seed=3)
+    found = np.array(
+        [[acceptance(mechanism, vector, seed) for seed in range(300)] for vector in directions(8).values()],
+        dtype=object,
+    )
+    low, high = min(found.ravel()), max(found.ravel())
+    assert {low, high} == set(found.ravel())
+    assert high == 1
+    assert allows(high / low, mechanism.epsilon * (1 - 2.0**-12))
+    assert not allows(high / (low * Fraction(99, 100)), mechanism.epsilon)  # a coin that falls too rarely is seen
+    share, expected = (found == 1).mean(), mechanism.cap.mass
+    assert abs(share - expected) < 6 * math.sqrt(expected / 300)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+def test_accepted_candidates_are_in_the_cap_with_probability_p(epsilon: float) -> None:
+    mechanism = CompPrivUnitG(dim=10, epsilon=epsilon, seed=3)
+    cap, people = mechanism.cap, 1500
+    for vector in directions(10).values():
+        reports = mechanism.randomize_many(repeated(vector, people), bits=bits(epsilon))
+        heights = mechanism.contributions(reports.seeds, reports.values) @ vector / cap.scale
+        share = (heights >= cap.threshold).mean()
+        assert abs(share - cap.inside) < 6 * math.sqrt(cap.inside * (1 - cap.inside) / people)
+        inside = stats.norm.sf(heights[heights >= cap.threshold]) / cap.mass
+        assert stats.kstest(inside, "uniform").pvalue > 1e-7
+
+
+def test_the_margin_covers_uneven_candidates_or_the_mechanism_is_refused() -> None:
+    for dim, epsilon in ((64, 20.0), (1 << 15, 16.0), (1 << 24, 4.0)):
+        mechanism = CompPrivUnitG(dim=dim, epsilon=epsilon)
+        assert uneven(mechanism.cap, dim, epsilon) < epsilon * 2.0**-12
+
+
+# --- the Gaussian mechanism ---------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.floats(0.1, 8))
+def test_rounded_vectors_are_no_further_apart_than_the_noise_is_calibrated_to(
+    dim: int, seed: int, epsilon: float
+) -> None:
+    mechanism = GaussianMechanism(dim=dim, epsilon=epsilon, delta=1e-6)
+    one = np.random.default_rng(seed).normal(size=dim)
+    one /= np.linalg.norm(one)
+    steps = 2.0**mechanism.fraction_bits
+    distance = np.linalg.norm(np.rint(one * steps) - np.rint(-one * steps))
+    needed = gaussian_sigma(epsilon) * distance
+    assert float(mechanism.noise.sigma_squared) >= needed**2
+    assert float(mechanism.noise.sigma_squared) < 1.01 * needed**2 + 8
+
+
+def gaussian_sigma(epsilon: float) -> float:
+    """Return the least σ that makes N(0, σ²) (ε, 10^-6)-DP at distance 1, by bisection (Balle and Wang 2018)."""
+    low, high = 1e-3, 1e3
+    for _ in range(100):
+        middle = (low + high) / 2
+        delta = stats.norm.cdf(1 / (2 * middle) - epsilon * middle)
+        delta -= math.exp(epsilon) * stats.norm.cdf(-1 / (2 * middle) - epsilon * middle)
+        low, high = (middle, high) if delta > 1e-6 else (low, middle)
+    return high
+
+
+# --- what floats do -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: PrivHS(dim=6, epsilon=2.0),
+        lambda: SQKR(dim=6, epsilon=2.0),
+        lambda: CompPrivUnitG(dim=6, epsilon=2.0),
+        lambda: ProjUnit(dim=6, epsilon=2.0, sketch_dim=3, compressed=True),
+        lambda: GaussianMechanism(dim=6, epsilon=2.0, delta=1e-6),
+    ],
+)
+def test_reports_free_of_floats_are_whole_numbers(build: Callable[[], Any]) -> None:
+    assert build().layout.stored.kind in "iu"
+
+
+def test_probabilities_are_those_of_the_words() -> None:
+    drawn = np.array([0, 5, 6, 2**64 - 1], dtype=np.uint64)
+    assert response.below(drawn, 6).tolist() == [True, True, False, False]
+    assert response.below(drawn, 2**64).all()
+    assert response.share(2**62) == 0.25
