@@ -105,14 +105,16 @@ class LocalReport(_message.Message):
     def __init__(self, mechanism: _Optional[int] = ..., seed: _Optional[int] = ..., values: _Optional[bytes] = ...) -> None: ...
 
 class LocalMean(_message.Message):
-    __slots__ = ("mechanism", "count", "totals")
+    __slots__ = ("mechanism", "count", "totals", "step_exponent")
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     TOTALS_FIELD_NUMBER: _ClassVar[int]
+    STEP_EXPONENT_FIELD_NUMBER: _ClassVar[int]
     mechanism: LocalMechanism
     count: int
     totals: Values
-    def __init__(self, mechanism: _Optional[_Union[LocalMechanism, _Mapping]] = ..., count: _Optional[int] = ..., totals: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    step_exponent: int
+    def __init__(self, mechanism: _Optional[_Union[LocalMechanism, _Mapping]] = ..., count: _Optional[int] = ..., totals: _Optional[_Union[Values, _Mapping]] = ..., step_exponent: _Optional[int] = ...) -> None: ...
 
 class LocalMechanism(_message.Message):
     __slots__ = ("kind", "dim", "epsilon", "ball", "precision", "sketch_dim", "rotation", "shared", "unbiased", "compressed", "seed", "repetitions", "delta")

@@ -1,7 +1,7 @@
 """The server: an exact, mergeable sum of reports, and the mean it estimates."""
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -47,11 +47,11 @@ class MeanAggregator:
     True
     """
 
-    __slots__ = ("_count", "_mechanism", "_step", "_totals")
+    __slots__ = ("_count", "_mechanism", "_step_exponent", "_totals")
 
     def __init__(self, mechanism: "Mechanism") -> None:
         self._mechanism = mechanism
-        self._step = step_of(mechanism)
+        self._step_exponent = step_exponent_of(mechanism)
         self._count = 0
         self._totals = np.zeros(mechanism.state_dim, dtype=np.int64)
 
@@ -96,7 +96,12 @@ class MeanAggregator:
     @property
     def step(self) -> float:
         """What one unit of the state means: a power of two."""
-        return self._step
+        return 2.0**self._step_exponent
+
+    @property
+    def step_exponent(self) -> int:
+        """The base-2 logarithm of `step`."""
+        return self._step_exponent
 
     def add(self, reports: Report | Reports) -> None:
         """Add one report or a batch.
@@ -118,7 +123,7 @@ class MeanAggregator:
             raise TypeError(f"an aggregator adds a Report or Reports, got a {type(reports).__name__}")
         self._check_same(reports.mechanism)
         self._check_count(seeds.size)
-        self._mechanism.add_steps(seeds, values, self._totals, self._step, _LIMIT)
+        self._mechanism.add_steps(seeds, values, self._totals, self.step, _LIMIT)
         self._count += seeds.size
 
     def merge(self, other: "MeanAggregator") -> None:
@@ -145,7 +150,7 @@ class MeanAggregator:
             Before the first report.
         """
         self._check_not_empty()
-        whole = self._mechanism.mean_of(self._totals.astype(np.float64) * (self._step / self._count))
+        whole = self._mechanism.mean_of(self._totals.astype(np.float64) * (self.step / self._count))
         return whole[: self._mechanism.dim].copy()
 
     def standard_error(self) -> float:
@@ -213,6 +218,6 @@ class MeanAggregator:
             raise InvalidInputError("no report was added yet: there is no mean to estimate")
 
 
-def step_of(mechanism: Any) -> float:
-    """Return the grid step of a mechanism's aggregators: the power of two next below 2^-22 of a contribution's size."""
-    return 2.0 ** (math.floor(math.log2(mechanism.cell_size)) - _STEPS_PER_SIZE)
+def step_exponent_of(mechanism: "Mechanism") -> int:
+    """Return e, 2^e the greatest power of two that is at most 2^-22 of what a report adds to a cell."""
+    return math.floor(math.log2(mechanism.cell_size)) - _STEPS_PER_SIZE

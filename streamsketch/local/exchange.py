@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamsketch import wire_pb2
 from streamsketch.encoding import Ints
 from streamsketch.errors import WireFormatError
-from streamsketch.local.aggregation import MeanAggregator
+from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
 from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
 from streamsketch.local.report import Report
 from streamsketch.wire import at, frame, unframe, values_message, values_of
@@ -64,6 +64,10 @@ def decode_aggregator(data: bytes, max_bytes: int) -> tuple[Mechanism, int, Ints
     fields = {name: getattr(message.mechanism, name) for name in _COMMON} | given
     mechanism = at("mechanism", lambda: mechanism_from_fields(fields))
     totals = values_of("totals", message.totals, mechanism.state_dim)
+    if message.step_exponent != step_exponent_of(mechanism):
+        raise WireFormatError(
+            "step_exponent", f"is {message.step_exponent}, but {step_exponent_of(mechanism)} for {mechanism!r}"
+        )
     aggregator = at("totals", lambda: MeanAggregator.from_parts(mechanism, message.count, totals))
     _check_canonical(_aggregator_message(aggregator), payload)
     return mechanism, message.count, totals
@@ -83,6 +87,7 @@ def _aggregator_message(aggregator: MeanAggregator) -> wire_pb2.LocalMean:
         mechanism=wire_pb2.LocalMechanism(**aggregator.mechanism.agreed_fields()),
         count=aggregator.count,
         totals=values_message(aggregator.totals),
+        step_exponent=aggregator.step_exponent,
     )
 
 

@@ -73,6 +73,7 @@ def test_bytes_mean_what_wire_md_says(name: str) -> None:
     described, cells = fields(message[1][0]), fields(message[3][0])
     assert described[1][0].decode() == mechanism.kind
     assert (described[2][0], double(described[3][0]), message[2]) == (DIM, 4.0, [3])
+    assert 2.0 ** ((message[4][0] >> 1) ^ -(message[4][0] & 1)) == server.step
     width = cells[1][0]
     totals = [
         int.from_bytes(cells[2][0][i : i + width], "little", signed=True) for i in range(0, len(cells[2][0]), width)
@@ -132,8 +133,8 @@ def hostile_server(**changes: Any) -> bytes:
     for name, value in changes.items():
         if name == "totals":
             message.totals.CopyFrom(wire_pb2.Values(width=value[0], cells=value[1]))
-        elif name == "count":
-            message.count = value
+        elif name in {"count", "step_exponent"}:
+            setattr(message, name, value)
         elif value is None:
             message.mechanism.ClearField(name)
         else:
@@ -160,6 +161,7 @@ def hostile_server(**changes: Any) -> bytes:
         ({"totals": (8, bytes(7) + b"\x70" + bytes(88))}, "totals"),
         ({"count": 1 << 40}, "totals"),
         ({"count": 0}, "totals"),
+        ({"step_exponent": 3}, "step_exponent"),
     ],
 )
 def test_hostile_fields_of_a_server_are_refused_at_their_place(changes: dict[str, Any], where: str) -> None:
