@@ -16,6 +16,7 @@ NAMES = (
     "pairwise",
     "hadamard",
     "matrices",
+    "local",
     "wire",
     "beam",
 )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows
@@ -54,6 +55,7 @@ class GaussianMechanism(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_float("delta", 1e-30, 0.1)
+        _ = self._noise  # refuses what it cannot serve
 
     @functools.cached_property
     def _noise(self) -> tuple[int, DiscreteGaussian]:
@@ -64,6 +66,11 @@ class GaussianMechanism(Mechanism):
             needed = calibration.gaussian_sigma(self.epsilon, self.delta) ** 2 * squared
             if needed < MAX_SIGMA_SQUARED / 2:
                 break
+        else:
+            raise InvalidInputError(
+                f"epsilon={self.epsilon:g} and delta={self.delta:g} at dim={self.dim} take more noise than "
+                f"can be drawn. Use a larger epsilon or delta"
+            )
         distance = calibration.Sensitivity(l1=0, l2_squared=squared, cells=self.sphere_dim)
         return fraction_bits, calibration.gaussian(distance, self.epsilon, self.delta)
 

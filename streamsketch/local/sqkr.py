@@ -19,8 +19,6 @@ from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
 from streamsketch.privacy.sampling import BitSource
 
-MAX_BITS = 256
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SQKR(Mechanism):

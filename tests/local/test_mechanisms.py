@@ -173,6 +173,8 @@ def test_fields_out_of_range_are_refused(fields: dict[str, object], problem: str
 def test_delta_and_repetitions_have_their_ranges() -> None:
     with pytest.raises(InvalidInputError, match="delta must be a number"):
         GaussianMechanism(dim=4, epsilon=1.0, delta=0.0)
+    with pytest.raises(InvalidInputError, match="more noise than can be drawn"):
+        GaussianMechanism(dim=1 << 24, epsilon=2.0**-10, delta=1e-30)
     with pytest.raises(InvalidInputError, match="repetitions must be an integer"):
         ss.local.RePrivHS(dim=4, epsilon=1.0, repetitions=257)
     with pytest.raises(InvalidInputError, match="dim must be at most 4194304"):
