@@ -10,8 +10,9 @@ except ImportError as missing:
     raise ImportError("streamsketch.beam needs Apache Beam: pip install 'streamsketch[beam]'") from missing
 
 from streamsketch.beam.bounding import BoundContributions
-from streamsketch.beam.coders import PrivateSketchCoder, SketchCoder, register_coders
+from streamsketch.beam.coders import MeanAggregatorCoder, PrivateSketchCoder, SketchCoder, register_coders
 from streamsketch.beam.distances import DistancesTo, PairwiseDistances
+from streamsketch.beam.means import MeanPerKey
 from streamsketch.beam.nearest import NearestNeighbours
 from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
@@ -25,6 +26,8 @@ register_coders()
 __all__ = [
     "BoundContributions",
     "DistancesTo",
+    "MeanAggregatorCoder",
+    "MeanPerKey",
     "MergeSketches",
     "NearestNeighbours",
     "PairwiseDistances",

@@ -6,6 +6,7 @@ import struct
 import apache_beam as beam
 import numpy as np
 
+from streamsketch.local import MeanAggregator
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
 from streamsketch.sketch import Sketch
@@ -78,6 +79,26 @@ class PrivateSketchCoder(beam.coders.Coder):
         return PrivateSketch
 
 
+class MeanAggregatorCoder(beam.coders.Coder):
+    """Sums of locally private reports, in the exchange format."""
+
+    def encode(self, value: MeanAggregator) -> bytes:
+        """Return `MeanAggregator.to_bytes`."""
+        return value.to_bytes()
+
+    def decode(self, encoded: bytes) -> MeanAggregator:
+        """Return the sum."""
+        return MeanAggregator.from_bytes(encoded, max_bytes=len(encoded))
+
+    def is_deterministic(self) -> bool:
+        """Equal sums have equal bytes."""
+        return True
+
+    def to_type_hint(self) -> type[MeanAggregator]:
+        """Return the coded type."""
+        return MeanAggregator
+
+
 def _width(largest: int, *, signed: bool) -> int:
     return next(width for width in _WIDTHS if largest < 1 << (8 * width - signed))
 
@@ -88,6 +109,7 @@ def _projection(agreement: bytes) -> Projection:
 
 
 def register_coders() -> None:
-    """Make Beam use these coders for the two types wherever it infers one."""
+    """Make Beam use these coders for their types wherever it infers one."""
     beam.coders.registry.register_coder(Sketch, SketchCoder)
     beam.coders.registry.register_coder(PrivateSketch, PrivateSketchCoder)
+    beam.coders.registry.register_coder(MeanAggregator, MeanAggregatorCoder)

@@ -1,0 +1,111 @@
+"""From locally private reports to one exact sum per key."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.transforms.window import BoundedWindow
+from apache_beam.utils.windowed_value import WindowedValue
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
+
+_FLUSH_BYTES = 1 << 27  # of one bundle's sums, all keys and windows together; then partial sums move on
+
+
+class MeanPerKey(beam.PTransform):
+    """Add up each key's reports: ``PCollection[KV[key, reports]] → PCollection[KV[key, MeanAggregator]]``.
+
+    Reports are `Report`, a batch of them (`Reports`), or the bytes of one. Each bundle adds up its own; partial sums
+    are then merged, exactly, so totals have the same bits on any runner, with any bundling and retries. Nothing is
+    random here: reports are private before they arrive. Keys are text, bytes or integers; they are not protected.
+
+    Parameters
+    ----------
+    mechanism
+        Of all reports.
+
+    Raises
+    ------
+    InvalidInputError, WireFormatError
+        In the workers, for reports of another mechanism, or that no honest person sends.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch.local import PrivHS
+    >>> mechanism = PrivHS(dim=3, epsilon=2.0)
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     reports = pipeline | beam.Create([("north", mechanism.randomize([0.6, 0.8, 0.0]))])
+    ...     means = reports | MeanPerKey(mechanism) | beam.MapTuple(lambda key, server: (key, server.mean()))
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        super().__init__()
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError(f"MeanPerKey needs a Mechanism, got a {type(mechanism).__name__}")
+        self._mechanism = mechanism
+
+    def expand(self, reports: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        return (
+            reports
+            | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism))
+            | "Gather partial sums" >> beam.GroupByKey()
+            | "Merge partial sums"
+            >> beam.MapTuple(lambda key, partials: (key, _merged(partials))).with_output_types(
+                beam.typehints.KV[Any, MeanAggregator]
+            )
+        )
+
+    def display_data(self) -> dict[str, Any]:
+        """Show the public mechanism in the runner's interface."""
+        return {"mechanism": self._mechanism.to_json()}
+
+
+def _merged(partials: Iterable[MeanAggregator]) -> MeanAggregator:
+    """Return the sum of at least one, a new one: Beam may use its inputs again."""
+    first, *others = partials
+    total = first.copy()
+    for other in others:
+        total.merge(other)
+    return total
+
+
+@beam.typehints.with_output_types(beam.typehints.KV[Any, MeanAggregator])
+class _SumBundles(beam.DoFn):
+    """One sum a bundle, key and window, flushed at the bundle's end or when they have grown large."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self._mechanism = mechanism
+
+    def start_bundle(self) -> None:
+        self._sums: dict[tuple[BoundedWindow, Any], MeanAggregator] = {}
+
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        try:
+            key, reports = element
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"elements must be pairs (key, reports), got a {type(element).__name__} of another shape"
+            ) from None
+        if type(key) not in (str, bytes, int):  # Beam has no deterministic bytes for others
+            raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
+        if isinstance(reports, bytes):
+            reports = Report.from_bytes(reports, self._mechanism)
+        if not isinstance(reports, Report | Reports):
+            raise InvalidInputError(f"a key's reports must be Report, Reports or bytes, got a {type(reports).__name__}")
+        place = window, key
+        if place not in self._sums:
+            self._sums[place] = self._mechanism.aggregator()
+        self._sums[place].add(reports)
+        if 8 * self._mechanism.state_dim * len(self._sums) > _FLUSH_BYTES:
+            yield from self._flush()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        yield from self._flush()
+
+    def _flush(self) -> Iterator[WindowedValue]:
+        for (window, key), total in self._sums.items():
+            yield WindowedValue((key, total), window.max_timestamp(), (window,))
+        self._sums = {}

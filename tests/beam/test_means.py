@@ -1,0 +1,104 @@
+"""Means through Beam: the bits of one loop, whatever the bundles, and nothing but sound reports."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+from apache_beam.transforms.display import DisplayData
+from apache_beam.transforms.window import FixedWindows, TimestampedValue
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamsketch.beam import MeanAggregatorCoder, MeanPerKey, means
+from streamsketch.local import MeanAggregator, Mechanism, PrivHS, ProjUnit, Reports
+from tests.beam.running import run
+from tests.local.directions import bits, directions
+
+MECHANISM = ProjUnit(dim=20, sketch_dim=8, epsilon=4.0, shared=True, seed=3)
+KEYS: list[Any] = ["north", "south", b"west", 4]
+VECTORS = np.stack(list(directions(20).values()) * 8)
+REPORTS = list(MECHANISM.randomize_many(VECTORS, bits=bits("beam")))
+ELEMENTS = [(KEYS[i % 4], report) for i, report in enumerate(REPORTS)]
+
+
+def loops() -> dict[Any, MeanAggregator]:
+    servers = {key: MECHANISM.aggregator() for key in KEYS}
+    for key, report in ELEMENTS:
+        servers[key].add(report)
+    return servers
+
+
+def batched(elements: list[tuple[Any, Any]]) -> list[tuple[Any, Reports]]:
+    found = []
+    for key in KEYS:
+        mine = [report for of, report in elements if of == key]
+        seeds = np.array([report.seed for report in mine], dtype=np.uint64)
+        found.append((key, Reports(MECHANISM, seeds, np.stack([report.values for report in mine]))))
+    return found
+
+
+@pytest.mark.parametrize("options", [[], ["--direct_runner_bundle_repeat=2"]], ids=["once", "bundles repeated"])
+@pytest.mark.parametrize(
+    "form", [list, batched, lambda elements: [(key, report.to_bytes()) for key, report in elements]]
+)
+def test_means_are_those_of_one_loop(
+    form: Callable[[list[Any]], list[Any]], options: list[str], tmp_path: Path
+) -> None:
+    found, _ = run(lambda pipeline: pipeline | beam.Create(form(ELEMENTS)) | MeanPerKey(MECHANISM), tmp_path, *options)
+    assert {key for key, _ in found} == set(KEYS)
+    for key, server in found:
+        assert server == loops()[key]
+        assert server.mean().tobytes() == loops()[key].mean().tobytes()
+
+
+@settings(deadline=None, max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(order=st.permutations(ELEMENTS), flush=st.sampled_from([1, 1 << 27]))
+def test_any_order_and_bundling_gives_the_same_bits(
+    order: list[Any], flush: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(means, "_FLUSH_BYTES", flush)
+    found, _ = run(lambda pipeline: pipeline | beam.Create(order) | beam.Reshuffle() | MeanPerKey(MECHANISM), tmp_path)
+    assert dict(found) == loops()
+
+
+def test_windows_are_kept_apart(tmp_path: Path) -> None:
+    stamped = [TimestampedValue((key, report), 10 * (i < 16)) for i, (key, report) in enumerate(ELEMENTS)]
+    found, _ = run(
+        lambda pipeline: pipeline | beam.Create(stamped) | beam.WindowInto(FixedWindows(5)) | MeanPerKey(MECHANISM),
+        tmp_path,
+    )
+    assert sorted(server.count for _, server in found) == [4, 4, 4, 4, 6, 6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("element", "problem"),
+    [
+        (("north", PrivHS(dim=20, epsilon=4.0).randomize(VECTORS[0])), "do not add up"),
+        (("north", b"nonsense"), "not the first bytes of a report"),
+        (("north", VECTORS[0]), "Report, Reports or bytes"),
+        ((1.5, REPORTS[0]), "text, bytes or integers"),
+        (REPORTS[0], "pairs"),
+    ],
+)
+def test_unsound_elements_end_the_job(element: Any, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=problem):
+        run(lambda pipeline: pipeline | beam.Create([element]) | MeanPerKey(MECHANISM), tmp_path)
+
+
+def test_the_coder_is_the_exchange_format() -> None:
+    server, coder = loops()["north"], beam.coders.registry.get_coder(MeanAggregator)
+    assert isinstance(coder, MeanAggregatorCoder)
+    assert coder.is_deterministic()
+    assert coder.encode(server) == server.to_bytes()
+    assert coder.decode(coder.encode(server)) == server
+    assert coder.to_type_hint() is MeanAggregator
+
+
+def test_the_transform_shows_the_mechanism_and_takes_no_other() -> None:
+    shown = DisplayData.create_from(MeanPerKey(MECHANISM)).items
+    assert Mechanism.from_json(next(item.value for item in shown if item.key == "mechanism")) == MECHANISM
+    with pytest.raises(TypeError, match="needs a Mechanism"):
+        MeanPerKey("proj-unit")  # type: ignore[arg-type]
