@@ -17,7 +17,7 @@ import streamsketch as ss
 from streamsketch.parquet import table_of
 
 _LONGEST_NAME = 200
-SKETCHES, DISTANCES = "sketches.parquet", "distances.parquet"
+SKETCHES, DISTANCES, MEANS = "sketches.parquet", "distances.parquet", "means.parquet"
 
 
 class WriteReleases(beam.PTransform):
@@ -47,9 +47,30 @@ class WriteDistances(beam.PTransform):
         return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder, self._promise)
 
 
+class WriteMeans(beam.PTransform):
+    """Write ``KV[key, MeanAggregator]`` of any mechanisms as ``means.parquet``, sorted by mechanism, ε and key."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def expand(self, means: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        return means | beam.combiners.ToList() | beam.Map(_write_means, self._folder)
+
+
 def read_distances(folder: str) -> pa.Table:
     """Return the table that `WriteDistances` wrote."""
-    with FileSystems.open(FileSystems.join(folder, DISTANCES)) as file:
+    return _read(folder, DISTANCES)
+
+
+def read_means(folder: str) -> pa.Table:
+    """Return the table that `WriteMeans` wrote."""
+    return _read(folder, MEANS)
+
+
+def _read(folder: str, name: str) -> pa.Table:
+    with FileSystems.open(FileSystems.join(folder, name)) as file:
         return pq.read_table(pa.BufferReader(file.read()))
 
 
@@ -84,6 +105,23 @@ def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], f
     text = io.BytesIO()
     pa_csv.write_csv(table, text)
     write(folder, "distances.csv", text.getvalue())
+
+
+def _write_means(means: Iterable[tuple[str, ss.local.MeanAggregator]], folder: str) -> None:
+    rows = [
+        {
+            "mechanism": server.mechanism.kind,
+            "epsilon": server.mechanism.epsilon,
+            "key": key,
+            "reports": server.count,
+            "mean": server.mean(),
+            "standard_error": server.standard_error(),
+            "expected_squared_error": server.mechanism.expected_squared_error(server.count),
+        }
+        for key, server in means
+    ]
+    rows.sort(key=lambda row: (row["mechanism"], row["epsilon"], row["key"]))
+    write(folder, MEANS, _parquet_bytes(pa.Table.from_pylist(rows)))
 
 
 def _file_name(key: str) -> str:
