@@ -75,6 +75,28 @@ def hadamard_map(dim: int, k: int, seed: int, report_seed: int, *, shared: bool)
     return np.array(matrix) / math.sqrt(k)
 
 
+def vector(seed: int, salted: int, size: int) -> np.ndarray:
+    """Return the Gaussian vector that a seed means."""
+    begin = start(seed, salted)
+    return np.array([gaussian(word(begin, j)) for j in range(size)])
+
+
+def hs_directions(kind: str, seed: int, report_seed: int, count: int, size: int) -> list[np.ndarray]:
+    """Return the unit directions of a PrivHS report."""
+    begin = start(report_seed, salt(seed, f"{kind}/directions"))
+    drawn = [vector(word(begin, r), salt(seed, f"{kind}/entries"), size) for r in range(count)]
+    return [one / np.linalg.norm(one) for one in drawn]
+
+
+def kashin_vectors(seed: int, dim: int) -> np.ndarray:
+    """Return the frame's vectors as rows: (D, dim)."""
+    size = padded(4 * dim)
+    places = rows(start(0, salt(seed, "kashin/places")), size, dim)
+    signs = start(0, salt(seed, "kashin/signs"))
+    matrix = [[hadamard_sign(f, places[j]) * sign(signs, j) for j in range(dim)] for f in range(size)]
+    return np.array(matrix) / math.sqrt(size)
+
+
 # --- mechanisms -------------------------------------------------------------------------------------------------
 
 

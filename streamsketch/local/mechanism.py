@@ -33,8 +33,8 @@ class Mechanism(ABC):
     """A locally private randomiser of unit vectors, and the mean of what it reports. Immutable; equal fields agree.
 
     Every report is ε-LDP: for any two inputs v, v' and any set of reports, P(report | v) ≤ e^ε P(report | v') (for
-    `GaussianMechanism` plus δ). Its secret randomness comes from the operating system's CSPRNG; what is public (a
-    projection, a direction) follows from a seed in the report.
+    `GaussianMechanism` plus δ). Reports of one person compose: two of them are 2ε. Their secret randomness comes from
+    the operating system's CSPRNG; what is public (a projection, a direction) follows from a seed in the report.
 
     Parameters
     ----------

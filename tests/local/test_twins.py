@@ -1,0 +1,87 @@
+"""What a server makes of a report, against readers written from WIRE.md."""
+
+import math
+
+import numpy as np
+import pytest
+
+from streamsketch.local import SQKR, CompPrivUnitG, PrivHS, ProjUnit, Report, RePrivHS
+from tests import naive_local
+from tests.local.directions import bits, directions
+
+DIM = 9
+UNIT = directions(DIM)["gaussian"]
+SEEDS = [0, 77, 2**64 - 1]
+
+
+def contribution(report: Report) -> np.ndarray:
+    seeds = np.array([report.seed], dtype=np.uint64)
+    return np.asarray(report.mechanism.contributions(seeds, report.values[np.newaxis])[0])
+
+
+@pytest.mark.parametrize("mechanism", [PrivHS(dim=DIM, epsilon=2.0, seed=5), RePrivHS(dim=DIM, epsilon=9.0, seed=5)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_directions_and_their_sides_are_the_twins(mechanism: PrivHS, seed: int) -> None:
+    drawn = naive_local.hs_directions(mechanism.kind, 5, seed, mechanism.directions, DIM)
+    kept = [seed] + [2**64 - 1] * mechanism.directions  # words that flip nothing
+    report = mechanism.randomize(UNIT, bits=naive_local.Words(kept))
+    assert report.values.tolist() == [int(one @ UNIT >= 0) for one in drawn]
+    signs = [1 if bit else -1 for bit in report.values]
+    expected = mechanism.radius * np.mean([side * one for side, one in zip(signs, drawn, strict=True)], axis=0)
+    assert contribution(report) == pytest.approx(expected, abs=1e-12)
+    reach = math.sqrt(math.pi) * math.gamma((DIM + 1) / 2) / math.gamma(DIM / 2)
+    share = mechanism.epsilon / mechanism.directions
+    assert mechanism.radius == pytest.approx(reach / math.tanh(share / 2))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_candidates_are_the_twins(seed: int) -> None:
+    plain = CompPrivUnitG(dim=DIM, epsilon=2.0, seed=5)
+    report = Report(plain, 0, np.array([seed], dtype=np.uint64))
+    drawn = naive_local.vector(seed, naive_local.salt(5, "comp-priv-unit-g/candidates"), DIM)
+    assert contribution(report) == pytest.approx(plain.cap.scale * drawn, abs=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compressed_projections_are_the_twins(seed: int, *, shared: bool, unbiased: bool) -> None:
+    of = ProjUnit(dim=DIM, sketch_dim=4, epsilon=2.0, seed=5, shared=shared, unbiased=unbiased, compressed=True)
+    report = Report(of, seed, np.array([99], dtype=np.uint64))
+    drawn = naive_local.vector(99, naive_local.salt(5, "proj-unit/candidates"), of.inner_dim)[:4]
+    back = naive_local.hadamard_map(DIM, 4, 5, seed, shared=shared).T
+    assert contribution(report) == pytest.approx(of.factor * of.cap.scale * back @ drawn, abs=1e-12)
+
+
+def test_only_candidates_in_the_cap_or_with_a_low_coin_are_accepted() -> None:
+    mechanism = CompPrivUnitG(dim=DIM, epsilon=2.0, seed=5)
+    salted = naive_local.salt(5, "comp-priv-unit-g/candidates")
+    pairs = math.ceil(2 * mechanism.cap.inside / mechanism.cap.mass)
+    words = np.frombuffer(bits("candidates").read(16 * 30 * pairs), dtype=np.uint64).tolist()
+    tape = naive_local.Words(words)
+    for _ in range(10):
+        begin = tape.used
+        found = int(mechanism.randomize(UNIT, bits=tape).values[0])
+        read = list(zip(words[begin : tape.used : 2], words[begin + 1 : tape.used : 2], strict=True))
+        accepted = [
+            seed
+            for seed, coin in read
+            if coin < mechanism.compression.accepting
+            or naive_local.vector(seed, salted, DIM) @ UNIT >= mechanism.cap.threshold
+        ]
+        assert found == accepted[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sqkr_sends_the_twins_coefficients(seed: int) -> None:
+    mechanism = SQKR(dim=DIM, epsilon=4.0, seed=5)
+    frame = naive_local.kashin_vectors(5, DIM)
+    coefficients = mechanism.frame.spread(UNIT[np.newaxis])[0]
+    assert coefficients @ frame == pytest.approx(UNIT, abs=1e-12)
+    rows = naive_local.rows(naive_local.start(seed, naive_local.salt(5, "sqkr/rows")), len(frame), 4)
+    halves = [2**63] * 4  # a coin of one half: a coefficient is rounded up if it is positive
+    report = mechanism.randomize(UNIT, bits=naive_local.Words([seed, *halves, 0, 0, 0, 0, 0]))
+    assert report.values.tolist() == [int(coefficients[row] > 0) for row in rows]
+    size = mechanism.amplification * 1.75 * math.sqrt(len(frame)) / 4
+    expected = sum((1 if bit else -1) * size * frame[row] for bit, row in zip(report.values, rows, strict=True))
+    assert mechanism.mean_of(contribution(report)) == pytest.approx(expected, abs=1e-12)
