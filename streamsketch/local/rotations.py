@@ -198,8 +198,10 @@ class MatrixMap(RandomMap):
 
     def lift(self, values: Floats, seeds: Words) -> Floats:
         """Return W_iᵀ û_i; see `RandomMap.lift`."""
-        rows = [value @ self._matrix(seed) for seed, value in zip(seeds, values, strict=True)]
-        return np.array(rows).reshape(seeds.size, self.dim)
+        out = np.zeros((seeds.size, self.dim))
+        for seed, value, row in zip(seeds, values, out, strict=True):
+            streams.add_rows(value, self._matrix(seed), row)
+        return out
 
 
 class SharedHaarMap(RandomMap):

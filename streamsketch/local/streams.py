@@ -104,6 +104,14 @@ def lift(values: Floats, sign_starts: Words, row_starts: Words, size: int, out: 
 
 
 @kernel
+def add_rows(values: Floats, matrix: Floats, out: Floats) -> None:
+    """Add Wᵀ û to ``out``, row after row: BLAS has an order of its own, and another last bit on other machines."""
+    for row in range(values.size):
+        for j in range(out.size):
+            out[j] += values[row] * matrix[row, j]
+
+
+@kernel
 def scatter(steps: Ints, row_starts: Words, taken: Bytes, total: Ints) -> None:
     """Add S_iᵀ of each row of ``steps`` to ``total``: O(k) each; ``taken`` is as in `sample_rows`."""
     rows = np.empty(steps.shape[1], dtype=np.int64)

@@ -104,6 +104,24 @@ def test_padded_and_shared_the_error_keeps_falling(dim: int) -> None:
     assert mechanism.limiting_squared_error < 0.03 * expected
 
 
+def test_the_unbiased_form_has_no_floor_where_the_other_has() -> None:
+    """D = 256, k = 16, n = 10^5, ε = 16: the biased form is at its floor, ten times the unbiased form's error."""
+    vector, people = directions(256)["gaussian"], 100_000
+    errors = {}
+    for unbiased in (False, True):
+        mechanism = ProjUnit(dim=256, sketch_dim=16, epsilon=16.0, shared=True, seed=4, unbiased=unbiased)
+        server, source = mechanism.aggregator(), bits(unbiased)
+        for _ in range(people // 5000):
+            server.add(mechanism.randomize_many(repeated(vector, 5000), bits=source))
+        errors[unbiased] = ((server.mean() - vector) ** 2).sum()
+        slack = (
+            0.0 if unbiased else 0.4 * mechanism.limiting_squared_error
+        )  # it is of second order, for an average seed
+        expected = mechanism.expected_squared_error(people)
+        assert errors[unbiased] == pytest.approx(expected, rel=ERRORS * math.sqrt(2 / 256), abs=slack)
+    assert errors[False] > 2 * errors[True]
+
+
 # --- squared error ------------------------------------------------------------------------------------------------
 
 ORACLES: dict[str, Callable[[int, float], Mechanism]] = {
