@@ -23,7 +23,7 @@ from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections import Gaussian, Rotation
 
 ROTATIONS = ("hadamard", "haar", "gaussian")
-_LOG_FAILURE = math.log(1e6)  # ‖Wv‖² exceeds the norm bound with probability below 10^-6
+_LOG_FAILURE = math.log(1e6)  # of the norm bound
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,10 +124,11 @@ class ProjUnit(WithPrecision):
 
     @property
     def norm_bound(self) -> float:
-        """C = min(1 + 2√(t/k) + 2t/k, N/k), t = ln 10⁶: a bound on ‖Wv‖² that fails with probability below 10^-6.
+        """C = min(1 + 2√(t/k) + 2t/k, N/k), t = ln 10⁶: what ‖Wv‖² exceeds with probability 10^-6 or so.
 
-        The χ² tail of Laurent and Massart (2000, Lemma 1); a vector whose Wv is longer is normalised, which makes a
-        bias below 10^-6 √(CN/k). At N/k it never is.
+        The χ² tail of Laurent and Massart (2000, Lemma 1), which bounds Haar maps' too (Dasgupta and Gupta 2003); under
+        Hadamard maps vectors of a few equal coordinates reach 2·10^-5 at small k. A Wv that is longer is normalised: a
+        bias of at most √(CN/k) times that probability. ‖Wv‖² never exceeds N/k.
         """
         t, k = _LOG_FAILURE, self.sketch_dim
         return max(1.0, min(1 + 2 * math.sqrt(t / k) + 2 * t / k, self.map.padded_dim / k))
