@@ -44,6 +44,17 @@ def word(begin: int, index: int) -> int:
     return mix((begin + (index + 1) * 0x9E3779B97F4A7C15) % 2**64)
 
 
+def seed_of(begin: int, salted: int) -> int:
+    """Return the seed whose stream starts there: SplitMix64's finaliser undone."""
+    word_before = begin
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        undone = word_before
+        for _ in range(3):
+            undone = word_before ^ (undone >> shift)
+        word_before = undone * pow(factor, -1, 2**64) % 2**64
+    return word_before ^ mix(salted)
+
+
 def gaussian(drawn: int) -> float:
     """Return the quantile that a word means, of its sign's half of the normal law."""
     magnitude = -NORMAL.inv_cdf(((drawn >> 1) + 0.5) / 2**64)
@@ -78,7 +89,7 @@ def hadamard_map(dim: int, k: int, seed: int, report_seed: int, *, shared: bool)
 def vector(seed: int, salted: int, size: int) -> np.ndarray:
     """Return the Gaussian vector that a seed means."""
     begin = start(seed, salted)
-    return np.array([gaussian(word(begin, j)) for j in range(size)])
+    return np.array([gaussian(mix(word(begin, j) ^ mix(begin))) for j in range(size)])
 
 
 def hs_directions(kind: str, seed: int, report_seed: int, count: int, size: int) -> list[np.ndarray]:

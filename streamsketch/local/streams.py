@@ -37,10 +37,15 @@ def word(start: np.uint64, index: int) -> np.uint64:
 
 @kernel
 def gaussian_vector(seed: np.uint64, salted: np.uint64, words: Words, out: Floats) -> None:
-    """Write the standard Gaussians that a seed means; ``words`` is scratch of their number."""
+    """Write the standard Gaussians that a seed means; ``words`` is scratch of their number.
+
+    Words are mixed once more, with a key of their stream: all streams run along one cycle of 2^64 words, so vectors of
+    bare words would be windows of one another, and caps would fill less evenly than `compressed.uneven` says.
+    """
     start = stream_of(seed, salted)
+    key = mix(start)
     for i in range(out.size):
-        words[i] = word(start, i)
+        words[i] = mix(word(start, i) ^ key)
     standard_normals(words, out)
 
 

@@ -85,6 +85,22 @@ def test_streams_are_their_twins(seed: int, salted: int, index: int) -> None:
     assert int(streams.word(found[0], index)) == naive_local.word(int(found[0]), index)
 
 
+def test_vectors_of_overlapping_streams_share_nothing() -> None:
+    """The stream that starts one word later is the same but for its ends; the vectors it means are not."""
+    salted = streams.salt(1, "overlap")
+    begin = naive_local.start(12345, int(salted))
+    later = naive_local.seed_of((begin + 0x9E3779B97F4A7C15) % 2**64, int(salted))
+    one, other = np.empty((2, 50))
+    for seed, out in ((12345, one), (later, other)):
+        streams.gaussian_vector(np.uint64(seed), salted, np.empty(50, dtype=np.uint64), out)
+    starts = streams.streams_of(np.array([12345, later], dtype=np.uint64), salted)
+    assert [int(streams.word(starts[0], i + 1)) for i in range(9)] == [
+        int(streams.word(starts[1], i)) for i in range(9)
+    ]
+    assert not set(one.tolist()) & set(other.tolist())
+    assert one == pytest.approx(naive_local.vector(12345, int(salted), 50), abs=1e-14)
+
+
 def test_salts_are_their_twins_and_differ_by_use() -> None:
     assert int(streams.salt(7, "use")) == naive_local.salt(7, "use")
     assert len({int(streams.salt(seed, use)) for seed in (1, 2) for use in ("a", "b")}) == 4
