@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from streamsketch.local.kashin import KashinFrame
+from streamsketch.projections import hadamard_transform
 from tests.local.directions import directions
 
 
@@ -16,6 +17,22 @@ def test_coefficients_are_exact_and_small(dim: int) -> None:
     coefficients = frame.spread(vectors)
     assert frame.synthesise(coefficients) == pytest.approx(vectors, abs=1e-12)
     assert np.abs(coefficients).max() <= frame.limit * (1 + 1e-12)
+
+
+def test_without_redundancy_clipping_would_shrink_the_vector() -> None:
+    """⟨v, v̂⟩ of a rotation's own coefficients, clipped: below 0.95. The frame's is 1 after it clips nothing."""
+    vector = directions(1024)["gaussian"]
+    signs = np.resize([1.0, -1.0, -1.0, 1.0, 1.0], 1024)
+    coefficients = vector * signs
+    hadamard_transform(coefficients)
+    coefficients /= 32
+    limit = 1.75 / 32
+    assert coefficients @ coefficients == pytest.approx(1)
+    assert coefficients @ np.clip(coefficients, -limit, limit) < 0.95
+    frame = KashinFrame(1024, seed=3)
+    spread = frame.spread(vector[np.newaxis])
+    clipped = np.clip(spread, -frame.limit, frame.limit)
+    assert frame.synthesise(clipped)[0] @ vector == pytest.approx(1, abs=1e-12)
 
 
 def test_the_frame_is_tight() -> None:
