@@ -123,6 +123,8 @@ class MeanAggregator:
             raise TypeError(f"an aggregator adds a Report or Reports, got a {type(reports).__name__}")
         self._check_same(reports.mechanism)
         self._check_count(seeds.size)
+        # so that one compiled kernel serves all
+        seeds, values = np.require(seeds, None, ["C", "A", "W"]), np.require(values, None, ["C", "A", "W"])
         self._mechanism.add_steps(seeds, values, self._totals, self.step, _LIMIT)
         self._count += seeds.size
 

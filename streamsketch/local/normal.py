@@ -131,7 +131,7 @@ def secret_words(bits: BitSource, count: int) -> Words:
     data = bits.read(8 * count)
     while len(data) < 8 * count:
         data += bits.read(8 * count - len(data))
-    return np.frombuffer(data, dtype="<u8", count=count).astype(np.uint64, copy=False)
+    return np.frombuffer(data, dtype="<u8", count=count).astype(np.uint64)  # a copy, as writeable as other words
 
 
 def dot_rows(left: Floats, right: Floats) -> Floats:

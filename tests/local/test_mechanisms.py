@@ -119,6 +119,21 @@ def test_dtypes_and_layouts_of_vectors_do_not_matter(dtype: type) -> None:
     assert (mechanism.randomize_many(rows, bits=bits(1)).values == expected).all()
 
 
+def test_read_only_and_unaligned_vectors_and_reports_are_taken() -> None:
+    rows = np.stack(list(directions(DIM).values()))
+    unaligned = np.frombuffer(b"\0" + rows.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(rows.shape)
+    frozen = rows.copy()
+    frozen.flags.writeable = False
+    for mechanism in zoo().values():
+        servers = []
+        for given_rows in (rows, unaligned, frozen, np.asfortranarray(rows)):
+            reports = mechanism.randomize_many(given_rows, bits=bits("layouts"))
+            reports.seeds.flags.writeable = reports.values.flags.writeable = False
+            servers.append(mechanism.aggregator())
+            servers[-1].add(reports)
+        assert all(server == servers[0] for server in servers)
+
+
 @each
 def test_json_fields_pickles_and_fingerprints_agree(name: str) -> None:
     mechanism = zoo()[name]
