@@ -116,15 +116,13 @@ class MeanAggregator:
             Beyond 2^31 - 1 reports; nothing is added then.
         """
         if isinstance(reports, Report):
-            seeds, values = np.array([reports.seed], dtype=np.uint64), reports.values[np.newaxis]
-        elif isinstance(reports, Reports):
-            seeds, values = reports.seeds, reports.values
+            seeds, values = np.array([reports.seed], dtype=np.uint64), reports.values[np.newaxis].copy()
+        elif isinstance(reports, Reports):  # arrays of one layout, so that one compiled kernel serves all
+            seeds, values = (np.require(part, None, ["C", "A", "W"]) for part in (reports.seeds, reports.values))
         else:
             raise TypeError(f"an aggregator adds a Report or Reports, got a {type(reports).__name__}")
         self._check_same(reports.mechanism)
         self._check_count(seeds.size)
-        # so that one compiled kernel serves all
-        seeds, values = np.require(seeds, None, ["C", "A", "W"]), np.require(values, None, ["C", "A", "W"])
         self._mechanism.add_steps(seeds, values, self._totals, self.step, _LIMIT)
         self._count += seeds.size
 

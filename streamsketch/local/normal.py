@@ -61,7 +61,9 @@ def _central(q: float) -> float:
     lower = lower * r + 6.8718700749205790830e2
     lower = lower * r + 4.2313330701600911252e1
     lower = lower * r + 1.0
-    return q * upper / lower
+    # not /, which looks for zeros and so keeps the loop from becoming vector code
+    quotient: float = np.divide(q * upper, lower)
+    return quotient
 
 
 @kernel
@@ -85,7 +87,8 @@ def _tail(p: float) -> float:
         lower = lower * r + 1.67638483018380384940e0
         lower = lower * r + 2.05319162663775882187e0
         lower = lower * r + 1.0
-        return upper / lower
+        middle: float = np.divide(upper, lower)
+        return middle
     r -= 5.0
     upper = 2.01033439929228813265e-7
     upper = upper * r + 2.71155556874348757815e-5
@@ -103,7 +106,8 @@ def _tail(p: float) -> float:
     lower = lower * r + 1.36929880922735805310e-1
     lower = lower * r + 5.99832206555887937690e-1
     lower = lower * r + 1.0
-    return upper / lower
+    far: float = np.divide(upper, lower)
+    return far
 
 
 @kernel
