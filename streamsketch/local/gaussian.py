@@ -71,7 +71,10 @@ class GaussianMechanism(Mechanism):
                 f"epsilon={self.epsilon:g} and delta={self.delta:g} at dim={self.dim} take more noise than "
                 f"can be drawn. Use a larger epsilon or delta"
             )
-        distance = calibration.Sensitivity(l1=0, l2_squared=squared, cells=self.sphere_dim)
+        # the l1 is what the l2 allows; Gaussian noise asks for the l2 alone
+        distance = calibration.Sensitivity(
+            l1=math.isqrt(self.sphere_dim * squared) + 1, l2_squared=squared, cells=self.sphere_dim
+        )
         return fraction_bits, calibration.gaussian(distance, self.epsilon, self.delta)
 
     @property
