@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import apache_beam as beam
 import numpy as np
@@ -37,10 +37,11 @@ class BoundContributions(beam.PTransform):
     in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever added
     up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
     D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. `ReleasePerKey` finds this transform upstream,
-    calibrates its noise to these and names the unit in the guarantee.
+    with nothing but `SketchPerKey` in between, calibrates its noise to these and names the unit in the guarantee.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8) is dropped, and a heavy
-    value is cut: an error would end everybody's job for one unit's data. A column of a wrong type raises.
+    value is cut: an error would end everybody's job for one unit's data. What no column could hold raises: a column
+    of a wrong type, and a row of another shape or with a field of such a type. Check rows that people sent themselves.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class BoundContributions(beam.PTransform):
     across_windows
         With event-time windows: bound each unit's rows in all windows together, ``max_keys`` counting pairs of key and
         window. Needs bounded input. Without it, each window is bounded by itself, and the guarantee is for
-        "one aircraft in one window".
+        "one aircraft in one window of 3600 s".
     already_enforced
         The explicit word that the data keep these bounds. Nothing is cut or dropped, and no unit column is read.
     shards
@@ -92,6 +93,8 @@ class BoundContributions(beam.PTransform):
     ...         | ReleasePerKey(epsilon=1.0, public_keys=["AA", "UA"])
     ...     )
     """
+
+    late_tag = LATE
 
     def __init__(  # noqa: PLR0913 - the columns and the bounds belong together
         self,
@@ -141,7 +144,9 @@ class BoundContributions(beam.PTransform):
         whole = self._across_windows or isinstance(events.windowing.windowfn, GlobalWindows)
         if whole:
             return self._neighbours
-        return L1(self._neighbours.bound, f"{self._neighbours.unit} in one window", self._neighbours.max_keys)
+        seconds = events.windowing.windowfn.size.micros / 10**6
+        unit = f"{self._neighbours.unit} in one window of {seconds:g} s"
+        return L1(self._neighbours.bound, unit, self._neighbours.max_keys)
 
     def with_late_data(self) -> Self:
         """Return two collections, ``(bounded, late)``: late rows are **secret**, for monitoring; never released."""
@@ -215,14 +220,16 @@ class _Prepare(beam.DoFn):
             self._known = known
         if isinstance(element, pa.RecordBatch | pa.Table):
             unit, key, index, value = self._columns
-            found = self._reader.columns(
-                column_of(element, unit),
-                column_of(element, key),
-                [column_of(element, name) for name in index],
-                None if value is None else column_of(element, value),
-                _moment(window),
-            )
-            self._add(found, element.num_rows, window)
+            # a table chunk by chunk: its dictionaries need not fit each other, nor its text one array
+            for batch in element.to_batches() if isinstance(element, pa.Table) else [element]:
+                found = self._reader.columns(
+                    column_of(batch, unit),
+                    column_of(batch, key),
+                    [column_of(batch, name) for name in index],
+                    None if value is None else column_of(batch, value),
+                    _moment(window),
+                )
+                self._add(found, batch.num_rows, window)
         else:
             self._add_row(element, window)
         return self._flush() if self._rows > _CHUNK_ROWS else None
@@ -268,7 +275,7 @@ class _Prepare(beam.DoFn):
             stops = np.searchsorted(shards[order], np.arange(self._shards), side="right")
             for shard, rows in enumerate(np.split(order, stops[:-1])):
                 if rows.size:
-                    yield WindowedValue((shard, events.rows(rows)), window.max_timestamp(), (window,))
+                    yield WindowedValue((shard, events.rows(rows).compact()), window.max_timestamp(), (window,))
 
     def _count_dropped(self, rows: int) -> None:
         if self.count and rows:
@@ -297,61 +304,17 @@ def _moment(window: BoundedWindow) -> int:
 
 def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
     """Yield the events of each window; nearly always there is one."""
-    moments = np.array([moment for _, moment in left.slots], dtype=np.int64)
-    for moment in np.unique(moments).tolist():
-        inside = moments == moment
-        rows = inside[left.codes]
-        yield (
-            moment,
-            Bounded(
-                left.slots, left.codes[rows], left.indices[rows], left.steps[rows], np.where(inside, left.units_of, 0)
-            ),
-        )
-
-
-class AppliedBounds(NamedTuple):
-    """A `BoundContributions` in a pipeline, and the neighbour relation that holds for what it returned."""
-
-    transform: BoundContributions
-    neighbours: L1
-
-
-def applied_upstream(collection: beam.PCollection) -> AppliedBounds | None:
-    """Return the one `BoundContributions` that all of a collection's data came through, or None.
-
-    Raises
-    ------
-    InvalidInputError
-        If only a part of the data did, or different parts came through different ones; for late data.
-    """
-    found = set(_applied_above(collection, set()))
-    if found <= {None}:
-        return None
-    if len(found) > 1:
-        raise InvalidInputError(
-            "all data of a release must come through one BoundContributions: a unit in two branches has two budgets. "
-            "Flatten the branches first, then bound them together"
-        )
-    (applied,) = found
-    (events,) = applied.main_inputs.values()
-    return AppliedBounds(applied.transform, applied.transform.neighbours(events))
-
-
-def _applied_above(collection: beam.PCollection, seen: set[Any]) -> Iterator[Any]:
-    """Yield each applied `BoundContributions` that data came through, and None for data that came through none."""
-    producer = enclosing = collection.producer
-    while enclosing is not None:  # the steps inside a BoundContributions have it as a parent
-        if isinstance(enclosing.transform, BoundContributions):
-            if collection.tag == LATE:
-                raise InvalidInputError("late data must not be released: the window they belong to has been")
-            yield enclosing
-            return
-        enclosing = enclosing.parent
-    if producer is None or producer in seen:
-        return
-    seen.add(producer)
-    above = [given for given in producer.main_inputs.values() if isinstance(given, beam.PCollection)]
-    if not above:
-        yield None
-    for given in above:
-        yield from _applied_above(given, seen)
+    moments, window_of = np.unique(np.array([moment for _, moment in left.slots], dtype=np.int64), return_inverse=True)
+    slots_in_order = np.argsort(window_of, kind="stable")
+    events_in_order = np.argsort(window_of[left.codes], kind="stable")
+    numbers = np.arange(moments.size + 1)
+    slot_stops = np.searchsorted(window_of[slots_in_order], numbers)
+    event_stops = np.searchsorted(window_of[left.codes[events_in_order]], numbers)
+    place = np.empty(len(left.slots), dtype=np.int64)
+    place[slots_in_order] = np.arange(len(left.slots))
+    for window, moment in enumerate(moments.tolist()):
+        slots = slots_in_order[slot_stops[window] : slot_stops[window + 1]]
+        events = events_in_order[event_stops[window] : event_stops[window + 1]]
+        codes = place[left.codes[events]] - slot_stops[window]
+        names = [left.slots[slot] for slot in slots.tolist()]
+        yield moment, Bounded(names, codes, left.indices[events], left.steps[events], left.units_of[slots])

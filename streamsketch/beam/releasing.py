@@ -11,12 +11,13 @@ from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 from apache_beam.utils.windowed_value import PaneInfo
 
-from streamsketch.beam.bounding import LATE, AppliedBounds, applied_upstream
+from streamsketch.beam.bounding import LATE
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.repeatable import repeatable_bits
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.beam.selection import SelectKeys, selection_of
 from streamsketch.beam.sketching import merged
+from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
@@ -50,8 +51,8 @@ class ReleasePerKey(beam.PTransform):
     epsilon, delta, mechanism
         As in `Sketch.release`.
     neighbours
-        As in `Sketch.release`, where no `BoundContributions` stands upstream; how far one unit reaches, in all keys
-        and windows together, is then your word.
+        As in `Sketch.release`, where the sketches do not come straight from `BoundContributions`; how far one unit
+        reaches, in all keys and windows together, is then your word.
     public_keys
         The keys to release, known without looking at the data: text, bytes or integers in a list; a `pathlib.Path` to a
         text file with one key a line; or a PCollection in the global window.
@@ -67,8 +68,8 @@ class ReleasePerKey(beam.PTransform):
         the data; give it where there may be none.
     count_private_data
         Count keys without data and keys dropped as Beam metrics (``keys_without_data``, ``keys_dropped``). These
-        counts depend on the data and carry no noise, so they are for the operator's eyes only. ``releases`` is
-        always counted.
+        counts depend on the data and carry no noise, so they are for the operator's eyes only, as is what runners
+        count themselves (elements and bytes of every step). ``releases`` is always counted.
 
     Raises
     ------
@@ -91,6 +92,8 @@ class ReleasePerKey(beam.PTransform):
     ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["AA", "DL", "UA"])
     ...     )
     """
+
+    late_tag = LATE
 
     def __init__(  # noqa: PLR0913 - each of them is part of what is promised
         self,
@@ -138,9 +141,10 @@ class ReleasePerKey(beam.PTransform):
         """Apply the transform."""
         refuse_broken_runner(sketches.pipeline)
         require_one_pane(sketches)
-        bounds = applied_upstream(sketches)
+        bounds = bounds_of(sketches)
+        moved = bounds is None and bounds_above(sketches)
         projection = self._agreed_projection(bounds)
-        privacy = self._privacy(self._agreed_neighbours(bounds))
+        privacy = self._privacy(self._agreed_neighbours(bounds, moved=moved))
         if projection is not None:
             privacy.noise(projection)
         release = _Release(privacy, secrets.token_bytes(32), projection, count=self._count_private_data)
@@ -167,8 +171,14 @@ class ReleasePerKey(beam.PTransform):
     def _privacy(self, neighbours: Neighbours) -> "_Privacy":
         return _Privacy(*self._budget, neighbours, self._mechanism, self._selection)
 
-    def _agreed_neighbours(self, bounds: AppliedBounds | None) -> Neighbours:
+    def _agreed_neighbours(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
         if bounds is None:
+            if self._neighbours is None and moved:
+                raise InvalidInputError(
+                    "between BoundContributions and ReleasePerKey stands a step that is not SketchPerKey: it may move "
+                    "events to other keys or windows, or double them, and the bounds would not hold. Take that step "
+                    "before BoundContributions, or after the release, or give neighbours, your word for what holds"
+                )
             if self._neighbours is None:
                 raise InvalidInputError(
                     "nothing says how far one privacy unit reaches: apply BoundContributions to the events, which "
@@ -197,6 +207,11 @@ class ReleasePerKey(beam.PTransform):
     def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection | None) -> beam.PCollection:
         """Return the sketches of the keys to release, and an empty sketch for each of these."""
         if self._selected is not None:
+            if self._selected.windowing != sketches.windowing:
+                raise InvalidInputError(
+                    "the keys were selected in other windows than the sketches are in; apply SelectKeys to the events "
+                    "that are sketched"
+                )
             known = as_dict(self._selected)
             kept = sketches | "Keep selected keys" >> beam.Filter(lambda keyed, known: keyed[0] in known, known)
             keys = self._selected

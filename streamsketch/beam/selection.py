@@ -9,9 +9,9 @@ import numpy as np
 from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import PaneInfo
 
-from streamsketch.beam.bounding import applied_upstream
 from streamsketch.beam.events import BoundedEvents
 from streamsketch.beam.repeatable import repeatable_bits
+from streamsketch.beam.upstream import bounds_of
 from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee, compose
@@ -58,11 +58,11 @@ class SelectKeys(beam.PTransform):
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        bounds = applied_upstream(events)
+        bounds = bounds_of(events)
         if bounds is None or bounds.transform.already_enforced:
             raise InvalidInputError(
                 "SelectKeys counts the privacy units of each key, which only BoundContributions knows: apply it to "
-                "what that transform returns"
+                "what that transform returns, without a step in between"
             )
         self.neighbours = bounds.neighbours
         threshold = key_threshold(self.epsilon, self.delta, self.neighbours.max_keys)

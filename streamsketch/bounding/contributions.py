@@ -7,6 +7,7 @@ what is wrong with a *column* (its type, its name) is the caller's mistake and r
 
 import dataclasses
 import datetime as dt
+import functools
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -31,7 +32,9 @@ Slot: TypeAlias = tuple[Any, int]
 Row: TypeAlias = tuple[Any, Any, Any, Any]
 """(unit, key, index, value)."""
 
-_INT64_MAX = (1 << 63) - 1
+_INT32_MAX = (1 << 31) - 1
+_DAY = 86_400_000  # in ms
+_MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
 _KEYS: tuple[type, ...] = (str, bytes, int)
 _INDICES: tuple[type, ...] = (*_KEYS, dt.date, dt.datetime)
 _VALUES: tuple[type, ...] = (int, float, Decimal, Fraction)
@@ -65,6 +68,19 @@ class Contributions:
     def rows(self, rows: NDArray[Any]) -> "Contributions":
         """Return some of the events, by a mask or their places."""
         return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
+
+    def compact(self) -> "Contributions":
+        """Return the same events without slots that none of them is in: before events are sent in many parts."""
+        slots, codes = used_slots(self.slots, self.codes)
+        return dataclasses.replace(self, slots=slots, codes=codes)
+
+
+def used_slots(slots: list[Slot], codes: Ints) -> tuple[list[Slot], Ints]:
+    """Return the slots that codes name, and the codes of these."""
+    used = np.zeros(len(slots), dtype=bool)
+    used[codes] = True
+    places: Ints = np.cumsum(used) - 1
+    return [slots[place] for place in np.flatnonzero(used).tolist()], places[codes]
 
 
 def concatenated(parts: Sequence[Contributions]) -> Contributions:
@@ -110,11 +126,7 @@ class Reader:
             For a column of a type that holds no keys, or no values.
         """
         names = ["unit", "key", *("index" for _ in index)]
-        arrays = [arrow_column(column, name) for column, name in zip([unit, key, *index], names, strict=True)]
-        arrays = [
-            array.dictionary_decode() if pa.types.is_dictionary(array.type) and array.dictionary.null_count else array
-            for array in arrays
-        ]
+        arrays = [_plain(arrow_column(column, name)) for column, name in zip([unit, key, *index], names, strict=True)]
         values = None if value is None else arrow_column(value, "value")
         self._check_types(arrays, names, values)
         if values is not None and pa.types.is_dictionary(values.type):
@@ -123,14 +135,16 @@ class Reader:
         arrays = [array.filter(sound) for array in arrays]
         amounts = None if values is None else self._within_reach(values.filter(sound))
 
-        def read(start: int, stop: int) -> Contributions:
-            part = arrays
-            if stop - start < len(arrays[0]):  # a dictionary would bring a malformed key along
-                part = [array.slice(start, stop - start) for array in arrays]
-                part = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in part]
+        def read(part: list[pa.Array], start: int, stop: int) -> Contributions:
+            part = [array.slice(start, stop - start) for array in part]
             return self._read(part, None if amounts is None else amounts[start:stop], stop - start, window)
 
-        return _salvaged(read, 0, len(arrays[0]))
+        try:
+            return read(arrays, 0, len(arrays[0]))
+        except InvalidInputError:
+            # a dictionary has all rows' texts: without it a row is judged by its own alone
+            decoded = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+            return _salvaged(functools.partial(read, decoded), 0, len(decoded[0]))
 
     def rows(self, rows: Sequence[Sequence[Any]], window: int) -> Contributions:
         """Return the sound events of rows (unit, key, index, value) whose fields have one type each.
@@ -223,10 +237,19 @@ class Reader:
             steps = quantise(values, grid)
         return np.clip(steps, -self._limit, self._limit)
 
+    def _nearer(self, value: Any) -> Fraction:
+        """Return a finite number cut to the reach; a Decimal's exponent alone can be larger than memory."""
+        if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MAX_EXPONENT:
+            far = -self._reach if value.is_signed() else self._reach
+            return Fraction(0 if value.adjusted() < 0 else far)
+        if not value:
+            return Fraction(0)
+        return max(min(Fraction(value), Fraction(self._reach)), Fraction(-self._reach))
+
     def _within_reach(self, values: Any) -> Any:
         """Cut heavy values before they meet the grid, which holds 63 bits."""
         if not isinstance(values, pa.Array):
-            return [max(min(Fraction(value), self._reach), -self._reach) for value in values]
+            return [self._nearer(value) for value in values]
         if pa.types.is_decimal(values.type) or len(values) == 0:
             return self._within_reach(values.to_pylist())
         array = values.to_numpy(zero_copy_only=False)
@@ -234,6 +257,23 @@ class Reader:
             return np.clip(array.astype(np.float64), -float(self._reach), float(self._reach))
         reach = min(self._reach, int(np.iinfo(array.dtype).max))
         return np.clip(array, 0 if array.dtype.kind == "u" else -reach, reach)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Return a column in a layout that all that follows knows; equal keys stay equal."""
+    if pa.types.is_dictionary(array.type):
+        if array.dictionary.null_count:
+            return _plain(array.dictionary_decode())
+        return pa.DictionaryArray.from_arrays(array.indices, _plain(array.dictionary))
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
+        return array.cast(pa.large_binary())
+    if pa.types.is_date64(array.type):
+        days = array.cast(pa.int64()).fill_null(0).to_numpy() // _DAY
+        missing = array.is_null().to_numpy(zero_copy_only=False) | (np.abs(days) > _INT32_MAX)
+        return pa.array(days.astype(np.int32), mask=missing).cast(pa.date32())
+    return array
 
 
 def is_malformed(row: Row) -> bool:

@@ -1,4 +1,4 @@
-"""Short names for privacy units, keyed by a secret: fast on whole columns, and never equal for two units by design."""
+"""Short names for privacy units, keyed by a secret: fast on whole columns, and hardly ever equal for two units."""
 
 import hashlib
 from typing import TypeAlias

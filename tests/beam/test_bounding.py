@@ -17,8 +17,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, bounding
+from streamsketch.beam import (
+    BoundContributions,
+    MergeSketches,
+    ReleasePerKey,
+    SelectKeys,
+    SketchPerKey,
+    TumblingWindows,
+    bounding,
+)
 from streamsketch.beam.events import BoundedEvents
+from streamsketch.beam.upstream import bounds_of
 from streamsketch.sensitivity import sensitivity_of
 from tests.beam.running import run
 
@@ -95,6 +104,45 @@ def test_a_unit_less_moves_the_table_by_no_more_than_stated(
     assert l1 <= stated.l1 == 2 * 4 * 6
     assert l2_squared <= stated.l2_squared == 2 * 4 * 6**2
     assert keys <= 2
+
+
+@pytest.mark.usefixtures("fixed_secret")
+@pytest.mark.parametrize("layout", ["table of chunks", "one row a batch"])
+def test_a_malformed_row_takes_no_other_with_it_through_dictionaries(layout: str, tmp_path: Path) -> None:
+    bad = pa.array([b"a", b"\xff"], pa.binary()).view(pa.string())
+    table = pa.table(
+        {
+            "plane": pa.array(range(20)),
+            "key": pa.DictionaryArray.from_arrays(pa.array([0] * 19 + [1], pa.int8()), bad),
+            "index": pa.array(["x"] * 20).dictionary_encode(),
+            "value": [1.0] * 20,
+        }
+    )
+    step = 7 if layout == "table of chunks" else 1
+    batches = [table.slice(at, step).to_batches()[0] for at in range(0, 20, step)]
+    elements = [pa.Table.from_batches(batches)] if layout == "table of chunks" else batches
+    assert {key: sketch.mass for key, sketch in sketched(elements, tmp_path).items()} == {"a": 19 * 2}
+
+
+def test_chunks_of_a_table_may_have_dictionaries_of_their_own(tmp_path: Path) -> None:
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{half}{key}" for key in range(100)])
+        for half in "xy"
+    ]
+    table = pa.table({"plane": range(200), "key": pa.chunked_array(chunks), "index": ["x"] * 200, "value": [1.0] * 200})
+    assert len(sketched([table], tmp_path)) == 200
+
+
+def test_events_carry_only_their_own_slots(tmp_path: Path) -> None:
+    stream = [TimestampedValue((unit, f"key {unit}", "x", 1.0), 60 * unit) for unit in range(40)]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        bounds = BoundContributions(PROJECTION, **(BOUNDS | {"max_keys": 9}), across_windows=True, shards=2)
+        return pipeline | beam.Create(stream) | TumblingWindows(60) | bounds
+
+    found, _ = run(build, tmp_path)
+    assert len(found) == 40
+    assert all(len(bounded.events.slots) == len(bounded.events.codes) == 1 for bounded in found)
 
 
 @pytest.mark.usefixtures("fixed_secret")
@@ -230,7 +278,7 @@ def test_a_release_of_events_that_nobody_bounded_needs_a_word() -> None:
 def test_two_branches_with_a_budget_each_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     both = (upstream(pipeline, "One"), upstream(pipeline, "Other")) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="a unit in two branches has two budgets"):
+    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
         both | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
 
 
@@ -238,8 +286,42 @@ def test_a_branch_that_was_not_bounded_is_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rest = pipeline | "Rest" >> beam.Create([("a", "y", 1.0)])
     mixed = (upstream(pipeline), rest) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="through one BoundContributions"):
+    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
         mixed | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+
+
+STEPS_BETWEEN: dict[str, Callable[[beam.PCollection], beam.PCollection]] = {
+    "to other windows": lambda events: events | beam.WindowInto(beam.window.GlobalWindows()) | SketchPerKey(PROJECTION),
+    "sketches to other windows": lambda events: (
+        events | SketchPerKey(PROJECTION) | beam.WindowInto(beam.window.GlobalWindows())
+    ),
+    "to other keys": lambda events: (
+        events
+        | SketchPerKey(PROJECTION)
+        | beam.MapTuple(lambda _, sketch: ("all", sketch))
+        | beam.CombinePerKey(MergeSketches(PROJECTION))
+    ),
+    "twice": lambda events: (events, events) | beam.Flatten() | SketchPerKey(PROJECTION),
+    "through a function": lambda events: events | beam.Map(lambda found: found) | SketchPerKey(PROJECTION),
+}
+
+
+@pytest.mark.parametrize("step", STEPS_BETWEEN)
+def test_a_step_that_may_undo_the_bounds_is_noticed(step: str) -> None:
+    sketches = STEPS_BETWEEN[step](upstream(beam.Pipeline(runner="FnApiRunner")))
+    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
+        sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+
+
+def test_a_step_between_takes_the_callers_word() -> None:
+    sketches = STEPS_BETWEEN["to other keys"](upstream(beam.Pipeline(runner="FnApiRunner")))
+    sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(6, unit="plane"), public_keys=["all"])
+
+
+def test_keys_are_not_selected_after_a_step_between() -> None:
+    events = upstream(beam.Pipeline(runner="FnApiRunner")) | beam.WindowInto(beam.window.GlobalWindows())
+    with pytest.raises(ss.InvalidInputError, match="without a step in between"):
+        events | SelectKeys(epsilon=1.0, delta=1e-6)
 
 
 def test_late_rows_cannot_be_released() -> None:
@@ -248,6 +330,20 @@ def test_late_rows_cannot_be_released() -> None:
     _, late = events | BoundContributions(PROJECTION, **BOUNDS).with_late_data()
     with pytest.raises(ss.InvalidInputError, match="late data"):
         late | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="late data"):
+        (
+            late
+            | "Pass on" >> beam.Map(lambda found: found)
+            | "Other" >> SketchPerKey(PROJECTION)
+            | "Release" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"])
+        )
+
+
+def test_late_sketches_cannot_be_released() -> None:
+    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    _, late = sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"]).with_late_data()
+    with pytest.raises(ss.InvalidInputError, match="late data"):
+        late | "Again" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"])
 
 
 def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path) -> None:
@@ -268,7 +364,7 @@ def test_bounds_on_trust_cut_nothing_and_promise_the_same(tmp_path: Path) -> Non
     assert sketch.mass == 1800
     pipeline = beam.Pipeline(runner="FnApiRunner")
     trusted = pipeline | beam.Create([("a", "x", 1)]) | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True)
-    applied = bounding.applied_upstream(trusted)
+    applied = bounds_of(trusted)
     assert applied is not None
     assert applied.neighbours == ss.L1(3, unit="plane", max_keys=2)
 
@@ -285,7 +381,7 @@ def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], ss.Neigh
             | TumblingWindows(60)
             | BoundContributions(PROJECTION, **(BOUNDS | arguments))
         )
-        relation.append(bounding.applied_upstream(bounded).neighbours)  # type: ignore[union-attr]
+        relation.append(bounds_of(bounded).neighbours)  # type: ignore[union-attr]
         return (
             bounded
             | SketchPerKey(PROJECTION)
@@ -300,7 +396,7 @@ def test_each_window_is_bounded_by_itself_and_the_guarantee_says_so(tmp_path: Pa
     found, relation = windowed(tmp_path, max_keys=1)
     assert sorted(start for _, start in found) == [0, 60, 120]
     assert set(found.values()) == {6}
-    assert relation == ss.L1(3, unit="plane in one window", max_keys=1)
+    assert relation == ss.L1(3, unit="plane in one window of 60 s", max_keys=1)
 
 
 def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> None:

@@ -100,6 +100,15 @@ def test_what_is_given_must_be_a_selection() -> None:
             ReleasePerKey(epsilon=1.0, selected_keys=keys)
 
 
+def test_keys_selected_in_other_windows_are_refused() -> None:
+    windowed = beam.Pipeline(runner="FnApiRunner") | beam.Create(ROWS) | TumblingWindows(60)
+    bounds = BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
+    keys = windowed | bounds | SelectKeys(epsilon=1.0, delta=1e-6) | beam.WindowInto(beam.window.GlobalWindows())
+    sketches = windowed | "Again" >> bounds | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match=r"other windows|must be what SelectKeys returns"):
+        sketches | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+
+
 def test_keys_selected_under_other_bounds_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rows = pipeline | beam.Create(ROWS)

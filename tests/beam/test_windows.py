@@ -157,7 +157,7 @@ def test_late_rows_of_a_unit_are_not_released(tmp_path: Path) -> None:
         {(key, start): 1 for key in KEYS for start in (0, 60, 120)}
     )
     assert {release.guarantee.neighbours for *_, release in released} == {
-        ss.L1(600, unit="plane in one window", max_keys=2)
+        ss.L1(600, unit="plane in one window of 60 s", max_keys=2)
     }
     assert sorted((start, steps) for _, start, steps in late) == [(0, 500), (0, 500), (60, 500)]
 

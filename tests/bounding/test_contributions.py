@@ -236,6 +236,81 @@ def test_units_are_told_apart_by_value_and_type_and_hidden_by_the_secret() -> No
     assert other not in units
 
 
+def text(names: list[bytes | None], layout: str) -> pa.Array:
+    """Return names, UTF-8 or not, as a column of text."""
+    if layout == "dictionary":
+        distinct = sorted({name for name in names if name is not None})
+        codes = pa.array([None if name is None else distinct.index(name) for name in names], pa.int8())
+        return pa.DictionaryArray.from_arrays(codes, text([*distinct], "plain"))
+    plain = pa.array(names, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(plain), plain.buffers(), plain.null_count)
+
+
+layouts = st.sampled_from(["plain", "dictionary"])
+bad_names = st.sampled_from([b"k", b"l", b"\xff", None])
+good_names = st.sampled_from([b"k", b"l"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_what_one_unit_sends_takes_nothing_from_the_others(data: st.DataObject) -> None:
+    rows = [
+        (b"u", data.draw(good_names), data.draw(good_names), 1.0)
+        if data.draw(st.booleans())
+        else (b"Eve", data.draw(bad_names), data.draw(bad_names), data.draw(st.sampled_from([1.0, None, float("nan")])))
+        for _ in range(data.draw(st.integers(1, 9)))
+    ]
+    reader = Reader(HASHED, LIMIT, SECRET)
+
+    def others(rows: list[Any]) -> list[Any]:
+        if not rows:
+            return []
+        units, keys, indices, values = zip(*rows, strict=True)
+        found = reader.columns(
+            text(list(units), data.draw(layouts)),
+            text(list(keys), data.draw(layouts)),
+            [text(list(indices), data.draw(layouts))],
+            pa.array(values, pa.float64()),
+            0,
+        )
+        return events(found.rows((found.units == reader._digests.of(pa.array(["u"]))).all(axis=1)))
+
+    cut = data.draw(st.integers(0, len(rows)))
+    assert others(rows[:cut]) + others(rows[cut:]) == [
+        event for part in (rows[:cut], rows[cut:]) for event in others([row for row in part if row[0] == b"u"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [("1E+30000000", LIMIT), ("-1E+999999999", -LIMIT), ("1E-30000000", 0), ("0E+30000000", 0), ("-0E-99999999", 0)],
+)
+def test_a_decimal_with_a_huge_exponent_is_read_at_once(value: str, step: int) -> None:
+    found = Reader(HASHED, LIMIT, SECRET).rows([("u", "k", "i", Decimal(value))], 0)
+    assert found.steps.tolist() == [step]
+
+
+def test_dates_of_any_layout_are_one_unit_and_those_out_of_range_are_malformed() -> None:
+    days = [dt.date(1969, 12, 31), dt.date(2024, 3, 1)]
+    in_days = read([1, 1], unit=pa.array(days, pa.date32()))
+    in_ms = read([1, 1], unit=pa.array(days, pa.date64()))
+    assert in_days.units.tolist() == in_ms.units.tolist()
+    assert len(read([1, 1], unit=pa.array([0, (1 << 63) - 1], pa.int64()).view(pa.date64()))) == 1
+
+
+def test_views_are_read_as_what_they_show() -> None:
+    names = ["a", "b", "a name of more than twelve bytes"]
+    found = read([1, 1, 1], key=pa.array(names, pa.string_view()), unit=pa.array(names, pa.string_view()))
+    assert events(found) == events(read([1, 1, 1], key=names, unit=names))
+
+
+def test_compact_events_are_the_same_events() -> None:
+    found = read([1, 2, 3], key=["a", "b", "c"])
+    part = found.rows(np.array([2, 0]))
+    assert events(part.compact()) == events(part)
+    assert [key for key, _ in part.compact().slots] == ["a", "c"]
+
+
 def test_parts_are_joined_slot_by_slot() -> None:
     one, other = read([1, 1], key=["a", "b"]), read([1, 1, 1], key=["b", "c", "a"])
     joined = concatenated([one, other])

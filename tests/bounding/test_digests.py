@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.bounding.contributions import Reader
 from streamsketch.bounding.digests import UnitDigests
 from tests import naive
 
@@ -53,6 +54,19 @@ def test_integers_of_any_width_are_one_unit(column: pa.Array) -> None:
 def test_text_in_any_layout_is_one_unit(kind: pa.DataType) -> None:
     names = ["", "ß", "a name of more than seven bytes", "ß"]
     assert digests(pa.array(names).cast(kind)) == digests(names, pa.string())
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_binary(), pa.binary_view(), pa.binary(3), pa.dictionary(pa.int8(), pa.binary())], ids=str
+)
+def test_bytes_in_any_layout_are_one_unit(kind: pa.DataType) -> None:
+    reader = Reader(ss.SJLT(dim=9, sketch_dim=4, sparsity=1, seed=1), 5, SECRET)
+    names = pa.array([b"Ann", b"Bob", b"Ann"], pa.binary())
+    column = names.dictionary_encode() if pa.types.is_dictionary(kind) else names.cast(kind)
+    expected = reader.columns(names, [1, 1, 1], [pa.array([0, 0, 0])], None, 0)
+    for slot_of in (column, column.slice(0, 3)):
+        found = reader.columns(slot_of, [1, 1, 1], [pa.array([0, 0, 0])], None, 0)
+        assert found.units.tolist() == expected.units.tolist() == digests(names)
 
 
 def test_slices_are_what_they_show() -> None:
