@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 import numpy as np
@@ -12,19 +12,25 @@ from apache_beam.transforms.core import Windowing
 from apache_beam.transforms.window import (
     BoundedWindow,
     FixedWindows,
+    GlobalWindow,
     GlobalWindows,
     IntervalWindow,
     SlidingWindows,
     TimestampedValue,
 )
-from apache_beam.utils.timestamp import Duration, Timestamp, TimestampTypes
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Duration, Timestamp, TimestampTypes
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
+from numpy.typing import NDArray
 
 from streamsketch.beam.events import column_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import PrivateSketch
 
-_MICROS = {"s": 10**6, "ms": 10**3, "us": 1}
+Numbers: TypeAlias = NDArray[np.int64]
+
+_DAY = 86_400 * 10**6
+_MICROS = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
+"""Of each unit, by what to divide and then multiply for microseconds."""
 
 
 class TumblingWindows(beam.PTransform):
@@ -40,8 +46,9 @@ class TumblingWindows(beam.PTransform):
     offset
         Where windows start, in seconds after 1970-01-01T00:00Z and every ``size`` from there.
     column
-        A column of Arrow times or dates. Rows without a time are dropped. Without it, elements have the times that
-        Beam knows of.
+        A column of Arrow times or dates; times of day in dates count as their day. Rows without a time, or with one
+        less than a window from the ends of Beam's time, 290 000 years off, are dropped. Without it, elements have the
+        times that Beam knows of.
     allowed_lateness
         For how many seconds late data are kept for the ``late`` outputs of `BoundContributions` and `ReleasePerKey`.
         They are never released.
@@ -85,24 +92,47 @@ class _SplitByTime(beam.DoFn):
                 f"TumblingWindows(column={self._column!r}) splits Arrow record batches, got a "
                 f"{type(element).__name__}. Give rows their times by beam.window.TimestampedValue, and no column"
             )
-        element = element.filter(column_of(element, self._column).is_valid())
-        start = (self._moments(column_of(element, self._column)) - self._offset) // self._size
-        for window in np.unique(start).tolist():
-            rows = pa.array(np.flatnonzero(start == window))
-            moment = Timestamp(micros=window * self._size + self._offset)
-            table = element.take(rows)
-            for batch in [table] if isinstance(table, pa.RecordBatch) else table.combine_chunks().to_batches():
-                yield TimestampedValue(batch, moment)
+        rows, moments = self._moments(column_of(element, self._column))
+        if not len(rows):
+            return
+        numbers = (moments - self._offset) // self._size
+        ordered = np.argsort(numbers, kind="stable")
+        breaks = np.flatnonzero(np.diff(numbers[ordered])) + 1
+        for places in np.split(ordered, breaks):
+            moment = Timestamp(micros=int(numbers[places[0]]) * self._size + self._offset)
+            part = element.take(pa.array(rows[places]))
+            for batch in [part] if isinstance(part, pa.RecordBatch) else part.combine_chunks().to_batches():
+                yield TimestampedValue(_without_unused_words(batch), moment)
 
-    def _moments(self, column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-        if pa.types.is_date(column.type):
-            column = column.cast(pa.timestamp("s"))
-        if not pa.types.is_timestamp(column.type):
+    def _moments(self, column: Any) -> tuple[Numbers, Numbers]:
+        """Return the places of rows whose window Beam can hold, and their times in microseconds."""
+        if pa.types.is_date32(column.type):
+            column, divisor, unit = column.cast(pa.int32()), 1, _DAY
+        elif pa.types.is_date64(column.type):
+            divisor, unit = _DAY // 1000, _DAY  # some hold times of day too
+        elif pa.types.is_timestamp(column.type):
+            divisor, unit = _MICROS[column.type.unit]
+        else:
             raise InvalidInputError(f"the column {self._column!r} must hold times or dates, got {column.type}; cast it")
-        whole = column.cast(pa.int64()).to_numpy()
-        unit = column.type.unit
-        moments: np.ndarray[Any, np.dtype[np.int64]] = whole // 1000 if unit == "ns" else whole * _MICROS[unit]
-        return moments
+        rows = np.flatnonzero(column.is_valid())
+        whole = column.drop_null().cast(pa.int64()).to_numpy() // divisor
+        # a window's size away from both ends, its start and end fit; so does every product below, being between them
+        low = -((-MIN_TIMESTAMP.micros - self._size) // unit)
+        high = (GlobalWindow().max_timestamp().micros - self._size) // unit
+        fits = (whole >= low) & (whole <= high)
+        return rows[fits], whole[fits] * unit
+
+
+def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose dictionaries are no longer than it: each of many parts would carry all of the words."""
+    long = [pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column) for column in batch.columns]
+    if not any(long):
+        return batch
+    columns = [
+        column.dictionary_decode().dictionary_encode() if is_long else column
+        for column, is_long in zip(batch.columns, long, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _micros(length: TimestampTypes) -> int:

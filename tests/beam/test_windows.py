@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from apache_beam.testing import test_stream
 from apache_beam.transforms import trigger
-from apache_beam.transforms.window import FixedWindows, Sessions, SlidingWindows, TimestampedValue
-from apache_beam.utils.timestamp import Timestamp
+from apache_beam.transforms.window import FixedWindows, GlobalWindow, Sessions, SlidingWindows, TimestampedValue
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
 from streamsketch.beam import (
@@ -23,6 +23,7 @@ from streamsketch.beam import (
     SlidingWindowSums,
     TumblingWindows,
 )
+from streamsketch.beam.windows import _SplitByTime
 from tests.beam.running import append_to, recorded, run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -226,6 +227,70 @@ def test_dates_and_windows_that_start_elsewhere(tmp_path: Path) -> None:
 
     found, _ = run(build, tmp_path)
     assert {start // day: sketch.mass for _, start, sketch in found} == {-1: 2, 1: 1}
+
+
+DAY_MILLIS = 86_400_000
+FARTHEST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("times", "kind"),
+    [
+        ([0, FARTHEST, -FARTHEST, None, 59], pa.timestamp("s")),
+        ([0, FARTHEST // 1000, 2**62, -(2**62), 59_999], pa.timestamp("ms")),
+        ([0, FARTHEST, -FARTHEST - 1, None, 59_999_999], pa.timestamp("us")),
+        ([0, 2**62, (2**64) // 10**6 + 1, -(2**62), 59], pa.timestamp("s")),  # which wrap to other windows
+        ([5, FARTHEST, -FARTHEST - 1, None, 0], pa.date64()),
+    ],
+    ids=str,
+)
+def test_times_that_beam_cannot_hold_are_dropped(times: list[int | None], kind: pa.DataType, tmp_path: Path) -> None:
+    table = pa.table({"at": pa.array(times, pa.int64()).cast(kind), "key": ["a"] * 5, "index": [1] * 5})
+    found = windowed_masses(table, TumblingWindows(60, column="at"), tmp_path)
+    assert found == {0: 2}
+
+
+@pytest.mark.parametrize("size", [60, 7 * 86_400, 10**12])
+@pytest.mark.parametrize("offset", [0, 59])
+def test_the_first_and_last_times_that_are_kept_have_whole_windows(size: int, offset: int, tmp_path: Path) -> None:
+    ends = MIN_TIMESTAMP.micros, GlobalWindow().max_timestamp().micros
+    times = [ends[0], ends[0] + size * 10**6, ends[1] - size * 10**6, ends[1]]
+    table = pa.table({"at": pa.array(times, pa.timestamp("us")), "key": ["a"] * 4, "index": [1] * 4})
+    found = windowed_masses(table, TumblingWindows(size, offset=offset, column="at"), tmp_path)
+    assert list(found.values()) == [1, 1]
+
+
+def windowed_masses(table: pa.Table, windows: TumblingWindows, tmp_path: Path) -> dict[int, int]:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        events = pipeline | beam.Create([table]) | windows
+        return events | SketchPerKey(PROJECTION, value=None) | beam.Map(with_window)
+
+    return {start: sketch.mass for _, start, sketch in run(build, tmp_path)[0]}
+
+
+def test_times_of_day_in_dates_count_as_their_day(tmp_path: Path) -> None:
+    dates = pa.array([-1, 0, DAY_MILLIS - 1, DAY_MILLIS], pa.int64()).cast(pa.date64())
+    table = pa.table({"at": dates, "key": ["a"] * 4, "index": [1] * 4})
+    found = windowed_masses(table, TumblingWindows(86_400, column="at"), tmp_path)
+    assert found == {-86_400: 1, 0: 2, 86_400: 1}
+
+
+def test_far_dates_are_kept(tmp_path: Path) -> None:
+    dates = pa.array([-(2**31), 0, 2**31 - 1, 10**8], pa.int32()).cast(pa.date32())  # 10⁸ days are 273 790 years
+    table = pa.table({"at": dates, "key": ["a"] * 4, "index": [1] * 4})
+    found = windowed_masses(table, TumblingWindows(86_400, column="at"), tmp_path)
+    assert found == {0: 1, 10**8 * 86_400: 1}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_parts_carry_no_words_of_others(whole: bool) -> None:  # noqa: FBT001
+    words = pa.array([f"word {number}" for number in range(100)]).dictionary_encode()
+    table = pa.table({"at": pa.array(range(0, 200, 2), pa.timestamp("s")), "key": words})
+    split = _SplitByTime(FixedWindows(20), "at")
+    parts = list(split.process(table if whole else table.to_batches()[0]))
+    assert [int(part.timestamp) for part in parts] == list(range(0, 200, 20))
+    assert pa.Table.from_batches([part.value for part in parts]).column("key").to_pylist() == words.to_pylist()
+    assert {len(part.value.column("key").dictionary) for part in parts} == {10}
 
 
 @pytest.mark.parametrize(
