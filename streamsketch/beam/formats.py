@@ -1,7 +1,9 @@
 """One file of each kind as Arrow record batches."""
 
+import io
 import re
 from collections.abc import Callable, Iterator
+from decimal import Context, Decimal
 from itertools import islice
 from typing import Any
 
@@ -29,12 +31,17 @@ _AVRO_TYPES = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
 }
-_AVRO_LOGICAL_TYPES = {
-    "date": pa.date32(),
-    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
-    "timestamp-micros": pa.timestamp("us", tz="UTC"),
-    "uuid": pa.string(),
+_AVRO_LOGICAL_TYPES: dict[tuple[Any, Any], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    **{
+        ("long", f"{where}timestamp-{unit}"): pa.timestamp(short, tz=zone)
+        for where, zone in (("", "UTC"), ("local-", None))
+        for unit, short in (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))
+    },
 }
+_AVRO_PACKAGES = {"snappy": "cramjam", "zstandard": "backports.zstd", "lz4": "lz4"}
+_DECIMAL_DIGITS = 38
+_EXACT = Context(prec=2 * _DECIMAL_DIGITS)  # Arrow refuses what has more digits than a field's precision
 
 
 def parts_of(file: Any, path: str) -> int:
@@ -110,16 +117,65 @@ def _lines(lines: list[bytes], path: str, columns: list[str]) -> pa.RecordBatch:
 
 
 def _avro_batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[pa.RecordBatch]:
+    lacking = ""
     try:
-        records = fastavro.reader(file)
-        schema = _avro_schema(records.writer_schema, path, columns)
+        blocks = fastavro.block_reader(file)
+        if blocks.codec in _AVRO_PACKAGES:
+            lacking = f", or the package {_AVRO_PACKAGES[blocks.codec]} for its {blocks.codec} blocks is not installed"
+        schema = _avro_schema(blocks.writer_schema, path, columns)
+        records = _avro_records(blocks)
         while rows := list(islice(records, _BATCH_ROWS)):
-            yield pa.RecordBatch.from_pylist([{name: row[name] for name in columns} for row in rows], schema)
-    except (ValueError, EOFError, IndexError, pa.ArrowException) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        # the library's own text may quote the file, which is private
-        raise InvalidInputError(f"{path} is not a sound Avro file ({type(error).__name__})") from None
+            arrays = [_avro_column([row[field.name] for row in rows], field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    except InvalidInputError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file system's
+        # the libraries raise whatever a broken file leads them to, and their own text may quote it, which is private
+        raise InvalidInputError(f"{path} is not a sound Avro file ({type(error).__name__}){lacking}") from None
+
+
+def _avro_records(blocks: Any) -> Iterator[dict[str, Any]]:
+    """Yield records with their values as they are stored: a date that Python cannot hold would end the job."""
+    stored = fastavro.parse_schema({"type": "array", "items": _without_logical_types(blocks.writer_schema)})
+    for block in blocks:
+        records, count = block.bytes_.read(), block.num_records
+        if not 0 <= count <= len(records):  # a wrong count of records without bytes would never end
+            raise ValueError
+        # a block is an array, without its length and its end
+        array = io.BytesIO()
+        fastavro.schemaless_writer(array, "long", count)
+        array.write(records + b"\0" if count else b"")
+        array.seek(0)
+        rows = fastavro.schemaless_reader(array, stored, None)
+        if len(rows) != count:
+            raise ValueError
+        yield from rows
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_logical_types(part) for part in schema]
+    if isinstance(schema, dict):
+        # defaults are for readers with a schema of their own
+        left_out = ("logicalType", "default", "doc")
+        return {name: _without_logical_types(part) for name, part in schema.items() if name not in left_out}
+    return schema
+
+
+def _avro_column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_date(kind):
+        return pa.array(values, pa.int32()).view(kind)
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).view(kind)
+    if pa.types.is_decimal(kind):
+        values = [None if value is None else _decimal(value, kind.scale) for value in values]
+    return pa.array(values, kind)
+
+
+def _decimal(stored: bytes, scale: int) -> Decimal:
+    return Decimal(int.from_bytes(stored, "big", signed=True)).scaleb(-scale, _EXACT)
 
 
 def _avro_schema(schema: Any, path: str, columns: list[str]) -> pa.Schema:
@@ -128,22 +184,47 @@ def _avro_schema(schema: Any, path: str, columns: list[str]) -> pa.Schema:
         raise InvalidInputError(f"{path} does not hold Avro records, which have named fields")
     kinds = {field["name"]: field["type"] for field in fields}
     _check_columns(path, columns, list(kinds))
-    return pa.schema([(name, _avro_type(kinds[name], f"the field {name!r} of {path}")) for name in columns])
+    named = dict(_named_types(fields))
+    return pa.schema([(name, _avro_type(kinds[name], f"the field {name!r} of {path}", named)) for name in columns])
 
 
-def _avro_type(kind: Any, name: str) -> pa.DataType:
+def _named_types(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the types in a schema that others of it may name."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("enum", "fixed"):
+            yield schema["name"], schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _named_types(part)
+
+
+def _avro_type(kind: Any, name: str, named: dict[str, Any]) -> pa.DataType:
     if isinstance(kind, list):
         others = [one for one in kind if one != "null"]
         if len(others) == 1:
-            return _avro_type(others[0], name)
-    if isinstance(kind, dict):
-        logical = kind.get("logicalType")
-        if logical == "decimal":
-            return pa.decimal128(kind["precision"], kind.get("scale", 0))
-        return _AVRO_LOGICAL_TYPES[logical] if logical in _AVRO_LOGICAL_TYPES else _avro_type(kind["type"], name)
+            return _avro_type(others[0], name, named)
     if isinstance(kind, str) and kind in _AVRO_TYPES:
         return _AVRO_TYPES[kind]
+    if isinstance(kind, str) and kind in named:
+        return _avro_type(named[kind], name, named)
+    if isinstance(kind, dict):
+        stored, logical = kind["type"], kind.get("logicalType")
+        if logical == "decimal" and stored in ("bytes", "fixed"):
+            return _decimal_type(kind, name)
+        if logical in ("time-millis", "time-micros"):
+            raise InvalidInputError(f"{name} holds times of day ({logical}), which are not read; convert it first")
+        # where it is not one of its stored type, a logical type means nothing
+        return _AVRO_LOGICAL_TYPES.get((stored, logical)) or _avro_type(stored, name, named)
     raise InvalidInputError(f"{name} is neither text, bytes, a number nor a time, or may be several; convert it first")
+
+
+def _decimal_type(kind: dict[str, Any], name: str) -> pa.DataType:
+    if kind["precision"] > _DECIMAL_DIGITS:
+        raise InvalidInputError(
+            f"{name} holds decimals of {kind['precision']} digits; at most {_DECIMAL_DIGITS} are read; convert it first"
+        )
+    return pa.decimal128(kind["precision"], kind.get("scale", 0))
 
 
 def _uncompressed(file: Any, path: str) -> Any:

@@ -2,6 +2,8 @@
 
 import datetime as dt
 import gzip
+import io
+import random
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -142,6 +144,110 @@ def test_avro_mistakes_are_named(tmp_path: Path) -> None:
         (tmp_path / f"{place}.avro").write_bytes(broken)
         with pytest.raises(ss.InvalidInputError, match="is not a sound Avro file"):
             list(read_batches([str(tmp_path / f"{place}.avro")], COLUMNS))
+
+
+def avro_column(path: Path, kinds: list[object], values: list[object]) -> pa.ChunkedArray:
+    """Return the last of some fields of the file; all have one value in each record."""
+    fields = [{"name": f"field {place}", "type": kind} for place, kind in enumerate(kinds)]
+    names = [str(field["name"]).replace(" ", "_") for field in fields]
+    fields = [field | {"name": name} for field, name in zip(fields, names, strict=True)]
+    with path.open("wb") as file:
+        schema = {"type": "record", "name": "row", "namespace": "of.a.shop", "fields": fields}
+        fastavro.writer(file, schema, [dict.fromkeys(names, value) for value in values])
+    return pa.Table.from_batches(read_batches([str(path)], names)).column(names[-1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        ({"type": "int", "logicalType": "date"}, [2**31 - 1, -(2**31)], pa.date32()),
+        ({"type": "long", "logicalType": "timestamp-millis"}, [2**62, -(2**63)], pa.timestamp("ms", tz="UTC")),
+        ({"type": "long", "logicalType": "timestamp-micros"}, [2**62, 0], pa.timestamp("us", tz="UTC")),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, [2**62, 0], pa.timestamp("ms")),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, [-(2**62), 0], pa.timestamp("us")),
+        ({"type": "int", "logicalType": "timestamp-millis"}, [7, 0], pa.int64()),  # which is none
+    ],
+    ids=str,
+)
+def test_times_that_python_cannot_hold_are_read(
+    kind: object, values: list[object], expected: pa.DataType, tmp_path: Path
+) -> None:
+    found = avro_column(tmp_path / "times.avro", [["null", kind]], [*values, None])
+    assert found.type == expected
+    stored = found.cast(pa.int32() if expected == pa.date32() else pa.int64())
+    assert stored.to_pylist() == [*values, None]
+
+
+def test_uuids_and_types_that_are_named_again_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.avro"
+    word = "2f2d6c7e-3b1c-4f57-9d57-1d3f9e3b1c4f"
+    assert avro_column(path, [{"type": "string", "logicalType": "uuid"}], [word, "none"]).to_pylist() == [word, "none"]
+    enum = {"type": "enum", "name": "Size", "symbols": ["S", "M"]}
+    assert avro_column(path, [enum, ["null", "Size"]], ["M", "S"]).to_pylist() == ["M", "S"]
+    price = {"type": "fixed", "name": "Price", "size": 2, "logicalType": "decimal", "precision": 4, "scale": 2}
+    prices: list[object] = [Decimal("-1.25"), Decimal("99.99")]
+    assert avro_column(path, [price, "Price"], prices).to_pylist() == prices
+
+
+def test_avro_types_that_are_not_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.avro"
+    with pytest.raises(ss.InvalidInputError, match=r"'field_0' of .* holds times of day \(time-micros\)"):
+        avro_column(path, [{"type": "long", "logicalType": "time-micros"}], [dt.time(1, 2)])
+    with pytest.raises(ss.InvalidInputError, match="holds decimals of 50 digits; at most 38"):
+        avro_column(path, [{"type": "bytes", "logicalType": "decimal", "precision": 50}], [Decimal(1)])
+    with pytest.raises(ss.InvalidInputError, match=r"'field_0' of .* is neither text"):
+        avro_column(path, [["string", "long"]], [7])
+
+
+def test_decimals_with_too_many_digits_are_not_rounded(tmp_path: Path) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+    with pytest.raises(ss.InvalidInputError, match="is not a sound Avro file"):
+        avro_column(tmp_path / "a.avro", [decimal], [(123_456).to_bytes(3)])
+
+
+PERSON = "Evelyn"
+AVRO_OF_ALL_KINDS: list[tuple[object, object]] = [
+    ("string", PERSON),
+    (["null", "long"], 5),
+    ("double", 0.5),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal("1.25")),
+    ({"type": "int", "logicalType": "date"}, 7),
+    ({"type": "long", "logicalType": "timestamp-micros"}, 7),
+    ({"type": "string", "logicalType": "uuid"}, PERSON),
+    ({"type": "enum", "name": "E", "symbols": ["A", PERSON]}, PERSON),
+    ({"type": "fixed", "name": "F", "size": 3}, b"abc"),
+]
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
+def test_broken_avro_files_are_refused_without_a_word_of_them(codec: str) -> None:
+    names = [f"f{place}" for place in range(len(AVRO_OF_ALL_KINDS))]
+    fields = [{"name": name, "type": kind} for name, (kind, _) in zip(names, AVRO_OF_ALL_KINDS, strict=True)]
+    record = {name: value for name, (_, value) in zip(names, AVRO_OF_ALL_KINDS, strict=True)}
+    whole = io.BytesIO()
+    fastavro.writer(whole, {"type": "record", "name": "r", "fields": fields}, [record] * 5, codec=codec)
+    chance = random.Random(7)  # noqa: S311 - no secret
+    refused = []
+    for _ in range(500):
+        broken = bytearray(whole.getvalue())
+        for _ in range(chance.choice([1, 1, 3])):
+            place, length = chance.randrange(len(broken)), chance.choice([0, 1, 1, 1, 20])
+            broken[place : place + length] = chance.randbytes(chance.choice([0, 1, 1, 1, 4]))
+        try:
+            list(formats.batches(io.BytesIO(broken), "broken.avro", 0, names, []))
+        except ss.InvalidInputError as error:
+            refused.append(str(error))
+    assert len(refused) > 250
+    assert not any(PERSON in message for message in refused)
+
+
+def test_codecs_that_need_a_package_name_it(tmp_path: Path) -> None:
+    write_avro(tmp_path / "sales.avro")
+    whole = (tmp_path / "sales.avro").read_bytes()
+    assert whole.count(b"\x08null") == 1
+    (tmp_path / "sales.avro").write_bytes(whole.replace(b"\x08null", b"\x06lz4"))
+    with pytest.raises(ss.InvalidInputError, match="or the package lz4 for its lz4 blocks is not installed"):
+        list(read_batches([str(tmp_path / "sales.avro")], COLUMNS))
 
 
 @pytest.mark.parametrize("name", ["words.txt", "words.log", "words.txt.gz"])
