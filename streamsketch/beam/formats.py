@@ -1,5 +1,6 @@
 """One file of each kind as Arrow record batches."""
 
+import codecs
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -87,23 +88,41 @@ def _csv_batches(file: Any, path: str, columns: list[str], text: list[str]) -> I
     parsing = pa_csv.ParseOptions(newlines_in_values=True)
     try:
         yield from pa_csv.open_csv(_uncompressed(file, path), parse_options=parsing, convert_options=options)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
+        _raise_if_of_the_file_system(error)
         # Arrow's own text may quote the file, which is private
         raise InvalidInputError(
             f"{path} cannot be read as CSV ({type(error).__name__}). It needs a header line with the columns "
-            f"{', '.join(columns)}, as many cells in every line, and plain decimal numbers for values"
+            f"{', '.join(columns)}, as many cells in every line, and plain decimal numbers for values; if it is "
+            f"compressed, it may be cut off"
         ) from None
 
 
 def _line_batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[pa.RecordBatch]:
     _check_columns(path, columns, ["file", "line"])
-    stream = _uncompressed(file, path)
     rest = b""
-    while block := stream.read(_READ_BYTES):
+    for block in _blocks(_uncompressed(file, path), path):
         *lines, rest = (rest + block).split(b"\n")
-        yield _lines(lines, path, columns)
+        if lines:
+            yield _lines(lines, path, columns)
     if rest:
         yield _lines([rest], path, columns)
+
+
+def _blocks(stream: Any, path: str) -> Iterator[bytes]:
+    try:
+        yield stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+        while block := stream.read(_READ_BYTES):
+            yield block
+    except OSError as error:
+        _raise_if_of_the_file_system(error)
+        raise InvalidInputError(f"{path} is not sound, or cut off: it cannot be uncompressed") from None
+
+
+def _raise_if_of_the_file_system(error: Exception) -> None:
+    """Raise errors that have a number: those of a file's contents have none."""
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
 
 
 def _lines(lines: list[bytes], path: str, columns: list[str]) -> pa.RecordBatch:
@@ -129,10 +148,9 @@ def _avro_batches(file: Any, path: str, columns: list[str], _: list[str]) -> Ite
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     except InvalidInputError:
         raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the file system's
-        # the libraries raise whatever a broken file leads them to, and their own text may quote it, which is private
+    except Exception as error:  # noqa: BLE001 - broken files lead the libraries to raise whatever there is
+        _raise_if_of_the_file_system(error)
+        # the libraries' own text may quote the file, which is private
         raise InvalidInputError(f"{path} is not a sound Avro file ({type(error).__name__}){lacking}") from None
 
 

@@ -17,7 +17,14 @@ Split: TypeAlias = tuple[str, int]
 class ReadColumns(beam.PTransform):
     """Read columns of Parquet, CSV, Avro and text files: ``→ PCollection[pyarrow.RecordBatch]``.
 
-    Parquet files are split by row group; the others are read whole, one worker a file.
+    Parquet files are split by row group; the others are read whole, one worker a file. Text is UTF-8, with or without a
+    byte order mark.
+
+    What is wrong with a file ends the job, without a word of the file: a line of text that is not UTF-8, a CSV line
+    with more or fewer cells, a cell that is no number in a column of numbers. A CSV cell in double quotes may hold
+    commas and line ends, so a quote that is never closed takes in the lines up to the next quote, which nobody notices
+    if the number of cells agrees. Where people's own text is in quotes, those within must be doubled, or one person's
+    text can hide other people's rows.
 
     Parameters
     ----------
@@ -34,7 +41,7 @@ class ReadColumns(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        In the workers: if a pattern matches no file, or a file lacks a column.
+        In the workers: if a pattern matches no file, or a file lacks a column or is not sound.
     """
 
     def __init__(self, patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = ()) -> None:

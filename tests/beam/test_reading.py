@@ -261,6 +261,38 @@ def test_lines_are_columns(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(table.column("file").to_pylist()) == {str(path)}
 
 
+@pytest.mark.parametrize("block", [2, 5, 1 << 20])
+@pytest.mark.parametrize("name", ["words.txt", "words.log.gz", "words.csv", "words.csv.gz"])
+def test_a_byte_order_mark_is_no_text(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_READ_BYTES", block)
+    text = b"\xef\xbb\xbfline\nfour\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    table = pa.Table.from_batches(read_batches([str(tmp_path / name)], ["line"], text=["line"]))
+    assert table.column("line").to_pylist() == (["four"] if "csv" in name else ["line", "four"])
+
+
+@pytest.mark.parametrize("name", ["words.txt.gz", "words.csv.gz", "words.csv.bz2", "words.log.zst"])
+@pytest.mark.parametrize("kept", [40, -3])
+def test_compressed_files_that_are_cut_off_are_refused(name: str, kept: int, tmp_path: Path) -> None:
+    text = b"line\n" + b"".join(b"%d\n" % number for number in range(100_000))
+    codec = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}[name.rsplit(".", 1)[-1]]
+    with pa.CompressedOutputStream(tmp_path / name, codec) as stream:
+        stream.write(text)
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:kept])
+    with pytest.raises(ss.InvalidInputError, match="cut off"):
+        list(read_batches([str(tmp_path / name)], ["line"], text=["line"]))
+
+
+def test_errors_of_the_file_system_stay_what_they_are() -> None:
+    class Unreachable(io.BytesIO):
+        def read(self, _: int | None = -1) -> bytes:
+            raise ConnectionResetError(104, "reset")
+
+    for name in ("a.txt", "a.txt.gz", "a.csv", "a.avro"):
+        with pytest.raises(ConnectionResetError):
+            list(formats.batches(Unreachable(), name, 0, ["line"], []))
+
+
 def test_lines_are_sketched_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\ny\nx\n")
     projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
