@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import apache_beam as beam
 import numpy as np
 from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.errors import InvalidInputError
 
@@ -21,13 +22,15 @@ class PublicKeys:
     Parameters
     ----------
     keys
-        Text, bytes or integers in a list; a `pathlib.Path` to a text file with one key a line, in UTF-8, on any file
-        system Beam knows; or a PCollection of keys in the global window.
+        Text, bytes or integers in a list; a `pathlib.Path` to a text file with one key a line, in UTF-8 with or without
+        a byte order mark, on any file system Beam knows; or a PCollection of keys in the global window.
 
     Raises
     ------
     InvalidInputError
-        For one string, an empty list, or keys of other types.
+        For one string, an empty list, keys of other types, or a collection in other windows. In the workers, for lines
+        of a file that are not UTF-8, or begin or end with white space: such keys are hardly ever those of the data, and
+        would be released as noise alone. Where they are, give them in a list.
     """
 
     def __init__(self, keys: Keys) -> None:
@@ -50,9 +53,16 @@ class PublicKeys:
             return pipeline | "Public keys" >> beam.Create(self._listed)
         keys = self._keys
         if keys is None:
-            lines = pipeline | "Read public keys" >> beam.io.ReadFromText(self._path)
-            keys = lines | "Skip empty lines" >> beam.Filter(bool)
-        checked = keys | "Check public keys" >> beam.Map(_plain_key).with_output_types(Any)
+            # as bytes, since Beam's own decoding keeps a byte order mark
+            lines = pipeline | "Read public keys" >> beam.io.ReadFromText(self._path, coder=beam.coders.BytesCoder())
+            keys = lines | "Keys of lines" >> beam.FlatMap(_key_of_line, self._path).with_output_types(str)
+        elif not isinstance(keys.windowing.windowfn, GlobalWindows):
+            raise InvalidInputError(
+                f"public_keys must be in the global window, got a collection in "
+                f"{type(keys.windowing.windowfn).__name__}: a key is public in all windows. Put it through "
+                f"beam.WindowInto(beam.window.GlobalWindows())"
+            )
+        checked = keys | "Check public keys" >> beam.Map(_public_key).with_output_types(Any)
         return checked | "Different public keys" >> beam.Distinct()
 
     def keep(self, keyed: beam.PCollection, keys: beam.PCollection, *, count: bool) -> beam.PCollection:
@@ -90,11 +100,29 @@ class KeepKeys(beam.DoFn):
 
 def plain_keys(keys: Iterable[Any]) -> list[Any]:
     """Return different keys; equal keys of other types would be released beside those of the data."""
-    return list(dict.fromkeys(map(_plain_key, keys)))
+    return list(dict.fromkeys(map(_public_key, keys)))
 
 
-def _plain_key(key: Any) -> Any:
+def plain_key(key: Any, name: str) -> Any:
+    """Return a key without NumPy's types; raise `InvalidInputError` with a name for what it is if it is of others."""
     plain = key.item() if isinstance(key, np.generic) else key
     if type(plain) not in (str, bytes, int):
-        raise InvalidInputError(f"public_keys must be text, bytes or integers, got {type(plain).__name__}; cast them")
+        raise InvalidInputError(f"{name} must be text, bytes or integers, got {type(plain).__name__}; cast them")
     return plain
+
+
+def _public_key(key: Any) -> Any:
+    return plain_key(key, "public_keys")
+
+
+def _key_of_line(line: bytes, path: str) -> Iterator[str]:
+    try:
+        key = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path} has a line that is not UTF-8; convert it first") from None
+    if key.strip() == key:
+        yield from [key] if key else []
+    elif key.strip():
+        raise InvalidInputError(
+            f"the public key {key!r:.80} in {path} begins or ends with white space; remove that, or give a list of keys"
+        )
