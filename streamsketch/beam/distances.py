@@ -7,7 +7,8 @@ import apache_beam as beam
 import numpy as np
 
 from streamsketch.beam.blocks import KeyedBlock, ToBlocks, gaps, order
-from streamsketch.beam.results import Form, check_form, in_form, taken
+from streamsketch.beam.keys import plain_key
+from streamsketch.beam.results import Form, check_form, check_kinds, in_form, kinds_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import PrivateSketch
@@ -25,12 +26,14 @@ class PairwiseDistances(beam.PTransform):
     results
         ``"estimates"``: pairs of keys with an `Estimate`. ``"rows"``: dictionaries of the two keys, the estimate, its
         standard error and 95 % interval, for sinks that take rows. ``"columns"``: the same as Arrow tables of
-        `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them.
+        `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them. In rows and columns, the
+        keys of a column are of one type, integers of 64 bits.
 
     Raises
     ------
     InvalidInputError
-        For another form; in the workers for a key that appears twice, and as `streamsketch.pairwise`.
+        For another form; in the workers for keys of other types, a key that appears twice, and as
+        `streamsketch.pairwise`.
 
     Examples
     --------
@@ -50,7 +53,7 @@ class PairwiseDistances(beam.PTransform):
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(releases.pipeline)
-        blocks = releases | ToBlocks()
+        blocks = releases | CheckedBlocks()
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
@@ -71,7 +74,7 @@ class DistancesTo(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For no references or another form; in the workers as `PairwiseDistances`.
+        For no references, a reference's key of another type, or another form; in the workers as `PairwiseDistances`.
 
     Examples
     --------
@@ -95,11 +98,12 @@ class DistancesTo(beam.PTransform):
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(releases.pipeline)
+        blocks = releases | CheckedBlocks()
+        references = blocks_of(self._references, releases.pipeline)
         return (
-            releases
-            | ToBlocks()
+            blocks
             | "Spread blocks" >> beam.Reshuffle()
-            | "Compare blocks" >> beam.FlatMap(_all, blocks_of(self._references, releases.pipeline), self._results)
+            | "Compare blocks" >> beam.FlatMap(_all, references, self._results, key_kinds(blocks, self._results))
         )
 
 
@@ -112,14 +116,30 @@ def references_of(references: Any) -> list[tuple[Any, PrivateSketch]] | beam.PCo
             "references must be a mapping from keys to PrivateSketch objects with at least one of them, or a "
             f"collection of such pairs, got {'none' if isinstance(references, Mapping) else type(references).__name__}"
         )
-    return list(references.items())
+    return [(plain_key(key, "keys of references"), sketch) for key, sketch in references.items()]
 
 
 def blocks_of(references: list[tuple[Any, PrivateSketch]] | beam.PCollection, pipeline: beam.Pipeline) -> Any:
     """Return references as blocks, as a side input."""
     if isinstance(references, list):
         references = pipeline | "References" >> beam.Create(references)
-    return beam.pvalue.AsList(references | "Reference blocks" >> ToBlocks())
+    return beam.pvalue.AsList(references | "Reference blocks" >> CheckedBlocks())
+
+
+def key_kinds(blocks: beam.PCollection, form: Form) -> beam.pvalue.AsList | None:
+    """Return the types of all keys as a side input, if they are to make a column: a worker sees some of them."""
+    if form == "estimates":
+        return None
+    return beam.pvalue.AsList(blocks | "Types of keys" >> beam.FlatMap(lambda block: kinds_of(block.keys)))
+
+
+class CheckedBlocks(beam.PTransform):
+    """Gather releases as `ToBlocks`, and refuse keys that have no order or encoding of their own."""
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        checked = releases | "Check keys" >> beam.MapTuple(lambda key, sketch: (plain_key(key, "keys"), sketch))
+        return checked | ToBlocks()
 
 
 def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form) -> Iterator[Any]:
@@ -128,10 +148,13 @@ def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form) -> Iterator[
         if other.shard > block.shard:
             yield from _compared(block, other, form, sort=True)
     rows, columns = np.triu_indices(len(block.keys), 1)
-    yield from in_form(block.keys, rows, columns, taken(gaps(block, block), rows, columns), form)
+    yield from in_form((block.keys, block.keys), rows, columns, taken(gaps(block, block), rows, columns), form)
 
 
-def _all(block: KeyedBlock, references: list[KeyedBlock], form: Form) -> Iterator[Any]:
+def _all(block: KeyedBlock, references: list[KeyedBlock], form: Form, kinds: list[str] | None) -> Iterator[Any]:
+    if kinds is not None:
+        check_kinds(kinds)
+        check_kinds(kind for other in references for kind in kinds_of(other.keys))
     for other in references:
         yield from _compared(block, other, form, sort=False)
 
@@ -140,11 +163,13 @@ def _compared(block: KeyedBlock, other: KeyedBlock, form: Form, *, sort: bool) -
     """Compare all of a block with all of another; ``sort`` puts the smaller key of a pair first."""
     rows, columns = (places.ravel() for places in np.indices((len(block.keys), len(other.keys))))
     estimates = taken(gaps(block, other), rows, columns)
+    if not sort:
+        yield from in_form((block.keys, other.keys), rows, columns, estimates, form)
+        return
     keys = [*block.keys, *other.keys]
+    ranks = np.empty(len(keys), dtype=np.intp)
+    ranks[sorted(range(len(keys)), key=lambda place: order(keys[place]))] = np.arange(len(keys))
     first, second = rows, columns + len(block.keys)
-    if sort:
-        ranks = np.empty(len(keys), dtype=np.intp)
-        ranks[sorted(range(len(keys)), key=lambda place: order(keys[place]))] = np.arange(len(keys))
-        swapped = ranks[first] > ranks[second]
-        first, second = np.where(swapped, second, first), np.where(swapped, first, second)
-    yield from in_form(keys, first, second, estimates, form)
+    swapped = ranks[first] > ranks[second]
+    first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+    yield from in_form((keys, keys), first, second, estimates, form)

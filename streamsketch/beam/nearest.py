@@ -6,9 +6,9 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
-from streamsketch.beam.blocks import KeyedBlock, ToBlocks, gaps
-from streamsketch.beam.distances import blocks_of, references_of
-from streamsketch.beam.results import Form, check_form, key_column, table_of, taken
+from streamsketch.beam.blocks import KeyedBlock, gaps
+from streamsketch.beam.distances import CheckedBlocks, blocks_of, key_kinds, references_of
+from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates
@@ -64,21 +64,25 @@ class NearestNeighbours(beam.PTransform):
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(releases.pipeline)
-        blocks = releases | ToBlocks()
+        blocks = releases | CheckedBlocks()
         if self._references is None:
             others = beam.pvalue.AsList(blocks)
         else:
             others = blocks_of(self._references, releases.pipeline)
         own = self._references is None
+        kinds = key_kinds(blocks, self._results)
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
-            | "Search blocks" >> beam.FlatMap(_nearest, others, self._top, self._results, own=own)
+            | "Search blocks" >> beam.FlatMap(_nearest, others, self._top, self._results, kinds, own=own)
         )
 
 
-def _nearest(block: KeyedBlock, others: list[KeyedBlock], top: int, form: Form, *, own: bool) -> Iterator[Any]:
+def _nearest(
+    block: KeyedBlock, others: list[KeyedBlock], top: int, form: Form, kinds: list[str] | None, *, own: bool
+) -> Iterator[Any]:
     """Search all blocks for a block's keys, keeping the best so far."""
+    check_kinds(kinds or [])
     best = _Best(len(block.keys), top)
     for other in sorted(others, key=lambda other: other.shard):  # so that ties fall alike on every runner
         if own and other.shard == block.shard:

@@ -1,6 +1,6 @@
 """In which form comparisons come out: objects, rows for table sinks, or Arrow columns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +12,8 @@ from streamsketch.estimate import Estimates
 
 Form: TypeAlias = Literal["estimates", "rows", "columns"]
 Places: TypeAlias = NDArray[np.intp]
+
+_ARROW = {str: pa.string(), bytes: pa.binary(), int: pa.int64()}
 
 
 def check_form(form: str) -> None:
@@ -68,14 +70,17 @@ def taken(estimates: Estimates, rows: Places, columns: Places) -> Estimates:
     )
 
 
-def in_form(keys: list[Any], first: Places, second: Places, estimates: Estimates, form: Form) -> Iterator[Any]:
-    """Yield comparisons of ``keys[first]`` with ``keys[second]`` in a form; estimates have shape (n,)."""
+def in_form(
+    keys: tuple[list[Any], list[Any]], first: Places, second: Places, estimates: Estimates, form: Form
+) -> Iterator[Any]:
+    """Yield comparisons of ``keys[0][first]`` with ``keys[1][second]`` in a form; estimates have shape (n,)."""
     if form == "estimates":
         for place, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-            yield (keys[one], keys[other]), estimates[place]
+            yield (keys[0][one], keys[1][other]), estimates[place]
         return
-    names = key_column(keys)
-    table = table_of(names.take(pa.array(first)), names.take(pa.array(second)), estimates)
+    names = key_column(keys[0]).take(pa.array(first))
+    others = key_column(keys[1]).take(pa.array(second))
+    table = table_of(names, others, estimates)
     if form == "rows":
         yield from table.to_pylist()
     elif table.num_rows:
@@ -83,10 +88,26 @@ def in_form(keys: list[Any], first: Places, second: Places, estimates: Estimates
 
 
 def key_column(keys: list[Any]) -> pa.Array:
-    """Return keys as an Arrow array; raise `InvalidInputError` if they are not of one type."""
-    kinds = sorted({type(key).__name__ for key in keys})
-    if len(kinds) > 1:
+    """Return keys as an Arrow array; raise `InvalidInputError` if they are not of one type, or do not fit in it."""
+    check_kinds(kinds_of(keys))
+    try:
+        return pa.array(keys, _ARROW[type(keys[0])] if keys else pa.null())
+    except (OverflowError, ValueError):
         raise InvalidInputError(
-            f"keys in columns must be of one type, got {' and '.join(kinds)}; ask for results='estimates'"
+            "a key in a column is an integer of more than 64 bits, or text that is not Unicode; ask for "
+            "results='estimates'"
+        ) from None
+
+
+def kinds_of(keys: Iterable[Any]) -> set[str]:
+    """Return the names of the types of keys."""
+    return {type(key).__name__ for key in keys}
+
+
+def check_kinds(kinds: Iterable[str]) -> None:
+    """Raise `InvalidInputError` if the keys of a column are of several types."""
+    names = sorted(set(kinds))
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"keys in one column must be of one type, got {' and '.join(names)}; ask for results='estimates'"
         )
-    return pa.array(keys)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from streamsketch.beam import (
     TumblingWindows,
     comparison_schema,
 )
+from streamsketch.beam.results import key_column
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -135,6 +137,44 @@ def test_keys_of_several_types_compare_but_make_no_column(tmp_path: Path) -> Non
     }  # fmt: skip
     with pytest.raises(ss.InvalidInputError, match=r"of one type, got (bytes|int) and (int|str)"):
         queried(PairwiseDistances(results="columns"), tmp_path, mixed)
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+@pytest.mark.parametrize("ask", [DistancesTo, lambda known, **form: NearestNeighbours(9, references=known, **form)])
+def test_each_column_of_keys_has_a_type_of_its_own(ask: Any, form: Any, tmp_path: Path) -> None:
+    texts, numbers = KEYED[:6], [(number, release(number)) for number in range(6)]
+    found = queried(ask(dict(numbers), results=form), tmp_path, texts)
+    if form == "columns":
+        assert {table.schema.field("second").type for table in found} == {pa.int64()}
+        found = [row for table in found for row in table.to_pylist()]
+    pairs = {(row["first"], row["second"]) for row in found}
+    assert pairs == {(text, number) for text, _ in texts for number, _ in numbers}
+    for keyed, known in [(texts + numbers, texts), (texts, texts + numbers)]:
+        others = {key: release(1) for key, _ in known}
+        with pytest.raises(ss.InvalidInputError, match="keys in one column must be of one type, got int and str"):
+            queried(ask(others, results=form), tmp_path, keyed)
+
+
+@pytest.mark.parametrize("key", [2**63, -(2**63) - 1, "\ud800"])
+def test_keys_that_fit_in_no_column_are_refused(key: Any) -> None:
+    with pytest.raises(ss.InvalidInputError, match="of more than 64 bits, or text that is not Unicode"):
+        key_column([key])
+
+
+@pytest.mark.parametrize("key", [(1, "a"), None, 1.5, True])
+@pytest.mark.parametrize("transform", [PairwiseDistances(), NearestNeighbours(2), DistancesTo(REFERENCES)])
+def test_keys_are_text_bytes_or_integers(transform: Any, key: Any, tmp_path: Path) -> None:
+    with pytest.raises(ss.InvalidInputError, match=f"keys must be text, bytes or integers, got {type(key).__name__}"):
+        queried(transform, tmp_path, [(key, release(1)), ((1, 2), release(2)) if key == (1, "a") else KEYED[0]])
+    with pytest.raises(ss.InvalidInputError, match="keys of references must be text"):
+        DistancesTo({key: release(1)})
+
+
+def test_integers_of_numpy_are_integers(tmp_path: Path) -> None:
+    keyed = [(np.int64(1), release(1)), (2, release(2))]
+    assert [pair for pair, _ in queried(PairwiseDistances(), tmp_path, keyed)] == [(1, 2)]
+    with pytest.raises(ss.InvalidInputError, match="appears twice"):
+        queried(PairwiseDistances(), tmp_path, [(np.int64(1), release(1)), (1, release(2))])
 
 
 @pytest.mark.parametrize("transform", [PairwiseDistances(), NearestNeighbours(2), DistancesTo(REFERENCES)])
