@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from streamsketch._version import __version__
 
 if TYPE_CHECKING:
+    from streamsketch import signs
     from streamsketch.encoding import HASHED_DIM, quantise
     from streamsketch.errors import (
         DependentNoiseError,
@@ -106,6 +107,7 @@ _HOMES = {
     "streamsketch.sketch": ("Sketch",),
     "streamsketch.table": ("SketchTable",),
 }
+_ROOMS = ("signs",)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -156,6 +158,7 @@ __all__ = [
     "quantise",
     "release_vector",
     "save_table",
+    "signs",
     "squared_distance",
     "squared_norm",
 ]
@@ -164,6 +167,8 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker reads the imports above, and finds misspelt names
 
     def __getattr__(name: str) -> object:
+        if name in _ROOMS:
+            return importlib.import_module(f"streamsketch.{name}")
         home = _HOME_OF.get(name)
         if home is None:
             raise AttributeError(f"module 'streamsketch' has no attribute {name!r}")

@@ -18,11 +18,15 @@ from streamsketch.encoding import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection, projection_from_fields
 from streamsketch.release import PrivateSketch
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
+SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n"
+INDIVIDUAL_SIGNS_MAGIC = b"\x89SSI\r\n\x1a\n"
+KINDS = {MAGIC: "private sketch", SIGNS_MAGIC: "sign sketch", INDIVIDUAL_SIGNS_MAGIC: "individual sign sketch"}
 VERSION = 1
 
 _HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
@@ -39,34 +43,27 @@ Part = TypeVar("Part")
 
 def encode(release: PrivateSketch) -> bytes:
     """Return a release as a framed message; equal releases give equal bytes."""
-    payload = _message(release).SerializeToString(deterministic=True)
-    framed = _HEADER.pack(MAGIC, VERSION, len(payload)) + payload
-    return framed + _checksum(framed)
+    return frame(_message(release).SerializeToString(deterministic=True), MAGIC)
 
 
 def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
-    payload = _unframe(data, max_bytes)
+    payload = unframe(data, max_bytes, MAGIC)
     message = wire_pb2.PrivateSketch()
     try:
         message.ParseFromString(payload)
     except DecodeError:
         raise WireFormatError("payload", "is not a PrivateSketch message") from None
-    projection = _at("projection", lambda: _projection(message.projection))
-    if expect is not None:
-        try:
-            expect.check_same(projection)
-        except IncompatibleProjectionsError as error:
-            raise WireFormatError("projection", f"is not the expected one: {error}") from None
-    release = _at(
+    projection = projection_of(message.projection, expect)
+    release = at(
         "release",
         lambda: PrivateSketch(
             projection,
             _values(message.values, projection.sketch_dim),
             _noise(message.noise),
-            _at("guarantee", lambda: _guarantee(message.guarantee)),
+            guarantee_of(message.guarantee),
             noise_place=_place(message.noise.place),
-            multiplier=_ratio("multiplier", message.multiplier),
+            multiplier=ratio_of("multiplier", message.multiplier),
             release_ids=message.release_ids,
         ),
     )
@@ -78,15 +75,22 @@ def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 
 # --- frame ----------------------------------------------------------------------------------------------------
 
 
-def _unframe(data: bytes, max_bytes: int) -> bytes:
+def frame(payload: bytes, magic: bytes) -> bytes:
+    """Return a payload in its frame; ``magic`` names the kind of file."""
+    framed = _HEADER.pack(magic, VERSION, len(payload)) + payload
+    return framed + _checksum(framed)
+
+
+def unframe(data: bytes, max_bytes: int, magic: bytes) -> bytes:
+    """Return the payload of a frame of this kind; raise `WireFormatError` if anything about it is unsound."""
     data = bytes(data) if isinstance(data, bytearray | memoryview) else data
     if not isinstance(data, bytes):
         raise TypeError(f"a private sketch is read from bytes, got a {type(data).__name__}")
     if len(data) > max_bytes:
         raise WireFormatError("length", f"{len(data)} bytes or more, over the limit of {max_bytes}; raise max_bytes")
     least = _HEADER.size + _CHECKSUM_BYTES
-    if data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise WireFormatError("bytes 0-7", "are not a streamsketch file's first bytes")
+    if data[: len(magic)] != magic[: len(data)]:
+        raise WireFormatError("bytes 0-7", f"are not the first bytes of a streamsketch file ({KINDS[magic]})")
     if len(data) < least:
         raise WireFormatError("length", f"{len(data)} bytes, a private sketch has {least} or more: it was cut off")
     _, version, length = _HEADER.unpack_from(data)
@@ -109,46 +113,53 @@ def _checksum(framed: bytes) -> bytes:
 
 
 def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
-    guarantee = release.guarantee
     values = release.values
     width = _least_width(values)
     return wire_pb2.PrivateSketch(
-        projection=_projection_message(release.projection),
+        projection=projection_message(release.projection),
         values=wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes()),
         noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=_place_name(release.noise_place)),
-        guarantee=wire_pb2.Guarantee(
-            epsilon=guarantee.epsilon,
-            delta=guarantee.delta,
-            neighbours=wire_pb2.Neighbours(
-                kind=guarantee.neighbours.kind,
-                bound=_ratio_message(Fraction(guarantee.neighbours.bound)),
-                unit=guarantee.neighbours.unit,
-                max_keys=0 if guarantee.neighbours.max_keys == 1 else guarantee.neighbours.max_keys,
-            ),
-            mechanism=guarantee.mechanism,
-        ),
-        multiplier=_ratio_message(release.multiplier),
+        guarantee=guarantee_message(release.guarantee),
+        multiplier=ratio_message(release.multiplier),
         release_ids=release.release_ids,
     )
 
 
-def _projection_message(projection: Projection) -> wire_pb2.Projection:
+def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
+    """Return a promise as a message."""
+    neighbours = guarantee.neighbours
+    return wire_pb2.Guarantee(
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        neighbours=wire_pb2.Neighbours(
+            kind=neighbours.kind,
+            bound=ratio_message(Fraction(neighbours.bound)),
+            unit=neighbours.unit,
+            max_keys=0 if neighbours.max_keys == 1 else neighbours.max_keys,
+        ),
+        mechanism=guarantee.mechanism,
+    )
+
+
+def projection_message(projection: Projection) -> wire_pb2.Projection:
+    """Return a projection as a message."""
     message = wire_pb2.Projection(
         kind=projection.kind,
         dim=projection.dim,
         sketch_dim=projection.sketch_dim,
         seed=projection.seed,
-        resolution=_ratio_message(projection.grid),
+        resolution=ratio_message(projection.grid),
     )
     agreed = projection.agreed_fields()
     for name in agreed.keys() & _INT_FIELDS:
         setattr(message, name, agreed[name])
     for name in agreed.keys() & _RATIO_FIELDS:
-        getattr(message, name).CopyFrom(_ratio_message(agreed[name]))
+        getattr(message, name).CopyFrom(ratio_message(agreed[name]))
     return message
 
 
-def _ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
+def ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
+    """Return a fraction as a message; raise `InvalidInputError` if it does not fit."""
     try:
         return wire_pb2.Ratio(numerator=ratio.numerator, denominator=ratio.denominator)
     except ValueError:
@@ -163,11 +174,23 @@ def _least_width(values: Ints) -> int:
 # --- from messages ----------------------------------------------------------------------------------------------
 
 
-def _at(where: str, build: Callable[[], Part]) -> Part:
+def at(where: str, build: Callable[[], Part]) -> Part:
+    """Return what ``build`` makes; what it finds wrong is wrong at ``where``."""
     try:
         return build()
     except InvalidInputError as error:
         raise WireFormatError(where, str(error)) from None
+
+
+def projection_of(message: wire_pb2.Projection, expect: Projection | None) -> Projection:
+    """Return a message's projection; raise `WireFormatError` if it is unsound or not the expected one."""
+    projection = at("projection", lambda: _projection(message))
+    if expect is not None:
+        try:
+            expect.check_same(projection)
+        except IncompatibleProjectionsError as error:
+            raise WireFormatError("projection", f"is not the expected one: {error}") from None
+    return projection
 
 
 def _projection(message: wire_pb2.Projection) -> Projection:
@@ -176,11 +199,11 @@ def _projection(message: wire_pb2.Projection) -> Projection:
         "dim": message.dim,
         "sketch_dim": message.sketch_dim,
         "seed": message.seed,
-        "resolution": _ratio("projection.resolution", message.resolution),
+        "resolution": ratio_of("projection.resolution", message.resolution),
     }
     fields |= {name: getattr(message, name) for name in _INT_FIELDS if message.HasField(name)}
     fields |= {
-        name: _ratio(f"projection.{name}", getattr(message, name)) for name in _RATIO_FIELDS if message.HasField(name)
+        name: ratio_of(f"projection.{name}", getattr(message, name)) for name in _RATIO_FIELDS if message.HasField(name)
     }
     return projection_from_fields(fields)
 
@@ -188,7 +211,7 @@ def _projection(message: wire_pb2.Projection) -> Projection:
 def _noise(message: wire_pb2.Noise) -> Cumulants:
     if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
         raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
-    return _at("noise", lambda: Cumulants(message.k2, message.k4))
+    return at("noise", lambda: Cumulants(message.k2, message.k4))
 
 
 def _place_name(place: NoisePlace) -> str:
@@ -212,6 +235,11 @@ def _values(message: wire_pb2.Values, sketch_dim: int) -> Ints:
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
 
 
+def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
+    """Return a message's promise; raise `WireFormatError` if it is unsound."""
+    return at("guarantee", lambda: _guarantee(message))
+
+
 def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
     relation = _NEIGHBOURS.get(message.neighbours.kind)
     if relation is None:
@@ -219,12 +247,13 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
             "guarantee.neighbours.kind",
             f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
         )
-    bound = _ratio("guarantee.neighbours.bound", message.neighbours.bound)
+    bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
     neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
     return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism)
 
 
-def _ratio(where: str, message: wire_pb2.Ratio) -> Fraction:
+def ratio_of(where: str, message: wire_pb2.Ratio) -> Fraction:
+    """Return a message's fraction; raise `WireFormatError` if it has none."""
     if message.denominator == 0:
         raise WireFormatError(where, "has denominator 0")
     return Fraction(message.numerator, message.denominator)

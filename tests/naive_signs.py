@@ -1,4 +1,4 @@
-"""Slow, readable twins of the sign sketches: the flips byte by byte, their exact chances, and bits counted one by one."""
+"""Slow, readable twins of the sign sketches: flips byte by byte, their exact chances, bits counted one by one."""
 
 from fractions import Fraction
 
@@ -39,4 +39,4 @@ def plus_chance(shape: str, rate: Fraction, cell: int, step: int) -> mpmath.mpf:
 
 def hamming(x: bytes, y: bytes) -> int:
     """Return in how many bits two byte strings differ."""
-    return sum(bin(one ^ other).count("1") for one, other in zip(x, y, strict=True))
+    return sum((one ^ other).bit_count() for one, other in zip(x, y, strict=True))

@@ -36,6 +36,7 @@ ORDER = [
     "wire_pb2",
     "wire",
     "parquet",
+    "signs",
     "sklearn",
     "beam",
     "cli",
