@@ -7,7 +7,9 @@ The mechanisms of Li and Li 2023, on exact integer cells and with exact flips (T
 """
 
 from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.signs.angles import angle, cosine
 from streamsketch.signs.exchange import load
+from streamsketch.signs.hamming import hamming_distance, hamming_distances
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.laws import FlipLaw
 from streamsketch.signs.mechanisms import (
@@ -18,6 +20,7 @@ from streamsketch.signs.mechanisms import (
     DPSignRPRRSmooth,
 )
 from streamsketch.signs.parquet import load_table, save_table
+from streamsketch.signs.retrieval import nearest
 from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
 
 __all__ = [
@@ -33,7 +36,12 @@ __all__ = [
     "IndividualGuarantee",
     "IndividualSignSketch",
     "SignSketch",
+    "angle",
+    "cosine",
+    "hamming_distance",
+    "hamming_distances",
     "load",
     "load_table",
+    "nearest",
     "save_table",
 ]
