@@ -10,13 +10,14 @@ except ImportError as missing:
     raise ImportError("streamsketch.beam needs Apache Beam: pip install 'streamsketch[beam]'") from missing
 
 from streamsketch.beam.bounding import BoundContributions
-from streamsketch.beam.coders import PrivateSketchCoder, SketchCoder, register_coders
+from streamsketch.beam.coders import PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
 from streamsketch.beam.distances import DistancesTo, PairwiseDistances
 from streamsketch.beam.nearest import NearestNeighbours
 from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
 from streamsketch.beam.results import comparison_schema
 from streamsketch.beam.selection import SelectKeys
+from streamsketch.beam.signs import NearestSigns, ReleaseSignsPerKey
 from streamsketch.beam.sketching import MergeSketches, SketchPerKey
 from streamsketch.beam.windows import SlidingWindowSums, TumblingWindows
 
@@ -27,11 +28,14 @@ __all__ = [
     "DistancesTo",
     "MergeSketches",
     "NearestNeighbours",
+    "NearestSigns",
     "PairwiseDistances",
     "PrivateSketchCoder",
     "ReadColumns",
     "ReleasePerKey",
+    "ReleaseSignsPerKey",
     "SelectKeys",
+    "SignSketchCoder",
     "SketchCoder",
     "SketchPerKey",
     "SlidingWindowSums",

@@ -133,7 +133,7 @@ def test_no_data_at_all_needs_the_projection_and_then_works(tmp_path: Path) -> N
     def build(release: ReleasePerKey) -> Any:
         return lambda pipeline: pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | release
 
-    with pytest.raises(ss.InvalidInputError, match=r"Give ReleasePerKey\(projection="):
+    with pytest.raises(ss.InvalidInputError, match="Give the release projection="):
         run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"])), tmp_path)
     found, _ = run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"], projection=PROJECTION)), tmp_path)
     assert [key for key, _ in found] == ["AA"]
@@ -188,7 +188,7 @@ def test_windows_that_could_publish_twice_are_refused(windowing: beam.WindowInto
 
 
 def test_the_secret_shows_nowhere() -> None:
-    release = releasing._Release(releasing._Privacy(1.0, 0.0, ss.L1(1), "auto", None), b"s" * 32, count=False)
+    release = releasing._Release(releasing._NoiseRule(1.0, 0.0, ss.L1(1), "auto", None), b"s" * 32, count=False)
     shown = repr(release) + str(DisplayData.create_from(release).items)
     shown += str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
     assert "ssss" not in shown
