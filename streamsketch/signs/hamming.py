@@ -1,6 +1,8 @@
 """Hamming distances between published signs, by popcount."""
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ from streamsketch.signs.sketch import Signs
 
 Counts: TypeAlias = NDArray[np.int32]
 
+_MANY = 1 << 22  # distances, some milliseconds: worth a thread for each core
 _CHUNK = 1024  # columns: of 1024 bits each, 128 KiB stay in the second cache
 
 
@@ -86,8 +89,16 @@ def words_of(releases: Sequence[Signs]) -> Words:
 
 def distances_between(rows: Words, columns: Words) -> Counts:
     """Return the Hamming distances of packed rows, (n, w) and (m, w): int32, (n, m)."""
+    rows, down = np.ascontiguousarray(rows), np.ascontiguousarray(columns.T)
     out = np.empty((rows.shape[0], columns.shape[0]), dtype=np.int32)
-    _distances(np.ascontiguousarray(rows), np.ascontiguousarray(columns.T), out)
+    cores = (os.cpu_count() or 1) if out.size >= _MANY else 1
+    if cores == 1:
+        _distances(rows, down, out)
+        return out
+    with ThreadPoolExecutor(cores) as pool:  # made anew: no thread survives into a fork
+        parts = zip(np.array_split(rows, cores), np.array_split(out, cores), strict=True)
+        for done in [pool.submit(_distances, part, down, target) for part, target in parts]:
+            done.result()
     return out
 
 
@@ -114,31 +125,34 @@ def popcount(_: Any, word: Any) -> Any:
 def _distances(rows: Words, columns: Words, out: Counts) -> None:
     """Write popcount(rows[i] XOR columns[:, j]) into ``out[i, j]``; with columns as (w, m) the inner loops vectorise.
 
-    Four words a pass keep the sums in registers for longer.
+    Two rows and four words a pass, so that what is loaded serves twice and sums stay in registers; an odd last row is
+    its own partner.
     """
     width, count = columns.shape
     fours = width - width % 4
-    sums = np.empty(_CHUNK, dtype=np.uint64)
+    one, two = np.empty(_CHUNK, dtype=np.uint64), np.empty(_CHUNK, dtype=np.uint64)
     for first in range(0, count, _CHUNK):
         size = min(_CHUNK, count - first)
-        for i in range(rows.shape[0]):
+        for i in range(0, rows.shape[0], 2):
+            row, partner = rows[i], rows[min(i + 1, rows.shape[0] - 1)]
             for j in range(size):
-                sums[j] = 0
+                one[j] = 0
+                two[j] = 0
             for w in range(0, fours, 4):
-                a, b, c, d = rows[i, w], rows[i, w + 1], rows[i, w + 2], rows[i, w + 3]
-                line_a, line_b = columns[w, first : first + size], columns[w + 1, first : first + size]
-                line_c, line_d = columns[w + 2, first : first + size], columns[w + 3, first : first + size]
+                a, b, c, d = row[w], row[w + 1], row[w + 2], row[w + 3]
+                e, f, g, h = partner[w], partner[w + 1], partner[w + 2], partner[w + 3]
+                line_p, line_q = columns[w, first : first + size], columns[w + 1, first : first + size]
+                line_r, line_s = columns[w + 2, first : first + size], columns[w + 3, first : first + size]
                 for j in range(size):
-                    sums[j] += (
-                        popcount(a ^ line_a[j])
-                        + popcount(b ^ line_b[j])
-                        + popcount(c ^ line_c[j])
-                        + popcount(d ^ line_d[j])
-                    )
+                    p, q, r, s = line_p[j], line_q[j], line_r[j], line_s[j]
+                    one[j] += popcount(a ^ p) + popcount(b ^ q) + popcount(c ^ r) + popcount(d ^ s)
+                    two[j] += popcount(e ^ p) + popcount(f ^ q) + popcount(g ^ r) + popcount(h ^ s)
             for w in range(fours, width):
-                a, line_a = rows[i, w], columns[w, first : first + size]
+                a, e, line_p = row[w], partner[w], columns[w, first : first + size]
                 for j in range(size):
-                    sums[j] += popcount(a ^ line_a[j])
-            target = out[i, first : first + size]
+                    one[j] += popcount(a ^ line_p[j])
+                    two[j] += popcount(e ^ line_p[j])
+            target, other = out[i, first : first + size], out[min(i + 1, rows.shape[0] - 1), first : first + size]
             for j in range(size):
-                target[j] = np.int32(sums[j])
+                target[j] = np.int32(one[j])
+                other[j] = np.int32(two[j])

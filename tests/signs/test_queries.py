@@ -53,6 +53,14 @@ def test_hamming_distances_of_many_rows_cross_every_chunk() -> None:
     assert np.array_equal(hamming.distances_between(words[:7], words), wanted)
 
 
+def test_hamming_distances_of_very_many_rows_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = np.random.default_rng(1).integers(0, 1 << 63, (301, 3), dtype=np.int64).view(np.uint64)
+    alone = hamming.distances_between(words, words)
+    monkeypatch.setattr(hamming, "_MANY", 1)
+    monkeypatch.setattr(hamming.os, "cpu_count", lambda: 4)
+    assert np.array_equal(hamming.distances_between(words, words), alone)
+
+
 # --- angles ---------------------------------------------------------------------------------------------------
 
 
