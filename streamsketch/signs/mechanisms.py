@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from streamsketch.encoding import Exact, Ints, exact_fraction
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import flips, rate_below
@@ -139,7 +141,8 @@ class SignMechanism(ABC):
 
     def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[SignSketch]:
         law, guarantee = self.law(projection), self.guarantee(projection)
-        levels = law.levels(cells, cell_steps(projection, self.neighbours))
+        by_step = law.shape == "levels"  # others do not look at steps, which may take an enumeration
+        levels = law.levels(cells, cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64))
         flipped = flips(levels.reshape(-1), law.rate, bits).reshape(cells.shape)
         positive = (cells > 0) ^ (flipped == 1)
         return [
