@@ -41,12 +41,12 @@ def agreement(pairs: list[tuple[Gain, Gain]]) -> Agreement:
     places = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
     phi = np.linspace(0, np.pi / 2, _ANGLES)
     sine, cosine = np.sin(phi), np.maximum(np.cos(phi), 1e-9)
-    squares = places[:, None] ** 2 + places**2
-    products = 2 * np.outer(places, places)
+    squares, products = (places[:, None] - places) ** 2, np.outer(places, places)
     jumps = [tuple(_jumps(gain, places) for gain in pair) for pair in pairs]
     rates = np.empty(_ANGLES)
     for place in range(_ANGLES):
-        density = np.exp(-(squares - products * sine[place]) / (2 * cosine[place] ** 2)) / (2 * np.pi)
+        # a² + b² - 2ab sin φ = (a - b)² + 2ab(1 - sin φ), and (1 - sin φ) / cos²φ = 1 / (1 + sin φ) even at 0 / 0
+        density = np.exp(-squares / (2 * cosine[place] ** 2) - products / (1 + sine[place])) / (2 * np.pi)
         rates[place] = np.mean([first @ density @ second for first, second in jumps])
     rises = cumulative_simpson(rates, x=phi, initial=0)
     return Agreement(
