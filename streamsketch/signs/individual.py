@@ -25,7 +25,7 @@ from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections import Projection
 from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.release import RELEASE_ID_BYTES, check_carried
 from streamsketch.sensitivity import check_whole_steps
 from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.mechanisms import require_one_coordinate, require_oporp
@@ -68,6 +68,7 @@ class IndividualSignMechanism(ABC):
                 f"individual differential privacy does not compose, so one unit may touch one key only, got "
                 f"max_keys={self.neighbours.max_keys}. Use a mechanism of differential privacy"
             )
+        check_carried(self.neighbours)
         object.__setattr__(self, "epsilon", check_budget(self.epsilon, self._spent_delta)[0])
 
     def release(self, sketch: Sketch) -> IndividualSignSketch:

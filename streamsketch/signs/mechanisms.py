@@ -21,7 +21,7 @@ from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections import OPORP, Gaussian, Projection
 from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.release import RELEASE_ID_BYTES, check_carried
 from streamsketch.sensitivity import check_whole_steps, grid_steps, sensitivity_of
 from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.sign_changes import (
@@ -71,6 +71,7 @@ class SignMechanism(ABC):
                 f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a "
                 f"{type(self.neighbours).__name__}"
             )
+        check_carried(self.neighbours)
         object.__setattr__(self, "epsilon", check_budget(self.epsilon, 0.0)[0])
 
     @abstractmethod
@@ -240,7 +241,8 @@ class DPSignRPRR(SignMechanism):
                 f"on a grid of {projection.grid} neighbours may differ by {farthest}, more than "
                 f"norm_bound={self.norm_bound}; use a finer resolution"
             )
-        return _count(projection, ratio, self.delta / self.neighbours.max_keys, self.counting)
+        delta, fine = self.delta / self.neighbours.max_keys, (projection.fraction_bits, projection.max_entry)
+        return _count(projection.sketch_dim, projection.dim, ratio, *fine, delta=delta, counting=self.counting)
 
     def law(self, projection: Projection) -> FlipLaw:
         """Return flips with odds e^{ε/N} against each, N from `count`; see `SignMechanism.law`."""
@@ -248,9 +250,10 @@ class DPSignRPRR(SignMechanism):
 
 
 @functools.lru_cache(maxsize=256)
-def _count(projection: Gaussian, ratio: Fraction, delta: float, counting: Counting) -> int:
-    k, dim = projection.sketch_dim, projection.dim
-    pairs = binomial_count(k, pair_change_bound(dim, ratio, projection.fraction_bits, projection.max_entry), delta)
+def _count(  # of numbers alone, so that no projection is kept with its coefficients
+    k: int, dim: int, ratio: Fraction, fraction_bits: int, max_entry: int, *, delta: float, counting: Counting
+) -> int:
+    pairs = binomial_count(k, pair_change_bound(dim, ratio, fraction_bits, max_entry), delta)
     if counting == "pairs":
         return pairs
     return max(pairs, chernoff_count(k, neighbourhood_change_bound(dim, float(ratio)), delta))

@@ -125,6 +125,9 @@ def test_inputs_out_of_range_are_refused() -> None:
         signs.DPSignLogistic(epsilon=1.0, neighbours=1)  # type: ignore[arg-type]
     with pytest.raises(ss.InvalidInputError, match="epsilon"):
         signs.DPSignLogistic(epsilon=0.0, neighbours=ss.L1(1))
+    for mechanism in (signs.DPSignLogistic, signs.IDPSignRPRR):
+        with pytest.raises(ss.InvalidInputError, match="ratio of 63-bit integers"):
+            mechanism(epsilon=1.0, neighbours=ss.L1(Fraction(1 << 64, 3)))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):
         signs.DPSignOPORPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)).law(ss.Rademacher(dim=9, sketch_dim=4, seed=1))
     with pytest.raises(ss.InvalidInputError, match=r"below 2\^-52"):
