@@ -13,7 +13,9 @@ from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, releasing
-from streamsketch.privacy.sampling import SystemBits
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.release import add_noise
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -57,22 +59,10 @@ def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Sloppy(releasing._Release):
-        def process(self, group: Any, window: Any = beam.DoFn.WindowParam, pane: Any = beam.DoFn.PaneInfoParam) -> Any:
-            for key, release in super().process(group, window, pane):
-                values = release.values + release.projection.sketch().release(**PRIVACY).values
-                yield (
-                    key,
-                    ss.PrivateSketch(
-                        release.projection,
-                        np.asarray(values),
-                        release.noise,
-                        release.guarantee,
-                        release_ids=[SystemBits().read(8)],
-                    ),
-                )
+    def fresh(sketch: ss.Sketch, noise: Noise, guarantee: ss.Guarantee, _: BitSource) -> ss.PrivateSketch:
+        return add_noise(sketch, noise, guarantee, SystemBits())
 
-    monkeypatch.setattr(releasing, "_Release", Sloppy)
+    monkeypatch.setattr(releasing, "add_noise", fresh)
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
     assert max(len(images) for images in distinct_bytes(found).values()) == 3
 
