@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from streamsketch._version import __version__
 
 if TYPE_CHECKING:
-    from streamsketch import local
+    from streamsketch import local, signs
     from streamsketch.encoding import HASHED_DIM, quantise
     from streamsketch.errors import (
         DependentNoiseError,
@@ -107,7 +107,7 @@ _HOMES = {
     "streamsketch.sketch": ("Sketch",),
     "streamsketch.table": ("SketchTable",),
 }
-_ROOMS = ("local",)  # whole modules
+_ROOMS = ("local", "signs")  # whole modules
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -159,6 +159,7 @@ __all__ = [
     "quantise",
     "release_vector",
     "save_table",
+    "signs",
     "squared_distance",
     "squared_norm",
 ]

@@ -3,7 +3,7 @@
 import io
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +15,9 @@ from streamsketch.files import write_whole
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
 
-_COLUMNS = ("key", "sketch")
 _BATCH_ROWS = 256
+
+Released = TypeVar("Released", bound=Any)
 
 
 def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[str]) -> None:
@@ -39,26 +40,32 @@ def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[st
     InvalidInputError
         If there are none, or the keys have no common type.
     """
+    save_rows(sketches, path, PrivateSketch, "sketch")
+
+
+def save_rows(sketches: Mapping[Any, Any], path: str | os.PathLike[str], kind: type[Any], column: str) -> None:
+    """Write releases of a kind as `save_table` does, their bytes in ``column``."""
     content = io.BytesIO()
-    pq.write_table(table_of(sketches), content)
+    pq.write_table(table_of(sketches, kind, column), content)
     write_whole(path, content.getvalue())
 
 
-def table_of(sketches: Mapping[Any, PrivateSketch]) -> pa.Table:
-    """Return private sketches as the Arrow table that `save_table` writes; errors as there."""
+def table_of(sketches: Mapping[Any, Any], kind: type[Any] = PrivateSketch, column: str = "sketch") -> pa.Table:
+    """Return releases as the Arrow table that `save_table` writes; errors as there."""
     if not sketches:
         raise InvalidInputError("there are no sketches to write; give at least one")
     releases = list(sketches.values())
     for release in releases:
-        if not isinstance(release, PrivateSketch):
+        if not isinstance(release, kind):
             raise TypeError(
-                f"only PrivateSketch objects have a public format, got a {type(release).__name__}. Call release() first"
+                f"a table holds {kind.__name__} objects, got a {type(release).__name__}. Call release() first: raw "
+                f"sketches have no public format"
             )
         releases[0].projection.check_same(release.projection)
     return pa.table(
         {
             "key": key_column(list(sketches), "key"),
-            "sketch": pa.array([release.to_bytes() for release in releases], pa.binary()),
+            column: pa.array([release.to_bytes() for release in releases], pa.binary()),
             "epsilon": pa.array([release.guarantee.epsilon for release in releases]),
             "delta": pa.array([release.guarantee.delta for release in releases]),
             "unit": pa.array([release.guarantee.neighbours.unit for release in releases]),
@@ -89,27 +96,36 @@ def load_table(
     OSError
         If the file cannot be read.
     """
+    return load_rows(path, PrivateSketch, "sketch", expect=expect, max_bytes=max_bytes)
+
+
+def load_rows(
+    path: str | os.PathLike[str], kind: type[Released], column: str, *, expect: Projection | None, max_bytes: int
+) -> dict[Any, Released]:
+    """Return releases of a kind as `load_table` does, their bytes in ``column``."""
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
             raise WireFormatError("length", f"{size} bytes, over the limit of {max_bytes}; raise max_bytes")
         try:
             plain = pq.ParquetFile(file)
-            _check_columns(plain.schema_arrow)
+            _check_columns(plain.schema_arrow, column)
             # dictionary-encoded, so that a repeated sketch is not unpacked before its bytes are counted
-            encoded = pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=["sketch"])
-            return _read(encoded, expect, max_bytes)
+            encoded = pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=[column])
+            return _read(encoded, kind, column, expect, max_bytes)
         except (pa.ArrowException, OSError) as error:
             raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
 
 
-def _read(parquet: pq.ParquetFile, expect: Projection | None, max_bytes: int) -> dict[Any, PrivateSketch]:
-    sketches: dict[Any, PrivateSketch] = {}
+def _read(
+    parquet: pq.ParquetFile, kind: type[Released], column: str, expect: Projection | None, max_bytes: int
+) -> dict[Any, Released]:
+    sketches: dict[Any, Released] = {}
     unpacked = row = 0
-    for batch in parquet.iter_batches(_BATCH_ROWS, columns=list(_COLUMNS)):
-        for key, image in zip(_keys(batch.column("key")), batch.column("sketch"), strict=True):
+    for batch in parquet.iter_batches(_BATCH_ROWS, columns=["key", column]):
+        for key, image in zip(_keys(batch.column("key")), batch.column(column), strict=True):
             if not image.is_valid:
-                raise WireFormatError(f"row {row}", "has no sketch")
+                raise WireFormatError(f"row {row}", f"has no {column}")
             data = image.as_py()
             unpacked += len(data)
             if unpacked > max_bytes:
@@ -117,7 +133,7 @@ def _read(parquet: pq.ParquetFile, expect: Projection | None, max_bytes: int) ->
             if key in sketches:
                 raise WireFormatError(f"row {row}", "has a key that appeared before")
             try:
-                sketches[key] = PrivateSketch.from_bytes(data, expect=expect, max_bytes=max_bytes)
+                sketches[key] = kind.from_bytes(data, expect=expect, max_bytes=max_bytes)
             except WireFormatError as error:
                 raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
             expect = sketches[key].projection  # one projection a table
@@ -125,12 +141,12 @@ def _read(parquet: pq.ParquetFile, expect: Projection | None, max_bytes: int) ->
     return sketches
 
 
-def _check_columns(schema: pa.Schema) -> None:
-    if any(schema.names.count(name) != 1 for name in _COLUMNS):
-        raise WireFormatError("columns", f"must include key and sketch once each, got {short(schema.names)}")
-    kind = schema.field("sketch").type
+def _check_columns(schema: pa.Schema, column: str) -> None:
+    if any(schema.names.count(name) != 1 for name in ("key", column)):
+        raise WireFormatError("columns", f"must include key and {column} once each, got {short(schema.names)}")
+    kind = schema.field(column).type
     if kind not in (pa.binary(), pa.large_binary()):
-        raise WireFormatError("columns", f"must have sketch as binary, got {short(str(kind))}")
+        raise WireFormatError("columns", f"must have {column} as binary, got {short(str(kind))}")
 
 
 def _keys(column: pa.Array) -> list[Any]:

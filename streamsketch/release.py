@@ -313,13 +313,18 @@ def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbo
     Raises
     ------
     InvalidInputError
-        If the exchange format could not carry the bound: better before noise is drawn than after.
+        As `check_carried`.
     """
+    check_carried(neighbours)
+    spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
+    return Guarantee(epsilon, spent, neighbours, str(noise))
+
+
+def check_carried(neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` if the exchange format could not carry the bound: better before noise is drawn."""
     bound = Fraction(neighbours.bound)
     if max(bound.numerator, bound.denominator) > _MAX_CELL:
         raise InvalidInputError(f"the bound of a release must be a ratio of 63-bit integers, got {short(str(bound))}")
-    spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
-    return Guarantee(epsilon, spent, neighbours, str(noise))
 
 
 def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource) -> PrivateSketch:

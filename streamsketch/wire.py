@@ -18,6 +18,7 @@ from streamsketch.encoding import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection, projection_from_fields
 from streamsketch.release import PrivateSketch
@@ -50,21 +51,16 @@ def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 
         message.ParseFromString(payload)
     except DecodeError:
         raise WireFormatError("payload", "is not a PrivateSketch message") from None
-    projection = at("projection", lambda: _projection(message.projection))
-    if expect is not None:
-        try:
-            expect.check_same(projection)
-        except IncompatibleProjectionsError as error:
-            raise WireFormatError("projection", f"is not the expected one: {error}") from None
+    projection = projection_of(message.projection, expect)
     release = at(
         "release",
         lambda: PrivateSketch(
             projection,
             values_of("values", message.values, projection.sketch_dim),
             _noise(message.noise),
-            at("guarantee", lambda: _guarantee(message.guarantee)),
+            guarantee_of(message.guarantee),
             noise_place=_place(message.noise.place),
-            multiplier=_ratio("multiplier", message.multiplier),
+            multiplier=ratio_of("multiplier", message.multiplier),
             release_ids=message.release_ids,
         ),
     )
@@ -120,44 +116,51 @@ def _checksum(framed: bytes) -> bytes:
 
 
 def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
-    guarantee = release.guarantee
     return wire_pb2.PrivateSketch(
-        projection=_projection_message(release.projection),
+        projection=projection_message(release.projection),
         values=values_message(release.values),
         noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=_place_name(release.noise_place)),
-        guarantee=wire_pb2.Guarantee(
-            epsilon=guarantee.epsilon,
-            delta=guarantee.delta,
-            neighbours=wire_pb2.Neighbours(
-                kind=guarantee.neighbours.kind,
-                bound=_ratio_message(Fraction(guarantee.neighbours.bound)),
-                unit=guarantee.neighbours.unit,
-                max_keys=0 if guarantee.neighbours.max_keys == 1 else guarantee.neighbours.max_keys,
-            ),
-            mechanism=guarantee.mechanism,
-        ),
-        multiplier=_ratio_message(release.multiplier),
+        guarantee=guarantee_message(release.guarantee),
+        multiplier=ratio_message(release.multiplier),
         release_ids=release.release_ids,
     )
 
 
-def _projection_message(projection: Projection) -> wire_pb2.Projection:
+def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
+    """Return a promise as a message."""
+    neighbours = guarantee.neighbours
+    return wire_pb2.Guarantee(
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        neighbours=wire_pb2.Neighbours(
+            kind=neighbours.kind,
+            bound=ratio_message(Fraction(neighbours.bound)),
+            unit=neighbours.unit,
+            max_keys=0 if neighbours.max_keys == 1 else neighbours.max_keys,
+        ),
+        mechanism=guarantee.mechanism,
+    )
+
+
+def projection_message(projection: Projection) -> wire_pb2.Projection:
+    """Return a projection as a message."""
     message = wire_pb2.Projection(
         kind=projection.kind,
         dim=projection.dim,
         sketch_dim=projection.sketch_dim,
         seed=projection.seed,
-        resolution=_ratio_message(projection.grid),
+        resolution=ratio_message(projection.grid),
     )
     agreed = projection.agreed_fields()
     for name in agreed.keys() & _INT_FIELDS:
         setattr(message, name, agreed[name])
     for name in agreed.keys() & _RATIO_FIELDS:
-        getattr(message, name).CopyFrom(_ratio_message(agreed[name]))
+        getattr(message, name).CopyFrom(ratio_message(agreed[name]))
     return message
 
 
-def _ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
+def ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
+    """Return a fraction as a message; raise `InvalidInputError` if it does not fit."""
     try:
         return wire_pb2.Ratio(numerator=ratio.numerator, denominator=ratio.denominator)
     except ValueError:
@@ -182,17 +185,28 @@ def at(where: str, build: Callable[[], Part]) -> Part:
         raise WireFormatError(where, str(error)) from None
 
 
+def projection_of(message: wire_pb2.Projection, expect: Projection | None) -> Projection:
+    """Return a message's projection; raise `WireFormatError` if it is unsound or not the expected one."""
+    projection = at("projection", lambda: _projection(message))
+    if expect is not None:
+        try:
+            expect.check_same(projection)
+        except IncompatibleProjectionsError as error:
+            raise WireFormatError("projection", f"is not the expected one: {error}") from None
+    return projection
+
+
 def _projection(message: wire_pb2.Projection) -> Projection:
     fields: dict[str, Any] = {
         "kind": message.kind,
         "dim": message.dim,
         "sketch_dim": message.sketch_dim,
         "seed": message.seed,
-        "resolution": _ratio("projection.resolution", message.resolution),
+        "resolution": ratio_of("projection.resolution", message.resolution),
     }
     fields |= {name: getattr(message, name) for name in _INT_FIELDS if message.HasField(name)}
     fields |= {
-        name: _ratio(f"projection.{name}", getattr(message, name)) for name in _RATIO_FIELDS if message.HasField(name)
+        name: ratio_of(f"projection.{name}", getattr(message, name)) for name in _RATIO_FIELDS if message.HasField(name)
     }
     return projection_from_fields(fields)
 
@@ -225,6 +239,11 @@ def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
 
 
+def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
+    """Return a message's promise; raise `WireFormatError` if it is unsound."""
+    return at("guarantee", lambda: _guarantee(message))
+
+
 def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
     relation = _NEIGHBOURS.get(message.neighbours.kind)
     if relation is None:
@@ -232,12 +251,13 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
             "guarantee.neighbours.kind",
             f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
         )
-    bound = _ratio("guarantee.neighbours.bound", message.neighbours.bound)
+    bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
     neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
     return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism)
 
 
-def _ratio(where: str, message: wire_pb2.Ratio) -> Fraction:
+def ratio_of(where: str, message: wire_pb2.Ratio) -> Fraction:
+    """Return a message's fraction; raise `WireFormatError` if it has none."""
     if message.denominator == 0:
         raise WireFormatError(where, "has denominator 0")
     return Fraction(message.numerator, message.denominator)

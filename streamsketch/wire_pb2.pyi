@@ -145,3 +145,39 @@ class LocalMechanism(_message.Message):
     repetitions: int
     delta: float
     def __init__(self, kind: _Optional[str] = ..., dim: _Optional[int] = ..., epsilon: _Optional[float] = ..., ball: _Optional[bool] = ..., precision: _Optional[str] = ..., sketch_dim: _Optional[int] = ..., rotation: _Optional[str] = ..., shared: _Optional[bool] = ..., unbiased: _Optional[bool] = ..., compressed: _Optional[bool] = ..., seed: _Optional[int] = ..., repetitions: _Optional[int] = ..., delta: _Optional[float] = ...) -> None: ...
+
+class SignSketch(_message.Message):
+    __slots__ = ("projection", "signs", "law", "guarantee", "release_id")
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    SIGNS_FIELD_NUMBER: _ClassVar[int]
+    LAW_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEE_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    projection: Projection
+    signs: bytes
+    law: FlipLaw
+    guarantee: Guarantee
+    release_id: bytes
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., law: _Optional[_Union[FlipLaw, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ...) -> None: ...
+
+class FlipLaw(_message.Message):
+    __slots__ = ("shape", "rate")
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    shape: str
+    rate: Ratio
+    def __init__(self, shape: _Optional[str] = ..., rate: _Optional[_Union[Ratio, _Mapping]] = ...) -> None: ...
+
+class IndividualSignSketch(_message.Message):
+    __slots__ = ("projection", "signs", "method", "guarantee", "release_id")
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    SIGNS_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEE_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    projection: Projection
+    signs: bytes
+    method: str
+    guarantee: Guarantee
+    release_id: bytes
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., method: _Optional[str] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ...) -> None: ...

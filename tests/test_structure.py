@@ -37,6 +37,7 @@ ORDER = [
     "wire",
     "local",
     "parquet",
+    "signs",
     "sklearn",
     "beam",
     "cli",

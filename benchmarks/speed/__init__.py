@@ -14,6 +14,7 @@ NAMES = (
     "noise",
     "table",
     "pairwise",
+    "signs",
     "hadamard",
     "matrices",
     "local",

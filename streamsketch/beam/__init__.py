@@ -10,7 +10,13 @@ except ImportError as missing:
     raise ImportError("streamsketch.beam needs Apache Beam: pip install 'streamsketch[beam]'") from missing
 
 from streamsketch.beam.bounding import BoundContributions
-from streamsketch.beam.coders import MeanAggregatorCoder, PrivateSketchCoder, SketchCoder, register_coders
+from streamsketch.beam.coders import (
+    MeanAggregatorCoder,
+    PrivateSketchCoder,
+    SignSketchCoder,
+    SketchCoder,
+    register_coders,
+)
 from streamsketch.beam.distances import DistancesTo, PairwiseDistances
 from streamsketch.beam.means import MeanPerKey
 from streamsketch.beam.nearest import NearestNeighbours
@@ -18,6 +24,7 @@ from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
 from streamsketch.beam.results import comparison_schema
 from streamsketch.beam.selection import SelectKeys
+from streamsketch.beam.signs import NearestSigns, ReleaseSignsPerKey
 from streamsketch.beam.sketching import MergeSketches, SketchPerKey
 from streamsketch.beam.windows import SlidingWindowSums, TumblingWindows
 
@@ -30,11 +37,14 @@ __all__ = [
     "MeanPerKey",
     "MergeSketches",
     "NearestNeighbours",
+    "NearestSigns",
     "PairwiseDistances",
     "PrivateSketchCoder",
     "ReadColumns",
     "ReleasePerKey",
+    "ReleaseSignsPerKey",
     "SelectKeys",
+    "SignSketchCoder",
     "SketchCoder",
     "SketchPerKey",
     "SlidingWindowSums",

@@ -33,7 +33,7 @@ class ToBlocks(beam.PTransform):
         """Apply the transform."""
         return (
             releases
-            | "Assign blocks" >> beam.Map(lambda keyed: (_shard(keyed[0]), keyed))
+            | "Assign blocks" >> beam.Map(lambda keyed: (shard_of(keyed[0]), keyed))
             | "Gather blocks" >> beam.GroupByKey()
             | "Order blocks" >> beam.MapTuple(_ordered)
         )
@@ -60,7 +60,8 @@ def order(key: Any) -> tuple[str, Any]:
     return type(key).__name__, key
 
 
-def _shard(key: Any) -> int:
+def shard_of(key: Any) -> int:
+    """Return the block a key belongs to."""
     encoded = beam.coders.FastPrimitivesCoder().encode(key)
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=4).digest(), "little") % _SHARDS
 

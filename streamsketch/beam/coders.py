@@ -9,6 +9,7 @@ import numpy as np
 from streamsketch.local import MeanAggregator
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
+from streamsketch.signs.sketch import SignSketch
 from streamsketch.sketch import Sketch
 
 _HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
@@ -99,6 +100,27 @@ class MeanAggregatorCoder(beam.coders.Coder):
         return MeanAggregator
 
 
+class SignSketchCoder(beam.coders.Coder):
+    """Published signs, in the exchange format."""
+
+    def encode(self, value: SignSketch) -> bytes:
+        """Return `SignSketch.to_bytes`."""
+        return value.to_bytes()
+
+    def decode(self, encoded: bytes) -> SignSketch:
+        """Return the release."""
+        release: SignSketch = SignSketch.from_bytes(encoded, max_bytes=len(encoded))
+        return release
+
+    def is_deterministic(self) -> bool:
+        """Equal releases have equal bytes."""
+        return True
+
+    def to_type_hint(self) -> type[SignSketch]:
+        """Return the coded type."""
+        return SignSketch
+
+
 def _width(largest: int, *, signed: bool) -> int:
     return next(width for width in _WIDTHS if largest < 1 << (8 * width - signed))
 
@@ -113,3 +135,4 @@ def register_coders() -> None:
     beam.coders.registry.register_coder(Sketch, SketchCoder)
     beam.coders.registry.register_coder(PrivateSketch, PrivateSketchCoder)
     beam.coders.registry.register_coder(MeanAggregator, MeanAggregatorCoder)
+    beam.coders.registry.register_coder(SignSketch, SignSketchCoder)

@@ -2,8 +2,8 @@
 
 import dataclasses
 import secrets
-from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol, Self
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -22,14 +22,156 @@ from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane,
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
-from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch, add_noise, guarantee_of
 from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
 
 
-class ReleasePerKey(beam.PTransform):
+class ReleaseOnce(beam.PTransform):
+    """What all transforms share that publish each key's sketch once: keys, windows, bounds and idempotent draws.
+
+    Parameters are described in `ReleasePerKey`; a subclass says in `_rule` what is drawn.
+    """
+
+    late_tag = LATE
+
+    def __init__(
+        self,
+        *,
+        neighbours: Neighbours | None,
+        public_keys: Keys | None,
+        selected_keys: beam.PCollection | None,
+        keys_are_public: bool,
+        public_windows: tuple[TimestampTypes, TimestampTypes] | None,
+        projection: Projection | None,
+        count_private_data: bool,
+    ) -> None:
+        super().__init__()
+        if (public_keys is not None) + (selected_keys is not None) + keys_are_public != 1:
+            raise InvalidInputError(
+                "the set of keys would leak: give public_keys, the keys to release known without looking at the data, "
+                "or selected_keys from SelectKeys, or say keys_are_public=True (one of the three)"
+            )
+        if public_windows is not None and public_keys is None:
+            raise InvalidInputError("public_windows stands beside public_keys: each key is released in each window")
+        self._public_keys = None if public_keys is None else PublicKeys(public_keys)
+        self._selected = selected_keys
+        self._selection = None if selected_keys is None else selection_of(selected_keys)
+        self._windows = None if public_windows is None else WindowRange(*public_windows)
+        if not isinstance(neighbours, Neighbours | None):
+            raise TypeError(f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}")
+        self._neighbours = neighbours
+        self._projection = projection
+        if projection is not None and neighbours is not None:
+            self._rule(neighbours).plan(projection)  # fail before the job runs
+        self._count_private_data = count_private_data
+        self._late = False
+
+    def _rule(self, neighbours: Neighbours) -> "Rule":
+        """Return what to publish of each sketch, once the neighbour relation is known."""
+        raise NotImplementedError
+
+    def with_late_data(self) -> Self:
+        """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
+        self._late = True
+        return self
+
+    def expand(self, sketches: beam.PCollection) -> Any:
+        """Apply the transform."""
+        refuse_broken_runner(sketches.pipeline)
+        require_one_pane(sketches)
+        bounds = bounds_of(sketches)
+        moved = bounds is None and bounds_above(sketches)
+        projection = self._agreed_projection(bounds)
+        rule = self._rule(self._agreed_neighbours(bounds, moved=moved))
+        if projection is not None:
+            rule.plan(projection)
+        release = _Release(rule, secrets.token_bytes(32), projection, count=self._count_private_data)
+        outputs = (
+            self._with_empty_sketches(sketches, projection)
+            | "One group a key" >> beam.GroupByKey()
+            | "Add noise"
+            >> beam.ParDo(release)
+            .with_output_types(beam.typehints.KV[Any, rule.published])
+            .with_outputs(LATE, main="releases")
+        )
+        releases = outputs.releases | "Fix the releases" >> beam.Reshuffle()
+        return (releases, outputs[LATE]) if self._late else releases
+
+    def _agreed_neighbours(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
+        if bounds is None:
+            if self._neighbours is None and moved:
+                raise InvalidInputError(
+                    "between BoundContributions and the release stands a step that is not SketchPerKey: it may move "
+                    "events to other keys or windows, or double them, and the bounds would not hold. Take that step "
+                    "before BoundContributions, or after the release, or give neighbours, your word for what holds"
+                )
+            if self._neighbours is None:
+                raise InvalidInputError(
+                    "nothing says how far one privacy unit reaches: apply BoundContributions to the events, which "
+                    "enforces it, or give neighbours, which is your word for it"
+                )
+            return self._neighbours
+        if self._neighbours not in (None, bounds.neighbours):
+            raise InvalidInputError(
+                f"neighbours={self._neighbours} but the events were bounded to {bounds.neighbours}; leave neighbours "
+                f"out, or give these"
+            )
+        if self._selection is not None and self._selection.neighbours != bounds.neighbours:
+            raise InvalidInputError(
+                f"the keys were selected for {self._selection.neighbours} but the sketches are of events bounded to "
+                f"{bounds.neighbours}; use the same events for both"
+            )
+        return bounds.neighbours
+
+    def _agreed_projection(self, bounds: AppliedBounds | None) -> Projection | None:
+        if bounds is None:
+            return self._projection
+        if self._projection is not None:
+            bounds.transform.projection.check_same(self._projection)
+        return bounds.transform.projection
+
+    def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection | None) -> beam.PCollection:
+        """Return the sketches of the keys to release, and an empty sketch for each of these."""
+        if self._selected is not None:
+            if self._selected.windowing != sketches.windowing:
+                raise InvalidInputError(
+                    "the keys were selected in other windows than the sketches are in; apply SelectKeys to the events "
+                    "that are sketched"
+                )
+            known = as_dict(self._selected)
+            kept = sketches | "Keep selected keys" >> beam.Filter(lambda keyed, known: keyed[0] in known, known)
+            keys = self._selected
+        elif self._public_keys is not None:
+            keys = self._public_keys.collection(sketches.pipeline)
+            kept = self._public_keys.keep(sketches, keys, count=self._count_private_data)
+            if not isinstance(sketches.windowing.windowfn, GlobalWindows):
+                kept, keys = self._in_public_windows(kept, keys, projection)
+        else:
+            return sketches
+        empty = beam.Map(_empty_sketch, *_known_projection(sketches, projection))
+        empties = keys | "Empty sketches" >> empty.with_output_types(beam.typehints.KV[Any, Sketch])
+        return (kept, empties) | "Add keys without data" >> beam.Flatten()
+
+    def _in_public_windows(
+        self, kept: beam.PCollection, keys: beam.PCollection, projection: Projection | None
+    ) -> tuple[beam.PCollection, beam.PCollection]:
+        if self._windows is None:
+            raise InvalidInputError(
+                "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
+                "key is released, or SelectKeys(…), or say keys_are_public=True"
+            )
+        if projection is None:
+            raise InvalidInputError("windows without data need projection=…, that of the sketches")
+        return (
+            kept | "Keep public windows" >> beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type),
+            self._windows.times(keys, kept.windowing),
+        )
+
+
+class ReleasePerKey(ReleaseOnce):
     """Publish each key's sketch once: ``PCollection[KV[key, Sketch]] → PCollection[KV[key, PrivateSketch]]``.
 
     The table of releases is (ε, δ)-differentially private for the neighbour relation that `BoundContributions` enforced
@@ -93,8 +235,6 @@ class ReleasePerKey(beam.PTransform):
     ...     )
     """
 
-    late_tag = LATE
-
     def __init__(  # noqa: PLR0913 - each of them is part of what is promised
         self,
         *,
@@ -109,55 +249,17 @@ class ReleasePerKey(beam.PTransform):
         projection: Projection | None = None,
         count_private_data: bool = False,
     ) -> None:
-        super().__init__()
-        if (public_keys is not None) + (selected_keys is not None) + keys_are_public != 1:
-            raise InvalidInputError(
-                "the set of keys would leak: give public_keys, the keys to release known without looking at the data, "
-                "or selected_keys from SelectKeys, or say keys_are_public=True (one of the three)"
-            )
-        if public_windows is not None and public_keys is None:
-            raise InvalidInputError("public_windows stands beside public_keys: each key is released in each window")
-        self._public_keys = None if public_keys is None else PublicKeys(public_keys)
-        self._selected = selected_keys
-        self._selection = None if selected_keys is None else selection_of(selected_keys)
-        self._windows = None if public_windows is None else WindowRange(*public_windows)
         calibration.choose(calibration.Sensitivity(1, 1, 1), epsilon, delta, mechanism)  # fail before the job runs
-        if not isinstance(neighbours, Neighbours | None):
-            raise TypeError(f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}")
-        self._neighbours = neighbours
         self._budget, self._mechanism = check_budget(epsilon, delta), mechanism
-        self._projection = projection
-        if projection is not None and neighbours is not None:
-            self._privacy(neighbours).noise(projection)
-        self._count_private_data = count_private_data
-        self._late = False
-
-    def with_late_data(self) -> Self:
-        """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
-        self._late = True
-        return self
-
-    def expand(self, sketches: beam.PCollection) -> Any:
-        """Apply the transform."""
-        refuse_broken_runner(sketches.pipeline)
-        require_one_pane(sketches)
-        bounds = bounds_of(sketches)
-        moved = bounds is None and bounds_above(sketches)
-        projection = self._agreed_projection(bounds)
-        privacy = self._privacy(self._agreed_neighbours(bounds, moved=moved))
-        if projection is not None:
-            privacy.noise(projection)
-        release = _Release(privacy, secrets.token_bytes(32), projection, count=self._count_private_data)
-        outputs = (
-            self._with_empty_sketches(sketches, projection)
-            | "One group a key" >> beam.GroupByKey()
-            | "Add noise"
-            >> beam.ParDo(release)
-            .with_output_types(beam.typehints.KV[Any, PrivateSketch])
-            .with_outputs(LATE, main="releases")
+        super().__init__(
+            neighbours=neighbours,
+            public_keys=public_keys,
+            selected_keys=selected_keys,
+            keys_are_public=keys_are_public,
+            public_windows=public_windows,
+            projection=projection,
+            count_private_data=count_private_data,
         )
-        releases = outputs.releases | "Fix the releases" >> beam.Reshuffle()
-        return (releases, outputs[LATE]) if self._late else releases
 
     def display_data(self) -> dict[str, Any]:
         """Show the guarantee in the runner's interface; never a secret."""
@@ -168,83 +270,31 @@ class ReleasePerKey(beam.PTransform):
             "mechanism": self._mechanism,
         }
 
-    def _privacy(self, neighbours: Neighbours) -> "_Privacy":
-        return _Privacy(*self._budget, neighbours, self._mechanism, self._selection)
+    def _rule(self, neighbours: Neighbours) -> "Rule":
+        return _NoiseRule(*self._budget, neighbours, self._mechanism, self._selection)
 
-    def _agreed_neighbours(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
-        if bounds is None:
-            if self._neighbours is None and moved:
-                raise InvalidInputError(
-                    "between BoundContributions and ReleasePerKey stands a step that is not SketchPerKey: it may move "
-                    "events to other keys or windows, or double them, and the bounds would not hold. Take that step "
-                    "before BoundContributions, or after the release, or give neighbours, your word for what holds"
-                )
-            if self._neighbours is None:
-                raise InvalidInputError(
-                    "nothing says how far one privacy unit reaches: apply BoundContributions to the events, which "
-                    "enforces it, or give neighbours, which is your word for it"
-                )
-            return self._neighbours
-        if self._neighbours not in (None, bounds.neighbours):
-            raise InvalidInputError(
-                f"neighbours={self._neighbours} but the events were bounded to {bounds.neighbours}; leave neighbours "
-                f"out"
-            )
-        if self._selection is not None and self._selection.neighbours != bounds.neighbours:
-            raise InvalidInputError(
-                f"the keys were selected for {self._selection.neighbours} but the sketches are of events bounded to "
-                f"{bounds.neighbours}; use the same events for both"
-            )
-        return bounds.neighbours
 
-    def _agreed_projection(self, bounds: AppliedBounds | None) -> Projection | None:
-        if bounds is None:
-            return self._projection
-        if self._projection is not None:
-            bounds.transform.projection.check_same(self._projection)
-        return bounds.transform.projection
+class Plan(NamedTuple):
+    """What is promised for sketches of one projection, and how one is drawn."""
 
-    def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection | None) -> beam.PCollection:
-        """Return the sketches of the keys to release, and an empty sketch for each of these."""
-        if self._selected is not None:
-            if self._selected.windowing != sketches.windowing:
-                raise InvalidInputError(
-                    "the keys were selected in other windows than the sketches are in; apply SelectKeys to the events "
-                    "that are sketched"
-                )
-            known = as_dict(self._selected)
-            kept = sketches | "Keep selected keys" >> beam.Filter(lambda keyed, known: keyed[0] in known, known)
-            keys = self._selected
-        elif self._public_keys is not None:
-            keys = self._public_keys.collection(sketches.pipeline)
-            kept = self._public_keys.keep(sketches, keys, count=self._count_private_data)
-            if not isinstance(sketches.windowing.windowfn, GlobalWindows):
-                kept, keys = self._in_public_windows(kept, keys, projection)
-        else:
-            return sketches
-        empty = beam.Map(_empty_sketch, *_known_projection(sketches, projection))
-        empties = keys | "Empty sketches" >> empty.with_output_types(beam.typehints.KV[Any, Sketch])
-        return (kept, empties) | "Add keys without data" >> beam.Flatten()
+    guarantee: Guarantee
+    draw: Callable[[Sketch, BitSource], Any]
 
-    def _in_public_windows(
-        self, kept: beam.PCollection, keys: beam.PCollection, projection: Projection | None
-    ) -> tuple[beam.PCollection, beam.PCollection]:
-        if self._windows is None:
-            raise InvalidInputError(
-                "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
-                "key is released, or SelectKeys(…), or say keys_are_public=True"
-            )
-        if projection is None:
-            raise InvalidInputError("windows without data need ReleasePerKey(projection=…)")
-        return (
-            kept | "Keep public windows" >> beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type),
-            self._windows.times(keys, kept.windowing),
-        )
+
+class Rule(Protocol):
+    """What to publish of a sketch."""
+
+    @property
+    def published(self) -> type[Any]:
+        """The type of what is published."""
+
+    def plan(self, projection: Projection) -> Plan:
+        """Return what is promised and drawn for a projection; raise `InvalidInputError` where nothing can be."""
 
 
 @dataclasses.dataclass(frozen=True)
-class _Privacy:
-    """What was asked of the releases."""
+class _NoiseRule:
+    """Publish the cells with noise."""
 
     epsilon: float
     delta: float
@@ -252,12 +302,14 @@ class _Privacy:
     mechanism: calibration.Mechanism
     selection: SelectKeys | None
 
-    def noise(self, projection: Projection) -> Noise:
-        return calibration.choose(sensitivity_of(projection, self.neighbours), self.epsilon, self.delta, self.mechanism)
+    published = PrivateSketch
 
-    def guarantee(self, noise: Noise) -> Guarantee:
+    def plan(self, projection: Projection) -> Plan:
+        sensitivity = sensitivity_of(projection, self.neighbours)
+        noise = calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
         promised = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
-        return promised if self.selection is None else self.selection.added_to(promised)
+        guarantee = promised if self.selection is None else self.selection.added_to(promised)
+        return Plan(guarantee, lambda sketch, bits: add_noise(sketch, noise, guarantee, bits))
 
 
 def _known_projection(sketches: beam.PCollection, projection: Projection | None) -> list[Any]:
@@ -276,16 +328,16 @@ def _empty_sketch(key: Any, projections: list[str]) -> tuple[Any, Sketch]:
     if len(projections) != 1:
         raise InvalidInputError(
             f"the sketches to release must have one projection, found {len(projections)}. "
-            f"Give ReleasePerKey(projection=…) where there may be no data at all"
+            f"Give the release projection=… where there may be no data at all"
         )
     return key, Projection.from_json(projections[0]).sketch()
 
 
 class _Release(beam.DoFn):
-    """Add noise that is a function of the secret and the release."""
+    """Draw what is published as a function of the secret and the release."""
 
-    def __init__(self, privacy: _Privacy, secret: bytes, projection: Projection | None = None, *, count: bool) -> None:
-        self._privacy, self._secret, self._projection, self._count = privacy, secret, projection, count
+    def __init__(self, rule: Rule, secret: bytes, projection: Projection | None = None, *, count: bool) -> None:
+        self._rule, self._secret, self._projection, self._count = rule, secret, projection, count
 
     def process(
         self,
@@ -300,17 +352,16 @@ class _Release(beam.DoFn):
         if not is_the_one_pane(pane):
             yield beam.pvalue.TaggedOutput(LATE, (key, total))
             return
-        noise = self._privacy.noise(total.projection)
-        guarantee = self._privacy.guarantee(noise)
+        plan = self._rule.plan(total.projection)
         bits = repeatable_bits(
             self._secret,
             key,
             window,
             total.projection.to_json().encode(),
-            repr(guarantee).encode(),
+            repr(plan.guarantee).encode(),
             total.state.astype("<i8").tobytes(),
         )
-        yield key, add_noise(total, noise, guarantee, bits)
+        yield key, plan.draw(total, bits)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()

@@ -209,6 +209,8 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
 
     Raises
     ------
+    TypeError
+        For what is no `Guarantee`: individual differential privacy does not compose.
     InvalidInputError
         For no guarantees, another word, or guarantees for different neighbour relations.
 
@@ -227,6 +229,9 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
         )
     if not parts:
         raise InvalidInputError("there is no guarantee to compose; give at least one")
+    for part in parts:
+        if not isinstance(part, Guarantee):
+            raise TypeError(f"only Guarantee objects compose, got a {type(part).__name__}")
     first = parts[0]
     for other in parts[1:]:
         if other.neighbours != first.neighbours:

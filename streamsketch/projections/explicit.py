@@ -5,7 +5,7 @@ import functools
 from abc import abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,11 @@ class ExplicitColumns(Projection):
 
     independence: int = 8
 
+    max_independence: ClassVar[int] = MAX_INDEPENDENCE
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_int("independence", 4, MAX_INDEPENDENCE)
+        self._set_int("independence", 4, self.max_independence)
         self._set_int("sketch_dim", 1, MAX_DENSE_SKETCH_DIM)
 
     @abstractmethod

@@ -205,8 +205,10 @@ class Gaussian(IndependentEntries):
 
     Parameters
     ----------
-    dim, seed, resolution, independence
+    dim, seed, resolution
         As in `SJLT`.
+    independence
+        t, 4 to 4096. From ``dim`` on, all entries are independent, as DP-SignRP-RR needs them (THEORY.md 6.2).
     sketch_dim
         1 to 2^16.
     fraction_bits
@@ -227,6 +229,7 @@ class Gaussian(IndependentEntries):
     fraction_bits: int = 8
 
     kind = "gaussian"
+    max_independence = 1 << 12
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,7 +13,8 @@ from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, releasing
-from streamsketch.privacy.sampling import SystemBits
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.release import add_noise
 from tests.beam.running import run
 
@@ -58,10 +59,10 @@ def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def sloppy(sketch: ss.Sketch, noise: Any, guarantee: Any, _: Any) -> ss.PrivateSketch:
+    def fresh(sketch: ss.Sketch, noise: Noise, guarantee: ss.Guarantee, _: BitSource) -> ss.PrivateSketch:
         return add_noise(sketch, noise, guarantee, SystemBits())
 
-    monkeypatch.setattr(releasing, "add_noise", sloppy)
+    monkeypatch.setattr(releasing, "add_noise", fresh)
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
     assert max(len(images) for images in distinct_bytes(found).values()) == 3
 
@@ -122,7 +123,7 @@ def test_no_data_at_all_needs_the_projection_and_then_works(tmp_path: Path) -> N
     def build(release: ReleasePerKey) -> Any:
         return lambda pipeline: pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | release
 
-    with pytest.raises(ss.InvalidInputError, match=r"Give ReleasePerKey\(projection="):
+    with pytest.raises(ss.InvalidInputError, match="Give the release projection="):
         run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"])), tmp_path)
     found, _ = run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"], projection=PROJECTION)), tmp_path)
     assert [key for key, _ in found] == ["AA"]
@@ -177,7 +178,7 @@ def test_windows_that_could_publish_twice_are_refused(windowing: beam.WindowInto
 
 
 def test_the_secret_shows_nowhere() -> None:
-    release = releasing._Release(releasing._Privacy(1.0, 0.0, ss.L1(1), "auto", None), b"s" * 32, count=False)
+    release = releasing._Release(releasing._NoiseRule(1.0, 0.0, ss.L1(1), "auto", None), b"s" * 32, count=False)
     shown = repr(release) + str(DisplayData.create_from(release).items)
     shown += str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
     assert "ssss" not in shown

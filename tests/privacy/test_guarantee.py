@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
 from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.sensitivity import sensitivity_of
 
 RELATIONS = (L1, OneCoordinate)
@@ -270,3 +271,14 @@ def test_a_unit_in_several_keys_moves_the_table_further(relation: type[Neighbour
     one, four = (sensitivity_of(projection, relation(3, max_keys=keys)) for keys in (1, 4))
     assert (one.l1, one.l2_squared, one.cells) == (12, 36, 8)
     assert (four.l1, four.l2_squared, four.cells) == (48, 144, 32)
+
+
+def test_individual_privacy_says_so_and_does_not_compose() -> None:
+    guarantee = IndividualGuarantee(1.0, 0.0, OneCoordinate(1), "iDP-SignRP-RR")
+    assert "individual differential privacy only (not differential privacy)" in str(guarantee)
+    assert repr(guarantee).startswith("IndividualGuarantee(")
+    for parts in ([guarantee], [Guarantee(1.0, 0.0, OneCoordinate(1), "m"), guarantee]):
+        with pytest.raises(TypeError, match="only Guarantee objects compose, got a IndividualGuarantee"):
+            compose(parts, populations="disjoint")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        IndividualGuarantee(0.0, 0.0, L1(1), "m")

@@ -214,11 +214,20 @@ def test_releases_of_every_map_cross_the_wire() -> None:
         (lambda: ss.Rotation(dim=5, sketch_dim=6, seed=1), "dim=5 and sketch_dim=6"),
         (lambda: ss.Rotation(dim=1 << 40, sketch_dim=6, seed=1), "dim=1099511627776"),
         (lambda: ss.Rademacher(dim=5, sketch_dim=6, seed=1, independence=3), r"\[4, 256\], got 3"),
+        (lambda: ss.Uniform(dim=5, sketch_dim=6, seed=1, independence=257), r"\[4, 256\], got 257"),
+        (lambda: ss.Gaussian(dim=5, sketch_dim=6, seed=1, independence=4097), r"\[4, 4096\], got 4097"),
     ],
 )
 def test_bad_fields_are_refused_with_their_values(build: Any, message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
         build()
+
+
+def test_a_gaussian_map_may_have_independence_for_all_its_columns() -> None:
+    projection = ss.Gaussian(dim=4096, sketch_dim=2, seed=7, independence=4096)
+    indices = [0, 1, 4095]
+    twin = [naive_maps.column(projection.to_json(), index) for index in indices]
+    assert projection.columns(indices).T.tolist() == twin
 
 
 # --- linearity --------------------------------------------------------------------------------------------------

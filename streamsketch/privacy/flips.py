@@ -1,0 +1,109 @@
+"""Exact coin flips for randomised response: integers and fair bits only.
+
+A sign at level L ≥ 0 is flipped with probability 1/(e^{rate·L} + 1), ``rate`` a rational: at level 0 it is a fair coin.
+That is e^-x/(1 + e^-x) for x = rate·L: toss a fair coin, and on heads draw Bernoulli(e^-x); tails means keep, a success
+means flip, anything else means again (so P(flip) = ½e^-x / (½e^-x + ½)). Bernoulli(e^-x) is that of `sampling`
+(Canonne, Kamath and Steinke 2020, Algorithm 1), so no probability is ever a float.
+"""
+
+import math
+from fractions import Fraction
+
+from streamsketch._jit import kernel
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.sampling import BitSource, Bytes, _bernoulli_exp_fraction, _draw
+
+MAX_NUMERATOR = 1 << 32
+MAX_SHIFT = 52  # the denominator stays below the sampler's 2^54, and rate · level reaches 2^10 before it is capped
+
+_KEPT_BITS = 24
+
+
+def rate_below(rate: Fraction) -> Fraction:
+    """Return a rate the sampler can take, at most ``rate``, by less than 2^-23 of it from 2^-28 on.
+
+    Raises
+    ------
+    InvalidInputError
+        If the rate is below 2^-52: every sign would be a fair coin.
+    """
+    leading = rate.numerator.bit_length() - rate.denominator.bit_length()
+    shift = min(MAX_SHIFT, max(0, _KEPT_BITS - leading))
+    steps = math.floor(rate * (1 << shift))
+    if steps < 1:
+        raise InvalidInputError(
+            f"each sign would have a share of epsilon below 2^-{MAX_SHIFT}, which leaves nothing but fair coins; use "
+            f"more epsilon, a coarser resolution or a smaller sketch_dim"
+        )
+    return Fraction(steps, 1 << shift)
+
+
+def check_rate(rate: Fraction) -> None:
+    """Raise `InvalidInputError` unless the sampler can take this rate."""
+    shift = rate.denominator.bit_length() - 1
+    if not (0 < rate.numerator <= MAX_NUMERATOR and rate.denominator == 1 << shift and shift <= MAX_SHIFT):
+        raise InvalidInputError(
+            f"a flip rate must be n / 2^s with 0 < n <= {MAX_NUMERATOR} and s <= {MAX_SHIFT}, got {rate!s:.60}"
+        )
+
+
+def flips(levels: Ints, rate: Fraction, bits: BitSource) -> Ints:
+    """Draw for each level L ≥ 0 whether its sign flips: 1 with probability 1/(e^{rate·L} + 1), else 0, exactly.
+
+    Levels above 2^62 / n, n the rate's numerator, count as that: capping is 1-Lipschitz, so it keeps what a flip law
+    promises, and the probability there is below e^-1023.
+
+    Parameters
+    ----------
+    levels
+        int64, (n,), C-contiguous, at least 0.
+    rate
+        n / 2^s, as `check_rate` wants it.
+    bits
+        Secret, uniform.
+
+    Returns
+    -------
+    ndarray
+        int64, (n,), 0 or 1.
+    """
+    check_rate(rate)
+
+    def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
+        return _flip_samples(out, buffer, levels[levels.size - out.size :], rate.numerator, rate.denominator)
+
+    return _draw(fill, levels.size, bits)
+
+
+@kernel
+def _flip_samples(out: Ints, buffer: Bytes, levels: Ints, numerator: int, denominator: int) -> tuple[int, int]:
+    """Fill ``out`` while bytes last; return (samples drawn, bytes they used)."""
+    used = 0
+    most = (1 << 62) // numerator
+    for i in range(out.size):
+        exponent = min(levels[i], most) * numerator  # ≤ 2^62
+        at = used
+        while True:
+            if at >= buffer.size:
+                return i, used
+            heads = buffer[at] & 1
+            at += 1
+            if heads == 0:
+                out[i] = 0
+                break
+            success, whole = 1, exponent // denominator
+            while whole > 0 and success == 1:
+                success, at = _bernoulli_exp_fraction(1, 1, buffer, at)
+                if at < 0:
+                    return i, used
+                whole -= 1
+            if success == 1:
+                success, at = _bernoulli_exp_fraction(exponent % denominator, denominator, buffer, at)
+                if at < 0:
+                    return i, used
+            if success == 1:
+                out[i] = 1
+                break
+        used = at
+    return out.size, used

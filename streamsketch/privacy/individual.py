@@ -1,0 +1,47 @@
+"""What individual differential privacy promises: less than differential privacy, in a type of its own."""
+
+import dataclasses
+
+from streamsketch.privacy.guarantee import Guarantee, Neighbours
+
+
+@dataclasses.dataclass(frozen=True)
+class IndividualGuarantee:
+    """(ε, δ)-**individual** differential privacy of one data set, which is **not** differential privacy.
+
+    The promise is for the data set at hand and each of its neighbours, with the mechanism calibrated to that data set
+    (Li and Li 2023, Definition A.1; Soria-Comas et al. 2017): which signs were perturbed depends on the data, and so
+    may tell of them. It does not compose with anything, so `streamsketch.compose` refuses it (THEORY.md 6.5).
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss bound between the data set and a neighbour, in nats.
+    delta
+        Probability with which the bound may fail.
+    neighbours
+        The relation.
+    mechanism
+        What was done.
+
+    Examples
+    --------
+    >>> from streamsketch import OneCoordinate
+    >>> print(IndividualGuarantee(1.0, 0.0, OneCoordinate(1), "iDP-SignRP-RR"))
+    individual differential privacy only (not differential privacy): ε = 1, δ = 0 for one event of at most 1 \
+(one coordinate), by iDP-SignRP-RR
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    mechanism: str
+
+    def __post_init__(self) -> None:
+        checked = Guarantee(self.epsilon, self.delta, self.neighbours, self.mechanism)  # the same ranges
+        object.__setattr__(self, "epsilon", checked.epsilon)
+        object.__setattr__(self, "delta", checked.delta)
+
+    def __str__(self) -> str:
+        text = Guarantee(self.epsilon, self.delta, self.neighbours, self.mechanism)
+        return f"individual differential privacy only (not differential privacy): {text}"

@@ -1,0 +1,60 @@
+"""How often two published signs agree, as a function of the angle, where flips depend on how large a cell is.
+
+With cells that are nearly jointly normal (sums of many coordinates), a published sign has the mean g(y) at cell y, an
+odd gain, and E[s s'] = E[g(Y) g'(Y')] =: C(θ) for standard normals with correlation cos θ (THEORY.md 6.6). Price's
+theorem gives C by quadrature: with g a sum of steps J_a at a, dC/dφ = Σ J_a J'_b exp(-(a² + b² - 2ab sin φ) / 2cos²φ) /
+2π, φ = π/2 - θ, from C = 0 at φ = 0.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import cumulative_simpson
+
+Floats: TypeAlias = NDArray[np.float64]
+Gain: TypeAlias = Callable[[Floats], Floats]
+
+_REACH, _STEP = 6.0, 1 / 16  # of the grid of standard normal cells on which a gain is a step function
+_ANGLES = 129
+
+
+class Agreement(NamedTuple):
+    """E[s s'] and its derivative at angles from 0 to π."""
+
+    angles: Floats
+    mean: Floats
+    """Falling from at most 1 at 0 to its negative at π."""
+    slope: Floats
+    """dC/dθ, below 0."""
+
+    def at(self, mean: float) -> tuple[float, float, float]:
+        """Return the angle at which E[s s'] is ``mean``, cut to [0, π], the slope there, and E[s s'] there."""
+        angle = float(np.interp(mean, self.mean[::-1], self.angles[::-1]))
+        slope, expected = (float(np.interp(angle, self.angles, values)) for values in (self.slope, self.mean))
+        return angle, slope, expected
+
+
+def agreement(pairs: list[tuple[Gain, Gain]]) -> Agreement:
+    """Return the agreement of signs with these gains of standard normal cells, averaged over ``pairs``."""
+    places = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
+    phi = np.linspace(0, np.pi / 2, _ANGLES)
+    sine, cosine = np.sin(phi), np.maximum(np.cos(phi), 1e-9)
+    squares, products = (places[:, None] - places) ** 2, np.outer(places, places)
+    jumps = [tuple(_jumps(gain, places) for gain in pair) for pair in pairs]
+    rates = np.empty(_ANGLES)
+    for place in range(_ANGLES):
+        # a² + b² - 2ab sin φ = (a - b)² + 2ab(1 - sin φ), and (1 - sin φ) / cos²φ = 1 / (1 + sin φ) even at 0 / 0
+        density = np.exp(-squares / (2 * cosine[place] ** 2) - products / (1 + sine[place])) / (2 * np.pi)
+        rates[place] = np.mean([first @ density @ second for first, second in jumps])
+    rises = cumulative_simpson(rates, x=phi, initial=0)
+    return Agreement(
+        np.concatenate([np.pi / 2 - phi[::-1], np.pi / 2 + phi[1:]]),
+        np.concatenate([rises[::-1], -rises[1:]]),
+        -np.concatenate([rates[::-1], rates[1:]]),
+    )
+
+
+def _jumps(gain: Gain, places: Floats) -> Floats:
+    return gain(places + _STEP / 2) - gain(places - _STEP / 2)

@@ -1,0 +1,179 @@
+"""Angles and cosines from published signs, with the flips' share taken out and standard errors (THEORY.md 6.6)."""
+
+import functools
+import math
+from numbers import Real
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy.special import erf, ndtr
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimate import Estimate
+from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
+from streamsketch.signs.hamming import hamming_distance
+from streamsketch.signs.individual import near_noise
+from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
+
+_GROUPS = 8  # of rows, where their steps differ
+
+
+def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
+    """Estimate the angle θ between two vectors, in radians.
+
+    For ``constant`` flips, kept with probability (1 + c)/2: ``θ̂ = π/2·(1 - (1 - 2H/k) / (c_x c_y))``, H the Hamming
+    distance, unbiased, of variance ``(θ(π - θ) + π²/4·(1/(c_x c_y)² - 1)) / k``; for equal laws that is Theorem 4.5 of
+    Li and Li 2023. For flips that depend on the cells' size, and individual privacy, the same by the inverse of
+    E[s s'] as a function of θ, which needs the norms.
+
+    Exact for a Gaussian projection, and otherwise as far as cells are nearly normal: sums of many coordinates, none of
+    which dominates. Empty bins of an `OPORP` are coins, which pull θ̂ to π/2.
+
+    Parameters
+    ----------
+    x, y
+        Published signs of one projection, of different releases.
+    norm_x, norm_y
+        ‖x‖₂ and ‖y‖₂ in data units, > 0, known to everybody or published with a guarantee of their own. Needed, and
+        looked at, only where a law depends on the cells.
+
+    Raises
+    ------
+    InvalidInputError
+        For a missing norm, or one that is not positive and finite.
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `hamming_distance`.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> projection = ss.Gaussian(dim=64, sketch_dim=4096, seed=5, independence=64)
+    >>> x, y = projection.sketch(), projection.sketch()
+    >>> x.update(range(64), 1000)
+    >>> y.update(range(32), 1000)
+    >>> publish = ss.signs.DPSignRPRR(epsilon=99, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=5000)
+    >>> estimate = angle(publish.release(x), publish.release(y))  # in truth π/4
+    >>> abs(estimate.value - math.pi / 4) < 6 * estimate.standard_error
+    True
+    """
+    k = x.projection.sketch_dim if isinstance(x, Signs) else 1
+    mean = 1 - 2 * hamming_distance(x, y) / k
+    kept = _constant(x) * _constant(y)
+    half = math.pi / (2 * k)  # of a cell: no angle is known better than by one
+    if kept > 0:
+        value = math.pi / 2 * (1 - mean / kept)
+        inside = min(max(value, half), math.pi - half)
+        variance = (math.pi**2 / 4 / kept**2 - (math.pi / 2 - inside) ** 2) / k
+    else:
+        norms = _checked(norm_x), _checked(norm_y)
+        value, slope, expected = _curve(_cells(x, norms[0]), _cells(y, norms[1])).at(mean)
+        inside = min(max(value, half), math.pi - half)
+        variance = max((1 - expected**2) / (slope**2 * k), inside * (math.pi - inside) / k)
+    projection_variance = min(inside * (math.pi - inside) / k, variance)
+    return Estimate(value, projection_variance, variance - projection_variance, lowest=0.0, highest=math.pi)
+
+
+def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
+    """Estimate the cosine of the `angle`: ``e^{V/2} cos θ̂``, V the variance of θ̂.
+
+    E cos θ̂ is e^{-V/2} cos θ for a normal θ̂, so this is nearly unbiased; its variance is that of the cosine of a
+    normal angle. The value may exceed 1 by its error; intervals are cut to [-1, 1].
+
+    Parameters
+    ----------
+    x, y, norm_x, norm_y
+        As in `angle`.
+
+    Raises
+    ------
+    InvalidInputError
+        As `angle`; if the angle's standard error exceeds π/2: the signs are then drowned in flips.
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `hamming_distance`.
+    """
+    theta = angle(x, y, norm_x=norm_x, norm_y=norm_y)
+    if theta.standard_error > math.pi / 2:
+        raise InvalidInputError(
+            f"the angle's standard error is {theta.standard_error:.3g}, so nothing is known of the cosine: release "
+            f"with more epsilon or another mechanism"
+        )
+    spread = theta.variance
+    value = math.exp(spread / 2) * math.cos(theta.value)
+    # Var cos θ̂ for a normal θ̂, times e^V
+    variance = math.exp(spread) * -math.expm1(-spread) * (1 - math.exp(-spread) * math.cos(2 * theta.value)) / 2
+    share = theta.projection_variance / spread if spread else 1.0
+    return Estimate(value, share * variance, (1 - share) * variance, lowest=-1.0, highest=1.0)
+
+
+def _constant(x: Signs) -> float:
+    """Return c = tanh(rate / 2) of constant flips, 0 for other laws."""
+    if isinstance(x, SignSketch) and x.law.shape == "constant":
+        return math.tanh(float(x.law.rate) / 2)
+    return 0.0
+
+
+def _checked(norm: float | None) -> float:
+    if norm is None:
+        raise InvalidInputError(
+            "these signs were flipped with chances that depend on the cells' size: give norm_x and norm_y, the "
+            "vectors' Euclidean norms, if they are public. Hamming distances still rank without them"
+        )
+    if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < math.inf):
+        raise InvalidInputError(f"a norm must be a positive, finite number, got {norm!r:.40}")
+    return float(norm)
+
+
+class _Cells(NamedTuple):
+    """What a release's gains follow from; hashable, so that a collection of equal norms is integrated once."""
+
+    law: FlipLaw | Method
+    epsilon: float
+    delta: float
+    cells: int
+    """k."""
+    deviation: float
+    """Of a cell, in grid steps."""
+    steps: tuple[float, ...]
+    """How far a neighbour moves a cell: the mean of each of a few groups of rows."""
+
+
+def _cells(release: Signs, norm: float) -> _Cells:
+    projection, guarantee = release.projection, release.guarantee
+    steps = np.sort(cell_steps(projection, guarantee.neighbours))
+    groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
+    return _Cells(
+        release.law if isinstance(release, SignSketch) else cast("IndividualSignSketch", release).method,
+        guarantee.epsilon,
+        guarantee.delta,
+        projection.sketch_dim,
+        norm / (projection.unit * math.sqrt(projection.sketch_dim)),
+        tuple(float(part.mean()) for part in np.array_split(steps, groups)),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _curve(x: _Cells, y: _Cells) -> Agreement:
+    groups = max(len(x.steps), len(y.steps))
+    return agreement([(_gain(x, group), _gain(y, group)) for group in range(groups)])
+
+
+def _gain(release: _Cells, group: int) -> Gain:
+    """Return E[published sign] as a function of a standard normal cell."""
+    law, step, deviation = release.law, release.steps[min(group, len(release.steps) - 1)], release.deviation
+    if isinstance(law, FlipLaw):
+        return lambda cells: law.gain(cells * deviation, step)
+    near = step / deviation
+    inner = _near_gain(release, law, near, step)
+    return lambda cells: np.where(np.abs(cells) <= near, inner(cells), np.sign(cells))
+
+
+def _near_gain(release: _Cells, method: Method, near: float, step: float) -> Gain:
+    """Return the gain of the cells that were perturbed, whose number is taken to be its expectation."""
+    count = max(1.0, release.cells * (2 * float(ndtr(near)) - 1))
+    if method == "iDP-SignRP-G":
+        noise = near_noise(math.ceil(count * step * step), math.ceil(count), release.epsilon, release.delta)
+        scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
+        return lambda cells: cast("Floats", erf(cells * scale))
+    share = release.epsilon if method == "iDP-SignOPORP" else release.epsilon / count
+    return lambda cells: np.sign(cells) * math.tanh(share / 2)

@@ -1,0 +1,111 @@
+"""Sign sketches in the exchange format of WIRE.md, as warily as `streamsketch.wire` reads private sketches."""
+
+import os
+from pathlib import Path
+from typing import Any, cast
+
+from google.protobuf.message import DecodeError
+
+from streamsketch import wire_pb2
+from streamsketch.errors import WireFormatError
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.projections.base import Projection
+from streamsketch.signs.laws import FlipLaw, Shape
+from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
+from streamsketch.wire import (
+    at,
+    frame,
+    guarantee_message,
+    guarantee_of,
+    projection_message,
+    projection_of,
+    ratio_message,
+    ratio_of,
+    unframe,
+)
+
+_MAGICS: dict[type[Signs], bytes] = {
+    SignSketch: b"\x89SSG\r\n\x1a\n",
+    IndividualSignSketch: b"\x89SSI\r\n\x1a\n",
+}
+_NAMES: dict[type[Signs], str] = {SignSketch: "sign sketch", IndividualSignSketch: "individual sign sketch"}
+_MESSAGES: dict[type[Signs], type[Any]] = {
+    SignSketch: wire_pb2.SignSketch,
+    IndividualSignSketch: wire_pb2.IndividualSignSketch,
+}
+
+
+def encode(release: Signs) -> bytes:
+    """Return published signs as a framed message; equal releases give equal bytes."""
+    return frame(_MAGICS[type(release)], _message(release).SerializeToString(deterministic=True))
+
+
+def decode(data: bytes, kind: type[Signs], *, expect: Projection | None, max_bytes: int) -> Signs:
+    """Return the published signs in a framed message; see `SignSketch.from_bytes`."""
+    payload = unframe(_MAGICS[kind], _NAMES[kind], data, max_bytes)
+    message = _MESSAGES[kind]()
+    try:
+        message.ParseFromString(payload)
+    except DecodeError:
+        raise WireFormatError("payload", f"is not a {kind.__name__} message") from None
+    release = at("signs", lambda: _release(message, kind, expect))
+    if _message(release).SerializeToString(deterministic=True) != payload:
+        raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
+    return release
+
+
+def load(
+    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28
+) -> SignSketch | IndividualSignSketch:
+    """Return the published signs in a ``.signs`` file, of the kind it says: look at the type, or at ``guarantee``.
+
+    An `IndividualSignSketch` has individual differential privacy only. Parameters as `SignSketch.from_bytes`.
+
+    Raises
+    ------
+    WireFormatError
+        As `SignSketch.from_bytes`.
+    OSError
+        If the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        data = file.read(max_bytes + 1)
+    kind = IndividualSignSketch if data.startswith(_MAGICS[IndividualSignSketch]) else SignSketch
+    return cast("SignSketch | IndividualSignSketch", kind.from_bytes(data, expect=expect, max_bytes=max_bytes))
+
+
+def _message(release: Signs) -> Any:
+    projection = projection_message(release.projection)
+    if isinstance(release, SignSketch):
+        return wire_pb2.SignSketch(
+            projection=projection,
+            signs=release.packed,
+            law=wire_pb2.FlipLaw(shape=release.law.shape, rate=ratio_message(release.law.rate)),
+            guarantee=guarantee_message(release.guarantee),
+            release_id=release.release_id,
+        )
+    individual = cast("IndividualSignSketch", release)
+    return wire_pb2.IndividualSignSketch(
+        projection=projection,
+        signs=individual.packed,
+        method=individual.method,
+        guarantee=guarantee_message(individual.guarantee),
+        release_id=individual.release_id,
+    )
+
+
+def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Signs:
+    projection = projection_of(message.projection, expect)
+    promised = guarantee_of(message.guarantee)
+    if kind is SignSketch:
+        law = at("law", lambda: _law(message.law))
+        return SignSketch(projection, message.signs, law, promised, release_id=message.release_id)
+    individual = at(
+        "guarantee",
+        lambda: IndividualGuarantee(promised.epsilon, promised.delta, promised.neighbours, promised.mechanism),
+    )
+    return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
+
+
+def _law(message: wire_pb2.FlipLaw) -> FlipLaw:
+    return FlipLaw(cast("Shape", message.shape), ratio_of("law.rate", message.rate))

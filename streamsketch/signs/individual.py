@@ -1,0 +1,272 @@
+"""The paper's **individual** differential privacy for signs (Li and Li 2023, Appendix A): **not** differential privacy.
+
+Only cells that some neighbour of the data at hand could bring to zero or across it are perturbed: those with |y_j| at
+most Δ̃·max_i|A_ji|. Which these are depends on the data. The promise holds for the mechanism calibrated to the data at
+hand and then thought to run on a neighbour; a mechanism that calibrates itself anew on the neighbour breaks it, as some
+of its signs are then never perturbed, although the paper's Definition A.1 reads that way (THEORY.md 6.5).
+"""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import calibration
+from streamsketch.privacy.flips import flips, rate_below
+from streamsketch.privacy.guarantee import Neighbours, check_budget
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.noise import DiscreteGaussian
+from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.projections import Projection
+from streamsketch.projections.matrices import matrix_of
+from streamsketch.projections.transform import transform_read
+from streamsketch.release import RELEASE_ID_BYTES, check_carried
+from streamsketch.sensitivity import check_whole_steps
+from streamsketch.signs.laws import cell_steps
+from streamsketch.signs.mechanisms import require_one_coordinate, require_oporp
+from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
+from streamsketch.sketch import Sketch
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IndividualSignMechanism(ABC):
+    """How signs are published under individual differential privacy, which is **not** differential privacy.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss bound between the data at hand and a neighbour, in nats, > 0.
+    neighbours
+        ``L1(bound)`` or ``OneCoordinate(bound)``, with ``max_keys`` 1: individual guarantees do not add up.
+
+    Raises
+    ------
+    InvalidInputError
+        For ε out of range, more keys than one, or a relation the mechanism does not hold for.
+    TypeError
+        If ``neighbours`` is no relation.
+    """
+
+    epsilon: float
+    neighbours: Neighbours
+
+    name: ClassVar[Method]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.neighbours, Neighbours):
+            raise TypeError(
+                f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a "
+                f"{type(self.neighbours).__name__}"
+            )
+        if self.neighbours.max_keys != 1:
+            raise InvalidInputError(
+                f"individual differential privacy does not compose, so one unit may touch one key only, got "
+                f"max_keys={self.neighbours.max_keys}. Use a mechanism of differential privacy"
+            )
+        check_carried(self.neighbours)
+        object.__setattr__(self, "epsilon", check_budget(self.epsilon, self._spent_delta)[0])
+
+    def release(self, sketch: Sketch) -> IndividualSignSketch:
+        """Return the sketch's signs under individual differential privacy, **not** differential privacy.
+
+        Raises
+        ------
+        TypeError
+            If it is no `Sketch`.
+        InvalidInputError
+            For a projection the mechanism does not hold for, or noise too wide to sample.
+        """
+        return self.release_with(sketch, SystemBits())
+
+    def release_with(self, sketch: Sketch, bits: BitSource) -> IndividualSignSketch:
+        """As `release`, with bits of the caller's: they must be secret and uniform."""
+        if not isinstance(sketch, Sketch):
+            raise TypeError(f"only the signs of a Sketch can be released, got a {type(sketch).__name__}")
+        self.check(sketch.projection)
+        return self._draw(sketch.projection, sketch.state, bits)
+
+    def release_rows(self, projection: Projection, matrix: Any) -> list[IndividualSignSketch]:
+        """Return the signs of each row of a matrix, each under individual differential privacy of that row only.
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        matrix
+            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            As `release` and `Projection.transform`; for fractions under `L1`.
+        """
+        given = matrix_of(matrix, exact=True)
+        check_whole_steps(projection, self.neighbours, given.dtype)
+        self.check(projection)
+        bits = SystemBits()
+        return [self._draw(projection, row, bits) for row in transform_read(projection, given, exact=True)]
+
+    def check(self, projection: Projection) -> None:  # noqa: B027 - most mechanisms take every map
+        """Raise `InvalidInputError` for a projection the mechanism does not hold for."""
+
+    @property
+    def _spent_delta(self) -> float:
+        return 0.0
+
+    @abstractmethod
+    def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
+        """Return which signs are published as +, (k,), of cells of which ``near`` ones are to be perturbed.
+
+        ``near`` is the calibration: that of the data at hand, whatever the cells.
+        """
+
+    def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> IndividualSignSketch:
+        steps = cell_steps(projection, self.neighbours)
+        positive = self.positive(cells, steps, near_zero(cells, steps), bits)
+        guarantee = IndividualGuarantee(self.epsilon, self._spent_delta, self.neighbours, self.name)
+        packed = packed_signs(positive)
+        return IndividualSignSketch(projection, packed, self.name, guarantee, release_id=bits.read(RELEASE_ID_BYTES))
+
+
+def near_zero(cells: Ints, steps: Ints) -> NDArray[np.bool_]:
+    """Return which cells a neighbour could bring to zero or across it: |y_j| ≤ Δ̃·max_i|A_ji|."""
+    return np.abs(cells) <= steps
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IDPSignRPG(IndividualSignMechanism):
+    """iDP-SignRP-G: Gaussian noise where a neighbour could turn the sign (Li and Li 2023, Algorithm 6, Theorem A.1).
+
+    (ε, δ)-**individual** differential privacy, **not** differential privacy. The noise is the exact discrete Gaussian,
+    for the squared ℓ2 distance Δ̃²·Σ max_i|A_ji|² over the perturbed cells; Δ̃²N for ±1 maps, best `Rademacher`. A sum
+    of exactly zero publishes a fair coin.
+
+    Parameters
+    ----------
+    epsilon, neighbours
+        As in `IndividualSignMechanism`.
+    delta
+        In (0, 1).
+
+    Raises
+    ------
+    InvalidInputError
+        As `IndividualSignMechanism`, and for δ = 0.
+    """
+
+    delta: float
+
+    name: ClassVar[Method] = "iDP-SignRP-G"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.delta == 0:
+            raise InvalidInputError("Gaussian noise never gives delta = 0: set delta (say 1e-6), or use IDPSignRPRR")
+        object.__setattr__(self, "delta", float(self.delta))
+
+    @property
+    def _spent_delta(self) -> float:
+        return self.delta
+
+    def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
+        """Return sign(y + noise) for the near cells, sign(y) for the others."""
+        noisy, places = cells.copy(), np.flatnonzero(near)
+        if places.size:
+            noisy[places] += self.noise(steps[places]).sample(places.size, bits)
+        return _with_coins(noisy, bits)
+
+    def noise(self, steps: Ints) -> DiscreteGaussian:
+        """Return the noise for near cells that a neighbour moves by at most ``steps`` each."""
+        return near_noise(sum(step * step for step in steps.tolist()), steps.size, self.epsilon, self.delta)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IDPSignRPRR(IndividualSignMechanism):
+    """iDP-SignRP-RR: flips where a neighbour could turn the sign (Li and Li 2023, Algorithm 8).
+
+    ε-**individual** differential privacy, **not** differential privacy: of N near cells each is flipped with
+    probability 1/(exp(ε/N) + 1).
+
+    Parameters
+    ----------
+    epsilon, neighbours
+        As in `IndividualSignMechanism`.
+
+    Examples
+    --------
+    >>> from streamsketch import OneCoordinate, Rademacher
+    >>> x = Rademacher(dim=100, sketch_dim=64, seed=1).sketch()
+    >>> x.update(range(100), 1)
+    >>> print(IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).guarantee)
+    individual differential privacy only (not differential privacy): ε = 1, δ = 0 for one pixel of at most 1 \
+(one coordinate), by iDP-SignRP-RR
+    """
+
+    name: ClassVar[Method] = "iDP-SignRP-RR"
+
+    def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
+        """Return sign(y), flipped for near cells with odds e^{ε/N} against."""
+        del steps
+        flipped, places = np.zeros(cells.size, dtype=np.bool_), np.flatnonzero(near)
+        if places.size:
+            levels = (cells[places] != 0).astype(np.int64)
+            flipped[places] = flips(levels, rate_below(self._share(places.size)), bits) == 1
+        positive: NDArray[np.bool_] = (cells > 0) ^ flipped
+        return positive
+
+    def _share(self, near: int) -> Fraction:
+        """Return the ε of each near cell."""
+        return Fraction(self.epsilon) / near
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IDPSignOPORP(IDPSignRPRR):
+    """iDP-SignOPORP: the same flips for the bins of an `OPORP`, each with all of ε (Li and Li 2023, Appendix A).
+
+    ε-**individual** differential privacy, **not** differential privacy, for ``OneCoordinate`` neighbours only: the one
+    coordinate meets one bin, so near bins need not share ε. Bins are small sums, so many are near zero, and the paper
+    finds it worse than iDP-SignRP.
+
+    Parameters
+    ----------
+    epsilon
+        As in `IndividualSignMechanism`.
+    neighbours
+        ``OneCoordinate(bound)``.
+
+    Raises
+    ------
+    InvalidInputError
+        As `IndividualSignMechanism`; for other neighbours; of `release`, for another projection than `OPORP`.
+    """
+
+    name: ClassVar[Method] = "iDP-SignOPORP"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_coordinate(self.name, self.neighbours)
+
+    def check(self, projection: Projection) -> None:
+        """Raise `InvalidInputError` for another projection than `OPORP`."""
+        require_oporp(self.name, projection)
+
+    def _share(self, near: int) -> Fraction:
+        del near
+        return Fraction(self.epsilon)
+
+
+def near_noise(reach: int, count: int, epsilon: float, delta: float) -> DiscreteGaussian:
+    """Return noise for ``count`` cells that a neighbour moves by √``reach`` in ℓ2; the ℓ1 distance plays no part."""
+    return calibration.gaussian(calibration.Sensitivity(1, reach, count), epsilon, delta)
+
+
+def _with_coins(cells: Ints, bits: BitSource) -> NDArray[np.bool_]:
+    positive, zeros = cells > 0, np.flatnonzero(cells == 0)
+    if zeros.size:
+        positive[zeros] = flips(np.zeros(zeros.size, dtype=np.int64), Fraction(1), bits) == 1
+    return positive

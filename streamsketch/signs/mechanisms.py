@@ -1,0 +1,391 @@
+"""The paper's differentially private sign mechanisms (Li and Li 2023, Section 4), on the exact cells.
+
+A mechanism is a frozen description. `release` draws every flip exactly, from the operating system's CSPRNG, out of the
+integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6. Where one unit may touch several keys
+(``max_keys``), each key gets an equal share of ε and δ, so that the promise covers all of them together.
+"""
+
+import dataclasses
+import functools
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.flips import flips, rate_below
+from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, check_budget
+from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.projections import OPORP, Gaussian, Projection
+from streamsketch.projections.matrices import matrix_of
+from streamsketch.projections.transform import transform_read
+from streamsketch.release import RELEASE_ID_BYTES, check_carried
+from streamsketch.sensitivity import check_whole_steps, grid_steps, sensitivity_of
+from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.sign_changes import (
+    binomial_count,
+    chernoff_count,
+    neighbourhood_change_bound,
+    pair_change_bound,
+)
+from streamsketch.signs.sketch import SignSketch, packed_signs
+from streamsketch.sketch import Sketch
+
+Counting: TypeAlias = Literal["pairs", "paper"]
+
+_WHY_ONE_COORDINATE = (
+    "holds where a neighbour changes one coordinate, which meets one bin: each bin then has all of epsilon. Neighbours "
+    "that change several coordinates change several bins, and would learn epsilon from each"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SignMechanism(ABC):
+    """How signs are published: a budget, a neighbour relation and, by the subclass, a flip law.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss bound in nats, > 0.
+    neighbours
+        Which change of the stream must stay hidden: ``L1(bound)`` or ``OneCoordinate(bound)``.
+
+    Raises
+    ------
+    InvalidInputError
+        For ε out of range, or a relation the mechanism does not hold for.
+    TypeError
+        If ``neighbours`` is no relation.
+    """
+
+    epsilon: float
+    neighbours: Neighbours
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.neighbours, Neighbours):
+            raise TypeError(
+                f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a "
+                f"{type(self.neighbours).__name__}"
+            )
+        check_carried(self.neighbours)
+        object.__setattr__(self, "epsilon", check_budget(self.epsilon, 0.0)[0])
+
+    @abstractmethod
+    def law(self, projection: Projection) -> FlipLaw:
+        """Return the flip law for sketches of a projection.
+
+        Raises
+        ------
+        InvalidInputError
+            For a projection the mechanism does not hold for, or a share of ε below 2^-52 a sign.
+        """
+
+    def guarantee(self, projection: Projection) -> Guarantee:
+        """Return what a release of a sketch of ``projection`` promises; errors as `law`."""
+        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, f"{self._described}, {self.law(projection)}")
+
+    def release(self, sketch: Sketch) -> SignSketch:
+        """Return the sketch's signs, each flipped with its probability by bits of the operating system's CSPRNG.
+
+        Raises
+        ------
+        TypeError
+            If it is no `Sketch`.
+        InvalidInputError
+            As `law`.
+        """
+        return self.release_with(sketch, SystemBits())
+
+    def release_with(self, sketch: Sketch, bits: BitSource) -> SignSketch:
+        """As `release`, with bits of the caller's: they must be secret and uniform."""
+        if not isinstance(sketch, Sketch):
+            raise TypeError(f"only the signs of a Sketch can be released, got a {type(sketch).__name__}")
+        (released,) = self._draw(sketch.projection, sketch.state.reshape(1, -1), bits)
+        return released
+
+    def release_rows(self, projection: Projection, matrix: Any) -> list[SignSketch]:
+        """Return the signs of each row of a matrix, one `SignSketch` a row; a row is one person's vector.
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        matrix
+            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            As `law` and `Projection.transform`; for fractions under `L1`.
+        """
+        given = matrix_of(matrix, exact=True)
+        check_whole_steps(projection, self.neighbours, given.dtype)
+        self.law(projection)
+        return self._draw(projection, transform_read(projection, given, exact=True), SystemBits())
+
+    @property
+    def _spent_delta(self) -> float:
+        return 0.0
+
+    @property
+    def _described(self) -> str:
+        return self.name
+
+    @property
+    def _key_epsilon(self) -> Fraction:
+        """The share of ε for the signs of one key."""
+        return Fraction(self.epsilon) / self.neighbours.max_keys
+
+    def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[SignSketch]:
+        law, guarantee = self.law(projection), self.guarantee(projection)
+        by_step = law.shape == "levels"  # others do not look at steps, which may take an enumeration
+        levels = law.levels(cells, cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64))
+        flipped = flips(levels.reshape(-1), law.rate, bits).reshape(cells.shape)
+        positive = (cells > 0) ^ (flipped == 1)
+        return [
+            SignSketch(projection, packed_signs(row), law, guarantee, release_id=bits.read(RELEASE_ID_BYTES))
+            for row in positive
+        ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPSignRPRR(SignMechanism):
+    """DP-SignRP-RR: each sign of a Gaussian projection by randomised response (Li and Li 2023, Algorithm 3).
+
+    (ε, δ)-differentially private over the draw of the seed, for ``L1`` or ``OneCoordinate`` neighbours **whose norms
+    are both at least** ``norm_bound``: every sign is kept with odds e^{ε/N}, where at most N signs of two neighbours
+    differ but with probability δ. Choose the seed at random and before anyone looks at data. One bad seed fails all
+    who share it, and the norm is your word: it must be known without looking at the data, and is not checked, as a
+    refusal would tell of them.
+
+    The paper's theorem is for independent continuous entries, so the projection's ``independence`` must be at least its
+    ``dim``; what its lattice adds is counted in (THEORY.md 6.2).
+
+    Parameters
+    ----------
+    epsilon, neighbours
+        As in `SignMechanism`.
+    delta
+        In (0, 1).
+    norm_bound
+        m: a public lower bound on ‖x‖₂ of every vector in the domain, in data units, on the grid. At least the
+        neighbours' bound.
+    counting
+        ``"pairs"``: N by the angle between two neighbours, which is all that differential privacy asks for.
+        ``"paper"``: N₊ of Proposition 4.4, several times as large, or that of the pairs where it is larger.
+
+    Raises
+    ------
+    InvalidInputError
+        For a number out of range; of `law`, for another projection than `Gaussian` or one of less independence.
+
+    Examples
+    --------
+    >>> from streamsketch import Gaussian, OneCoordinate
+    >>> projection = Gaussian(dim=64, sketch_dim=256, seed=1, independence=64)
+    >>> how = DPSignRPRR(epsilon=8, delta=1e-6, neighbours=OneCoordinate(1), norm_bound=30)
+    >>> how.count(projection), dataclasses.replace(how, counting="paper").count(projection)
+    (19, 48)
+    """
+
+    delta: float
+    norm_bound: Exact
+    counting: Counting = "pairs"
+
+    name = "DP-SignRP-RR"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _, delta = check_budget(self.epsilon, self.delta)
+        if delta == 0:
+            raise InvalidInputError("DP-SignRP-RR needs delta > 0, say 1e-6; DPSignRPRRSmooth gives delta = 0")
+        norm = exact_fraction(self.norm_bound, "norm_bound")
+        if norm < Fraction(self.neighbours.bound):
+            raise InvalidInputError(
+                f"norm_bound must be at least the neighbours' bound, got {norm} and {self.neighbours.bound}: a change "
+                f"as large as the vector may turn every sign"
+            )
+        if self.counting not in get_args(Counting):
+            raise InvalidInputError(f"counting must be 'pairs' or 'paper', got {self.counting!r:.40}")
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "norm_bound", norm)
+
+    @property
+    def _spent_delta(self) -> float:
+        return self.delta
+
+    @property
+    def _described(self) -> str:
+        return f"{self.name} for norms of at least {self.norm_bound}"
+
+    def count(self, projection: Projection) -> int:
+        """Return N: how many signs of two neighbours differ at most, but with probability δ / max_keys."""
+        if not isinstance(projection, Gaussian):
+            raise InvalidInputError(
+                f"DP-SignRP-RR is proven for a Gaussian projection, got {type(projection).__name__}: no other map has "
+                f"a bound on the signs that change. DPSignRPRRSmooth and DPSignLogistic hold for every map"
+            )
+        if projection.independence < projection.dim:
+            raise InvalidInputError(
+                f"DP-SignRP-RR is proven for independent entries: set independence to at least dim, got "
+                f"independence={projection.independence} and dim={projection.dim}"
+            )
+        farthest = grid_steps(projection, self.neighbours) * projection.grid
+        ratio = farthest / Fraction(self.norm_bound)
+        if ratio > 1:
+            raise InvalidInputError(
+                f"on a grid of {projection.grid} neighbours may differ by {farthest}, more than "
+                f"norm_bound={self.norm_bound}; use a finer resolution"
+            )
+        delta, fine = self.delta / self.neighbours.max_keys, (projection.fraction_bits, projection.max_entry)
+        return _count(projection.sketch_dim, projection.dim, ratio, *fine, delta=delta, counting=self.counting)
+
+    def law(self, projection: Projection) -> FlipLaw:
+        """Return flips with odds e^{ε/N} against each, N from `count`; see `SignMechanism.law`."""
+        return FlipLaw("constant", rate_below(self._key_epsilon / self.count(projection)))
+
+
+@functools.lru_cache(maxsize=256)
+def _count(  # of numbers alone, so that no projection is kept with its coefficients
+    k: int, dim: int, ratio: Fraction, fraction_bits: int, max_entry: int, *, delta: float, counting: Counting
+) -> int:
+    pairs = binomial_count(k, pair_change_bound(dim, ratio, fraction_bits, max_entry), delta)
+    if counting == "pairs":
+        return pairs
+    return max(pairs, chernoff_count(k, neighbourhood_change_bound(dim, float(ratio)), delta))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPSignRPRRSmooth(SignMechanism):
+    """DP-SignRP-RR-smooth: signs far from zero are flipped less (Li and Li 2023, Algorithm 4 and Theorem 4.6).
+
+    ε-differentially private for ``L1`` and ``OneCoordinate`` neighbours, for every projection matrix: cell y_j is
+    flipped with probability 1/(exp(L_j·ε/k) + 1), L_j = ⌈|y_j| / (Δ̃ max_i|A_ji|)⌉. Paper and theory favour
+    `Rademacher`.
+
+    Parameters
+    ----------
+    epsilon, neighbours
+        As in `SignMechanism`.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, Rademacher
+    >>> print(DPSignRPRRSmooth(epsilon=8, neighbours=L1(1)).law(Rademacher(dim=9, sketch_dim=64, seed=1)))
+    flips with 1/(exp(1/8·⌈|cell|/step⌉) + 1)
+    """
+
+    name = "DP-SignRP-RR-smooth"
+
+    def law(self, projection: Projection) -> FlipLaw:
+        """Return flips by level at rate ε/k; see `SignMechanism.law`."""
+        return FlipLaw("levels", rate_below(self._key_epsilon / projection.sketch_dim))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPSignOPORPRR(SignMechanism):
+    """DP-SignOPORP-RR: each bin's sign by randomised response with all of ε (Li and Li 2023, Algorithm 5).
+
+    ε-differentially private for ``OneCoordinate`` neighbours **only**, of an `OPORP`: the one coordinate meets one bin.
+    A bin that is empty, or sums to zero, publishes a fair coin.
+
+    Parameters
+    ----------
+    epsilon
+        As in `SignMechanism`.
+    neighbours
+        ``OneCoordinate(bound)``.
+
+    Raises
+    ------
+    InvalidInputError
+        For other neighbours; of `law`, for another projection than `OPORP`.
+
+    Examples
+    --------
+    >>> from streamsketch import OPORP, OneCoordinate
+    >>> print(DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1)).law(OPORP(dim=99, sketch_dim=16, seed=1)))
+    flips with 1/(exp(2) + 1)
+    """
+
+    name = "DP-SignOPORP-RR"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_coordinate(self.name, self.neighbours)
+
+    def law(self, projection: Projection) -> FlipLaw:
+        """Return flips with odds e^ε against each; see `SignMechanism.law`."""
+        require_oporp(self.name, projection)
+        return FlipLaw("constant", rate_below(self._key_epsilon))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPSignOPORPRRSmooth(DPSignOPORPRR):
+    """DP-SignOPORP-RR-smooth: each bin with all of ε, large sums flipped less (Li and Li 2023, Algorithm 5).
+
+    ε-differentially private for ``OneCoordinate`` neighbours **only**, of an `OPORP`: bin y_j is flipped with
+    probability 1/(exp(L_j·ε) + 1), L_j = ⌈|y_j| / Δ̃⌉.
+
+    Parameters
+    ----------
+    epsilon, neighbours
+        As in `DPSignOPORPRR`.
+
+    Raises
+    ------
+    InvalidInputError
+        As `DPSignOPORPRR`.
+    """
+
+    name = "DP-SignOPORP-RR-smooth"
+
+    def law(self, projection: Projection) -> FlipLaw:
+        """Return flips by level at rate ε; see `SignMechanism.law`."""
+        require_oporp(self.name, projection)
+        return FlipLaw("levels", rate_below(self._key_epsilon))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPSignLogistic(SignMechanism):
+    """The form that is safe where many cells move: flips with log-odds proportional to the cell (THEORY.md 6.4).
+
+    ε-differentially private for ``L1`` and ``OneCoordinate`` neighbours, for every projection: cell y_j is flipped with
+    probability 1/(exp(ε|y_j| / D1) + 1), D1 the exact ℓ1 sensitivity of the sketch, so the log-odds of all signs
+    together move by at most ε. It is the sign of y_j plus logistic noise of scale D1/ε.
+
+    Parameters
+    ----------
+    epsilon, neighbours
+        As in `SignMechanism`.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> print(DPSignLogistic(epsilon=1, neighbours=L1(2)).law(SJLT(dim=99, sketch_dim=64, sparsity=4, seed=1)))
+    flips with 1/(exp(1/8·|cell|) + 1)
+    """
+
+    name = "DP-Sign-logistic"
+
+    def law(self, projection: Projection) -> FlipLaw:
+        """Return flips with log-odds ε|y| / D1; see `SignMechanism.law`."""
+        # over all keys: a unit's D1 there is that of one key times max_keys
+        return FlipLaw("linear", rate_below(Fraction(self.epsilon) / sensitivity_of(projection, self.neighbours).l1))
+
+
+def require_one_coordinate(name: str, neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` unless neighbours differ in one coordinate."""
+    if not isinstance(neighbours, OneCoordinate):
+        remedy = "DPSignLogistic is safe for L1" if isinstance(neighbours, L1) else "use OneCoordinate(bound)"
+        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {neighbours}; {remedy}")
+
+
+def require_oporp(name: str, projection: Projection) -> None:
+    """Raise `InvalidInputError` unless each coordinate meets one bin."""
+    if not isinstance(projection, OPORP):
+        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {type(projection).__name__}; use OPORP")

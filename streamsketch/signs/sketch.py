@@ -1,0 +1,265 @@
+"""SignSketch and IndividualSignSketch: one published bit a cell."""
+
+import os
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import short
+from streamsketch.errors import InvalidInputError
+from streamsketch.files import write_whole
+from streamsketch.hashing import Words
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.projections.base import Projection
+from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.signs.laws import FlipLaw
+
+Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
+
+_WORD_BITS = 64
+
+
+class Signs:
+    """What both kinds of published signs share. Immutable; equal and hashable by content.
+
+    Parameters
+    ----------
+    projection
+        The public map.
+    packed
+        ⌈sketch_dim / 8⌉ bytes: bit i mod 8 of byte i // 8 is 1 where cell i's published sign is +; the rest is 0.
+    guarantee
+        What was promised.
+    release_id
+        8 random bytes: estimates between a release and itself are refused.
+
+    Raises
+    ------
+    InvalidInputError
+        For another number of bytes, or bits behind the last cell.
+    """
+
+    guarantee_type: ClassVar[type[Guarantee] | type[IndividualGuarantee]]
+
+    __slots__ = ("_guarantee", "_projection", "_release_id", "_words")
+
+    def __init__(self, projection: Projection, packed: bytes, guarantee: Any, *, release_id: bytes) -> None:
+        if not isinstance(projection, Projection):
+            raise TypeError(f"projection must be a streamsketch projection, got a {type(projection).__name__}")
+        if not isinstance(packed, bytes) or not isinstance(release_id, bytes):
+            raise TypeError("packed signs and release ids are bytes")
+        if not isinstance(guarantee, self.guarantee_type):
+            raise TypeError(
+                f"the guarantee of a {type(self).__name__} is a {self.guarantee_type.__name__}, got a "
+                f"{type(guarantee).__name__}"
+            )
+        k = projection.sketch_dim
+        if len(packed) != -(-k // 8):
+            raise InvalidInputError(f"{k} signs are {-(-k // 8)} bytes, got {len(packed)}")
+        if k % 8 and packed[-1] >> k % 8:
+            raise InvalidInputError("the bits behind the last sign must be 0")
+        if len(release_id) != RELEASE_ID_BYTES:
+            raise InvalidInputError(f"a release id must have {RELEASE_ID_BYTES} bytes, got {len(release_id)}")
+        self._projection, self._release_id = projection, release_id
+        self._guarantee: Any = guarantee
+        # whole words for popcounts; made of bytes, so that they cannot be written to
+        self._words: Words = np.frombuffer(packed.ljust(-(-k // _WORD_BITS) * 8, b"\0"), dtype="<u8")
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._projection
+
+    @property
+    def guarantee(self) -> Any:
+        """What was promised."""
+        return self._guarantee
+
+    @property
+    def release_id(self) -> bytes:
+        """8 random bytes that name this release."""
+        return self._release_id
+
+    @property
+    def words(self) -> Words:
+        """The signs as bits: uint64, (⌈k / 64⌉,), read-only; bit i mod 64 of word i // 64 is cell i's, 1 is +."""
+        return self._words
+
+    @property
+    def packed(self) -> bytes:
+        """The signs as ⌈k / 8⌉ bytes."""
+        return self._words.tobytes()[: -(-self._projection.sketch_dim // 8)]
+
+    @property
+    def signs(self) -> NDArray[np.int8]:
+        """The published signs: int8, (sketch_dim,), 1 or -1."""
+        bits = np.unpackbits(self._words.view(np.uint8), count=self._projection.sketch_dim, bitorder="little")
+        return (2 * bits.astype(np.int8) - 1).astype(np.int8)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return type(self), self._projection, self._guarantee, self._release_id, self._words.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity() == other._identity() if isinstance(other, Signs) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self._projection, self._release_id))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._projection!r}, {self._guarantee}>"
+
+    def __reduce__(self) -> Any:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def to_bytes(self) -> bytes:
+        """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
+        from streamsketch.signs.exchange import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
+
+        return encode(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> Any:
+        """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        expect
+            The agreed projection, if any.
+        max_bytes
+            Refuse longer input before looking at it.
+
+        Raises
+        ------
+        WireFormatError
+            If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
+            than expected. Its ``where`` names the place.
+        """
+        from streamsketch.signs.exchange import decode  # noqa: PLC0415 - as above
+
+        return decode(data, cls, expect=expect, max_bytes=max_bytes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_bytes` to a file, by custom named ``….signs``; the file appears whole or not at all."""
+        write_whole(path, self.to_bytes())
+
+
+class SignSketch(Signs):
+    """A differentially private release of the signs of a sketch: k bits, for Hamming distances and angles.
+
+    Made by the mechanisms of `streamsketch.signs`. What is protected, and how well, says `guarantee`; how often a bit
+    is wrong, `law`.
+
+    Parameters
+    ----------
+    projection, packed, release_id
+        As in `Signs`.
+    law
+        The flips' law.
+    guarantee
+        What was promised to the people in the data.
+
+    Raises
+    ------
+    InvalidInputError
+        For another number of bytes, or bits behind the last cell.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> x = ss.Rademacher(dim=1000, sketch_dim=256, seed=7).sketch()
+    >>> x.update([3, 4], [500, -200])
+    >>> released = ss.signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1)).release(x)
+    >>> print(released.guarantee)
+    ε = 4, δ = 0 for one event of at most 1 (L1), by DP-Sign-logistic, flips with 1/(exp(1/64·|cell|) + 1)
+    >>> len(released.packed), SignSketch.from_bytes(released.to_bytes()) == released
+    (32, True)
+    """
+
+    guarantee_type = Guarantee
+
+    __slots__ = ("_law",)
+
+    def __init__(
+        self, projection: Projection, packed: bytes, law: FlipLaw, guarantee: Guarantee, *, release_id: bytes
+    ) -> None:
+        if not isinstance(law, FlipLaw):
+            raise TypeError(f"law must be a FlipLaw, got a {type(law).__name__}")
+        super().__init__(projection, packed, guarantee, release_id=release_id)
+        self._law = law
+
+    @property
+    def law(self) -> FlipLaw:
+        """With which probability each sign is the wrong one."""
+        return self._law
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised to the people in the data."""
+        guarantee: Guarantee = self._guarantee
+        return guarantee
+
+    def _identity(self) -> tuple[Any, ...]:
+        return *super()._identity(), self._law
+
+
+class IndividualSignSketch(Signs):
+    """Signs under **individual** differential privacy, which is **not** differential privacy.
+
+    Only signs that a neighbour of the data at hand could change were perturbed; which ones depends on the data, and
+    may tell of them (`IndividualGuarantee`). It does not compose, and no transform of `streamsketch.beam` takes it.
+
+    Parameters
+    ----------
+    projection, packed, release_id
+        As in `Signs`.
+    method
+        ``"iDP-SignRP-G"``, ``"iDP-SignRP-RR"`` or ``"iDP-SignOPORP"``.
+    guarantee
+        What was promised: an `IndividualGuarantee`.
+
+    Raises
+    ------
+    InvalidInputError
+        For another method or number of bytes, or bits behind the last cell.
+    """
+
+    guarantee_type = IndividualGuarantee
+
+    __slots__ = ("_method",)
+
+    def __init__(
+        self,
+        projection: Projection,
+        packed: bytes,
+        method: Method,
+        guarantee: IndividualGuarantee,
+        *,
+        release_id: bytes,
+    ) -> None:
+        if method not in get_args(Method):
+            raise InvalidInputError(f"a method is one of {', '.join(get_args(Method))}, got {short(method)}")
+        super().__init__(projection, packed, guarantee, release_id=release_id)
+        self._method: Method = method
+
+    @property
+    def method(self) -> Method:
+        """How the signs near zero were perturbed."""
+        return self._method
+
+    def _identity(self) -> tuple[Any, ...]:
+        return *super()._identity(), self._method
+
+    @property
+    def guarantee(self) -> IndividualGuarantee:
+        """What was promised: individual differential privacy only."""
+        guarantee: IndividualGuarantee = self._guarantee
+        return guarantee
+
+
+def packed_signs(positive: NDArray[np.bool_]) -> bytes:
+    """Return one row of bits, (k,), as a release packs them."""
+    return np.packbits(positive, bitorder="little").tobytes()

@@ -1,0 +1,42 @@
+"""Slow, readable twins of the sign sketches: flips byte by byte, their exact chances, bits counted one by one."""
+
+from fractions import Fraction
+
+import mpmath
+
+from tests.naive_noise import ONE, Tape, as_mpf, bernoulli_exp
+
+
+def flip(level: int, rate: Fraction, tape: Tape) -> int:
+    """Return 1 with probability 1/(e^{rate·level} + 1)."""
+    exponent = rate * min(level, 2**62 // rate.numerator)
+    while True:
+        if tape.byte() % 2 == 0:
+            return 0
+        if all(bernoulli_exp(ONE, tape) for _ in range(int(exponent))) and bernoulli_exp(exponent % 1, tape):
+            return 1
+
+
+def flip_chance(level: int, rate: Fraction) -> mpmath.mpf:
+    """Return 1/(e^{rate·level} + 1) to 60 digits."""
+    return 1 / (mpmath.exp(as_mpf(rate * level)) + 1)
+
+
+def level(shape: str, cell: int, step: int) -> int:
+    """Return a cell's level under a flip law."""
+    if shape == "constant":
+        return int(cell != 0)
+    if shape == "linear":
+        return abs(cell)
+    return -(-abs(cell) // step)
+
+
+def plus_chance(shape: str, rate: Fraction, cell: int, step: int) -> mpmath.mpf:
+    """Return P(the published sign is +)."""
+    wrong = flip_chance(level(shape, cell, step), rate)
+    return 1 - wrong if cell > 0 else wrong
+
+
+def hamming(x: bytes, y: bytes) -> int:
+    """Return in how many bits two byte strings differ."""
+    return sum((one ^ other).bit_count() for one, other in zip(x, y, strict=True))

@@ -1,0 +1,201 @@
+"""The privacy loss of published signs, enumerated: every neighbouring pair in a box, every output, exact chances.
+
+Levels and rates are the library's own, out of exact cells of real projections; the chance of a flip is the law's, to
+60 digits, which `tests/privacy/test_flips.py` and the last test here hold the sampler to. Signs are independent given
+the cells, so the largest loss over all outputs is the sum of the cells' largest losses.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+import streamsketch as ss
+from streamsketch import signs
+from streamsketch.encoding import Ints
+from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.mechanisms import SignMechanism
+from tests import naive_signs
+
+ROUNDING = mpmath.mpf(10) ** -50
+BOX = np.array(list(itertools.product(range(-3, 4), repeat=3)))
+
+Cells = tuple[int, ...]
+LevelsOf = Callable[[Ints], Ints]
+
+MAPS: list[ss.Projection] = [
+    ss.Rademacher(dim=3, sketch_dim=4, seed=1),
+    ss.SJLT(dim=3, sketch_dim=4, sparsity=2, seed=3),
+    ss.CountSketch(dim=3, sketch_dim=4, seed=5),
+    ss.OPORP(dim=3, sketch_dim=2, seed=1),
+    ss.OPORP(dim=3, sketch_dim=3, seed=2),
+    ss.Achlioptas(dim=3, sketch_dim=5, seed=1),
+    ss.Gaussian(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
+    ss.Uniform(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
+    ss.SRHT(dim=3, sketch_dim=3, seed=1),
+    ss.FJLT(dim=3, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
+    ss.Rotation(dim=3, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.Identity(dim=3),
+]
+EVERY_MAP: list[type[SignMechanism]] = [signs.DPSignRPRRSmooth, signs.DPSignLogistic]
+OPORP_ONLY: list[type[SignMechanism]] = [signs.DPSignOPORPRR, signs.DPSignOPORPRRSmooth]
+CASES = [(mechanism, projection) for mechanism in EVERY_MAP for projection in MAPS]
+CASES += [(mechanism, projection) for mechanism in OPORP_ONLY for projection in MAPS if projection.kind == "oporp"]
+NAMES = [f"{mechanism.name}-{projection.kind}-{projection.sketch_dim}" for mechanism, projection in CASES]
+
+
+def neighbouring_cells(projection: ss.Projection, neighbours: Neighbours) -> Iterator[tuple[Cells, Cells]]:
+    """Yield the cells of all pairs of vectors in the box that are neighbours, each pair both ways round."""
+    steps = neighbours.grid_steps(projection.grid)
+    cells = BOX @ projection.columns(np.arange(3)).T
+    gaps = np.abs(BOX[:, None] - BOX)
+    near = gaps.sum(axis=2) <= steps
+    if isinstance(neighbours, ss.OneCoordinate):
+        near &= (gaps > 0).sum(axis=2) <= 1
+    pairs = {(tuple(cells[i].tolist()), tuple(cells[j].tolist())) for i, j in np.argwhere(near)}
+    return iter(pairs)
+
+
+def worst_loss(pairs: Iterator[tuple[Cells, Cells]], levels_of: LevelsOf, rate: Fraction) -> mpmath.mpf:
+    """Return the largest loss over all pairs and all output vectors."""
+    pairs = list(pairs)
+    every = sorted({cells for pair in pairs for cells in pair})
+    levels = dict(zip(every, levels_of(np.array(every)).tolist(), strict=True))
+    chances: dict[tuple[int, bool], tuple[mpmath.mpf, mpmath.mpf]] = {}
+
+    def plus(cell: int, level: int) -> tuple[mpmath.mpf, mpmath.mpf]:
+        """Return ln P(+) and ln P(-)."""
+        kind = (level, cell > 0)
+        if kind not in chances:
+            wrong = naive_signs.flip_chance(level, rate)
+            right = (mpmath.log(1 - wrong), mpmath.log(wrong))
+            chances[kind] = right if cell > 0 else right[::-1]
+        return chances[kind]
+
+    worst = mpmath.mpf(0)
+    seen = set()
+    for one, other in pairs:
+        key = tuple(sorted(zip(one, levels[one], other, levels[other], strict=True)))
+        if key in seen:
+            continue
+        seen.add(key)
+        total = mpmath.mpf(0)
+        for cell, level, cell_2, level_2 in key:
+            here, there = plus(cell, level), plus(cell_2, level_2)
+            total += max(here[0] - there[0], here[1] - there[1])
+        worst = max(worst, total)
+    return worst
+
+
+def loss_of(mechanism: SignMechanism, projection: ss.Projection) -> mpmath.mpf:
+    law, steps = mechanism.law(projection), cell_steps(projection, mechanism.neighbours)
+    pairs = neighbouring_cells(projection, mechanism.neighbours)
+    return worst_loss(pairs, lambda cells: law.levels(cells, steps), law.rate)
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), CASES, ids=NAMES)
+@pytest.mark.parametrize("relation", [ss.L1, ss.OneCoordinate], ids=["L1", "one coordinate"])
+def test_no_output_of_any_neighbours_loses_more_than_epsilon(
+    mechanism: type[SignMechanism], projection: ss.Projection, relation: type[Neighbours]
+) -> None:
+    if mechanism in OPORP_ONLY and relation is ss.L1:
+        with pytest.raises(ss.InvalidInputError, match="one coordinate, which meets one bin"):
+            mechanism(epsilon=1.0, neighbours=relation(1))
+        return
+    for epsilon, bound in ((0.5, 1), (3.0, 1), (1.0, 2)):
+        loss = loss_of(mechanism(epsilon=epsilon, neighbours=relation(bound)), projection)
+        assert 0 < loss <= epsilon + ROUNDING
+
+
+@pytest.mark.parametrize("mechanism", EVERY_MAP)
+def test_the_share_of_a_unit_in_several_keys_is_a_share(mechanism: type[SignMechanism]) -> None:
+    projection = MAPS[0]
+    several = mechanism(epsilon=3.0, neighbours=ss.L1(1, max_keys=3)).law(projection)
+    assert several == mechanism(epsilon=1.0, neighbours=ss.L1(1)).law(projection)
+
+
+def test_the_largest_loss_over_outputs_is_the_sum_over_cells() -> None:
+    rate, one, other = Fraction(1, 3), (2, 0, -1), (1, -1, 1)
+
+    def chance(output: tuple[bool, ...], cells: Cells) -> mpmath.mpf:
+        plus = [naive_signs.plus_chance("levels", rate, cell, 1) for cell in cells]
+        return mpmath.fprod(p if bit else 1 - p for p, bit in zip(plus, output, strict=True))
+
+    outputs = list(itertools.product([True, False], repeat=3))
+    assert abs(mpmath.fsum(chance(output, one) for output in outputs) - 1) < ROUNDING
+    brute = max(mpmath.log(chance(output, one) / chance(output, other)) for output in outputs)
+    assert abs(brute - worst_loss(iter([(one, other)]), np.abs, rate)) < ROUNDING
+
+
+# --- the same check catches broken variants ---------------------------------------------------------------------
+
+
+def test_epsilon_that_is_not_divided_by_k_is_caught() -> None:
+    projection, neighbours = MAPS[0], ss.OneCoordinate(1)
+    steps = cell_steps(projection, neighbours)
+    undivided = FlipLaw("levels", Fraction(1))
+    pairs = neighbouring_cells(projection, neighbours)
+    assert worst_loss(pairs, lambda cells: undivided.levels(cells, steps), undivided.rate) > 2
+
+
+@pytest.mark.parametrize("broken", ["step of one entry", "unrounded levels", "zero keeps its sign"])
+def test_wrong_levels_are_caught(broken: str) -> None:
+    projection, neighbours = MAPS[6], ss.OneCoordinate(1)  # Gaussian entries, of several grid steps
+    law, steps = signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=neighbours).law(projection), None
+    steps = cell_steps(projection, neighbours)
+    assert steps.min() > 1
+
+    def levels(cells: Ints) -> Ints:
+        if broken == "step of one entry":
+            return law.levels(cells, np.ones_like(steps))
+        if broken == "unrounded levels":
+            return 1 + 2 * (np.abs(cells) // steps)
+        return np.where(cells == 0, 9, law.levels(cells, steps))
+
+    assert worst_loss(neighbouring_cells(projection, neighbours), levels, law.rate) > 1.001
+
+
+@pytest.mark.parametrize("mechanism", OPORP_ONLY)
+def test_two_coordinates_of_an_oporp_are_caught(mechanism: type[SignMechanism]) -> None:
+    projection = MAPS[4]
+    law = mechanism(epsilon=1.0, neighbours=ss.OneCoordinate(1)).law(projection)
+    steps = cell_steps(projection, ss.OneCoordinate(1))
+    pairs = neighbouring_cells(projection, ss.L1(2))
+    assert worst_loss(pairs, lambda cells: law.levels(cells, steps), law.rate) > 1.2
+
+
+def test_the_steps_of_the_continuous_ideal_are_caught() -> None:
+    """A change of 0.9 on a grid of 1/2 may move two grid steps, not 1.8."""
+    neighbours = ss.OneCoordinate("0.9")
+    projection = ss.Rademacher(dim=3, sketch_dim=4, seed=1, resolution="1/2")
+    assert neighbours.grid_steps(projection.grid) == 2
+    law = signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=neighbours).law(projection)
+    steps = cell_steps(projection, neighbours)
+    assert steps.tolist() == [2] * 4
+    pairs = list(neighbouring_cells(projection, neighbours))
+    assert worst_loss(iter(pairs), lambda cells: law.levels(cells, steps), law.rate) <= 1
+    ideal = worst_loss(iter(pairs), lambda cells: np.ceil(np.abs(cells) / 1.8).astype(np.int64), law.rate)
+    assert ideal > 1.001
+
+
+# --- and the sampler draws these laws ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", [*EVERY_MAP, *OPORP_ONLY])
+def test_published_signs_are_as_often_plus_as_was_enumerated(mechanism: type[SignMechanism]) -> None:
+    """False rejects: 4 tests of 6 cells at 1e-8."""
+    projection, repeats = ss.OPORP(dim=6, sketch_dim=6, seed=1), 20_000
+    asked = mechanism(epsilon=1.5, neighbours=ss.OneCoordinate(2))
+    cells = np.array([-7, -2, -1, 0, 1, 3])
+    law, steps = asked.law(projection), cell_steps(projection, asked.neighbours)
+    drawn = asked._draw(projection, np.tile(cells, (repeats, 1)), KeyedBits(bytes(32), mechanism.name.encode()))
+    counts = sum((release.signs > 0).astype(np.int64) for release in drawn)
+    for cell, step, count in zip(cells.tolist(), steps.tolist(), counts.tolist(), strict=True):
+        chance = naive_signs.plus_chance(law.shape, law.rate, cell, step)
+        assert stats.binomtest(count, repeats, float(chance)).pvalue > 1e-8

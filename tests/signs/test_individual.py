@@ -1,0 +1,164 @@
+"""Individual privacy, enumerated: it holds with the calibration of the data at hand, and with no other reading."""
+
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import streamsketch as ss
+from streamsketch import signs
+from streamsketch.encoding import Ints
+from streamsketch.privacy.flips import rate_below
+from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.signs.individual import near_zero
+from streamsketch.signs.laws import cell_steps
+from tests import naive_signs
+from tests.naive_noise import gaussian_masses
+
+BOX = np.array(list(itertools.product(range(-4, 5), repeat=3)))
+RADEMACHER = ss.Rademacher(dim=3, sketch_dim=3, seed=1)
+OPORP = ss.OPORP(dim=3, sketch_dim=3, seed=2)
+DELTA = 1e-3
+MECHANISMS = [
+    (signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)), RADEMACHER),
+    (signs.IDPSignRPRR(epsilon=3.0, neighbours=ss.L1(2)), RADEMACHER),
+    (signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.L1(1)), ss.Gaussian(dim=3, sketch_dim=3, seed=1, fraction_bits=2)),
+    (signs.IDPSignOPORP(epsilon=1.0, neighbours=ss.OneCoordinate(2)), OPORP),
+    (signs.IDPSignRPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(1)), RADEMACHER),
+    (signs.IDPSignRPG(epsilon=2.0, delta=DELTA, neighbours=ss.L1(2)), RADEMACHER),
+]
+Mechanism = signs.IDPSignRPRR | signs.IDPSignRPG
+
+
+@functools.cache
+def plus_with_noise(variance: Fraction, cell: int) -> float:
+    """Return P(cell + noise > 0) + P(cell + noise = 0) / 2."""
+    support, masses = gaussian_masses(variance)
+    return float(masses[support > -cell].sum() + masses[support == -cell].sum() / 2)
+
+
+def plus_chances(mechanism: Mechanism, cells: Ints, steps: Ints, near: NDArray[np.bool_]) -> list[float]:
+    """Return P(+) of each cell, written from the definition, for a calibration to the cells that are ``near``."""
+    count = int(near.sum())
+    chances = []
+    for cell, is_near in zip(cells.tolist(), near.tolist(), strict=True):
+        if not is_near:
+            chances.append(0.5 if cell == 0 and isinstance(mechanism, signs.IDPSignRPG) else float(cell > 0))
+        elif isinstance(mechanism, signs.IDPSignRPG):
+            chances.append(plus_with_noise(mechanism.noise(steps[near]).sigma_squared, cell))
+        else:
+            share = 1 if isinstance(mechanism, signs.IDPSignOPORP) else count
+            rate = rate_below(Fraction(mechanism.epsilon) / share)
+            chances.append(float(naive_signs.plus_chance("constant", rate, cell, 1)))
+    return chances
+
+
+def divergence(here: list[float], there: list[float], epsilon: float) -> float:
+    """Return the least δ at which two product laws of signs are (ε, δ)-close, one way: over all 2^k outputs."""
+    total = 0.0
+    for output in itertools.product([True, False], repeat=len(here)):
+        p, q = (math.prod(c if bit else 1 - c for c, bit in zip(cs, output, strict=True)) for cs in (here, there))
+        total += max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+def neighbours_of(projection: ss.Projection, relation: Neighbours) -> dict[tuple[int, ...], set[tuple[int, ...]]]:
+    steps = relation.grid_steps(projection.grid)
+    cells = BOX @ projection.columns(np.arange(3)).T
+    gaps = np.abs(BOX[:, None] - BOX)
+    close = gaps.sum(axis=2) <= steps
+    if isinstance(relation, ss.OneCoordinate):
+        close &= (gaps > 0).sum(axis=2) <= 1
+    found: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    for i, j in np.argwhere(close):
+        found.setdefault(tuple(cells[i].tolist()), set()).add(tuple(cells[j].tolist()))
+    return found
+
+
+def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> list[float]:
+    """Return the δ beyond ε of all neighbours both ways: calibrated to the data at hand, or ``anew`` to each."""
+    steps = cell_steps(projection, mechanism.neighbours)
+    found = []
+    for one, others in neighbours_of(projection, mechanism.neighbours).items():
+        cells = np.array(one)
+        near = near_zero(cells, steps)
+        here = plus_chances(mechanism, cells, steps, near)
+        for other in others:
+            theirs = near_zero(np.array(other), steps) if anew else near
+            there = plus_chances(mechanism, np.array(other), steps, theirs)
+            found.append(max(divergence(here, there, mechanism.epsilon), divergence(there, here, mechanism.epsilon)))
+    return found
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS[:4])
+def test_flips_keep_epsilon_for_the_data_at_hand(mechanism: Mechanism, projection: ss.Projection) -> None:
+    assert max(losses(mechanism, projection, anew=False)) < 1e-12
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS[4:])
+def test_gaussian_noise_keeps_epsilon_and_delta_for_the_data_at_hand(
+    mechanism: Mechanism, projection: ss.Projection
+) -> None:
+    assert max(losses(mechanism, projection, anew=False)) <= DELTA
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), [MECHANISMS[0], MECHANISMS[4]])
+def test_calibrated_anew_on_the_neighbour_it_is_broken(mechanism: Mechanism, projection: ss.Projection) -> None:
+    """Definition A.1 as it is written runs the mechanism on the neighbour: signs it leaves alone there tell all."""
+    assert max(losses(mechanism, projection, anew=True)) > 0.1
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
+def test_it_is_not_differential_privacy(mechanism: Mechanism, projection: ss.Projection) -> None:
+    """Two vectors further apart, linked by neighbours, would be told apart with certainty: group privacy fails too."""
+    x = projection.sketch()
+    x.update([0, 1, 2], [50, 20, 10])
+    released = [mechanism.release(x).packed for _ in range(5)]
+    assert len(set(released)) == 1  # far from zero nothing is perturbed
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
+def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism, projection: ss.Projection) -> None:
+    """False rejects: 18 cells at 1e-8."""
+    rows, steps = 4000, cell_steps(projection, mechanism.neighbours)
+    vector = np.array([1, 0, 1])
+    cells = projection.columns(np.arange(3)) @ vector
+    chances = plus_chances(mechanism, cells, steps, near_zero(cells, steps))
+    released = mechanism.release_rows(projection, np.tile(vector, (rows, 1)))
+    counts = sum((release.signs > 0).astype(np.int64) for release in released)
+    for count, chance in zip(counts.tolist(), chances, strict=True):
+        assert abs(count - rows * chance) <= 6 * math.sqrt(rows * chance * (1 - chance)) + 1e-9
+
+
+def test_the_word_is_in_every_docstring_and_repr() -> None:
+    for thing in (signs.IDPSignRPG, signs.IDPSignRPRR, signs.IDPSignOPORP, signs.IndividualSignSketch):
+        assert "**individual**" in str(thing.__doc__)
+        assert "**not** differential privacy" in str(thing.__doc__)
+    assert "individual" in str(signs.IndividualGuarantee.__doc__).lower()
+    released = MECHANISMS[0][0].release(RADEMACHER.sketch())
+    assert isinstance(released, signs.IndividualSignSketch)
+    assert not isinstance(released, signs.SignSketch)
+    assert "individual differential privacy only (not differential privacy)" in repr(released)
+    with pytest.raises(TypeError, match="only Guarantee objects compose"):
+        ss.compose([released.guarantee] * 2, populations="overlapping")
+
+
+def test_what_does_not_hold_is_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match="one unit may touch one key only, got max_keys=2"):
+        signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1, max_keys=2))
+    with pytest.raises(ss.InvalidInputError, match="one coordinate, which meets one bin"):
+        signs.IDPSignOPORP(epsilon=1, neighbours=ss.L1(1))
+    with pytest.raises(ss.InvalidInputError, match="use OPORP"):
+        signs.IDPSignOPORP(epsilon=1, neighbours=ss.OneCoordinate(1)).release(RADEMACHER.sketch())
+    with pytest.raises(ss.InvalidInputError, match="never gives delta = 0"):
+        signs.IDPSignRPG(epsilon=1, delta=0, neighbours=ss.L1(1))
+    with pytest.raises(ss.InvalidInputError, match="delta must be"):
+        signs.IDPSignRPG(epsilon=1, delta=2, neighbours=ss.L1(1))
+    with pytest.raises(TypeError, match="only the signs of a Sketch"):
+        MECHANISMS[0][0].release(np.zeros(3))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="neighbours must be"):
+        signs.IDPSignRPRR(epsilon=1, neighbours=1)  # type: ignore[arg-type]

@@ -1,0 +1,300 @@
+"""Published signs as values, and in the exchange format: exact round trips, one kind of error for anything unsound."""
+
+import copy
+import hashlib
+import pickle
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch import signs, wire_pb2
+from streamsketch.signs.sketch import Signs, packed_signs
+from streamsketch.wire import MAGIC
+
+SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
+
+PROJECTION = ss.OPORP(dim=100, sketch_dim=13, seed=5)
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), "DP-SignOPORP-RR")
+LAW = signs.FlipLaw("constant", Fraction(1))
+
+
+def release_of(packed: bytes = b"\xa5\x11") -> signs.SignSketch:
+    return signs.SignSketch(PROJECTION, packed, LAW, GUARANTEE, release_id=b"01234567")
+
+
+def individual_of(packed: bytes = b"\xa5\x11") -> signs.IndividualSignSketch:
+    guarantee = signs.IndividualGuarantee(1.0, 1e-6, ss.L1(1), "iDP-SignRP-G")
+    return signs.IndividualSignSketch(PROJECTION, packed, "iDP-SignRP-G", guarantee, release_id=b"01234567")
+
+
+BOTH = [release_of(), individual_of()]
+each_kind = pytest.mark.parametrize("release", BOTH, ids=lambda release: type(release).__name__)
+
+
+def framed(payload: bytes, magic: bytes = SIGNS_MAGIC) -> bytes:
+    data = struct.pack("<8sBQ", magic, 1, len(payload)) + payload
+    return data + hashlib.blake2b(data, digest_size=16).digest()
+
+
+@each_kind
+def test_signs_are_values(release: Signs) -> None:
+    assert release.signs.tolist() == [1, -1, 1, -1, -1, 1, -1, 1, 1, -1, -1, -1, 1]
+    assert release.signs.dtype == np.int8
+    assert release.packed == b"\xa5\x11"
+    assert release.words.tolist() == [0x11A5]
+    assert not release.words.flags.writeable
+    for twin in (copy.copy(release), copy.deepcopy(release), pickle.loads(pickle.dumps(release))):  # noqa: S301
+        assert twin == release
+        assert hash(twin) == hash(release)
+    assert len(set(BOTH)) == 2
+    assert release != "signs"
+    assert repr(release).startswith(f"<{type(release).__name__} of OPORP(")
+
+
+def test_packing_is_the_inverse_of_signs() -> None:
+    positive = np.arange(13) % 3 == 0
+    assert np.array_equal(release_of(packed_signs(positive)).signs > 0, positive)
+
+
+def test_unsound_parts_are_refused() -> None:
+    for packed in (b"", b"\0", b"\0" * 3):
+        with pytest.raises(ss.InvalidInputError, match="13 signs are 2 bytes"):
+            release_of(packed)
+    with pytest.raises(ss.InvalidInputError, match="behind the last sign"):
+        release_of(b"\0\x20")
+    with pytest.raises(ss.InvalidInputError, match="8 bytes, got 3"):
+        signs.SignSketch(PROJECTION, b"\0\0", LAW, GUARANTEE, release_id=b"123")
+    with pytest.raises(TypeError, match="is a Guarantee, got a IndividualGuarantee"):
+        signs.SignSketch(PROJECTION, b"\0\0", LAW, individual_of().guarantee, release_id=b"01234567")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is a IndividualGuarantee, got a Guarantee"):
+        signs.IndividualSignSketch(PROJECTION, b"\0\0", "iDP-SignRP-G", GUARANTEE, release_id=b"01234567")  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="a method is one of"):
+        signs.IndividualSignSketch(PROJECTION, b"\0\0", "DP", individual_of().guarantee, release_id=b"01234567")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="law must be a FlipLaw"):
+        signs.SignSketch(PROJECTION, b"\0\0", "constant", GUARANTEE, release_id=b"01234567")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="are bytes"):
+        signs.SignSketch(PROJECTION, "\0\0", LAW, GUARANTEE, release_id=b"01234567")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be a streamsketch projection"):
+        signs.SignSketch("p", b"\0\0", LAW, GUARANTEE, release_id=b"01234567")  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="a flip law is one of"):
+        signs.FlipLaw("cubic", Fraction(1))  # type: ignore[arg-type]
+
+
+# --- mechanisms as users meet them ----------------------------------------------------------------------------
+
+
+def test_every_release_draws_anew_and_leaves_the_sketch_alone() -> None:
+    projection = ss.Rademacher(dim=1000, sketch_dim=512, seed=3)
+    sketch = projection.sketch()
+    sketch.update(range(100), 1)
+    before = sketch.state
+    asked = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1, unit="click"))
+    one, other = asked.release(sketch), asked.release(sketch)
+    assert one.packed != other.packed
+    assert one.release_id != other.release_id
+    assert np.array_equal(sketch.state, before)
+    assert one.guarantee == asked.guarantee(projection)
+    assert one.law == asked.law(projection)
+
+
+def test_strong_signals_keep_their_signs() -> None:
+    """A flip at these levels has a chance below e^-40."""
+    projection = ss.Rademacher(dim=8, sketch_dim=64, seed=3)
+    matrix = np.array([[10**9, 0, 0, 0, 0, 0, 0, 1], [0, -(10**9), 0, 0, 0, 3, 0, 0]])
+    for mechanism in (signs.DPSignLogistic, signs.DPSignRPRRSmooth):
+        rows = mechanism(epsilon=2.0, neighbours=ss.L1(1)).release_rows(projection, matrix)
+        exact = np.sign(projection.transform(matrix, exact=True))
+        assert [row.signs.tolist() for row in rows] == exact.tolist()
+
+
+def test_inputs_out_of_range_are_refused() -> None:
+    asked = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
+    with pytest.raises(TypeError, match="only the signs of a Sketch"):
+        asked.release(np.zeros(13))  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="fractions are truncated together"):
+        asked.release_rows(PROJECTION, np.zeros((2, 100)))
+    with pytest.raises(ss.InvalidInputError, match="shape"):
+        asked.release_rows(PROJECTION, np.zeros((2, 99), dtype=int))
+    with pytest.raises(TypeError, match="neighbours must be"):
+        signs.DPSignLogistic(epsilon=1.0, neighbours=1)  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="epsilon"):
+        signs.DPSignLogistic(epsilon=0.0, neighbours=ss.L1(1))
+    for mechanism in (signs.DPSignLogistic, signs.IDPSignRPRR):
+        with pytest.raises(ss.InvalidInputError, match="ratio of 63-bit integers"):
+            mechanism(epsilon=1.0, neighbours=ss.L1(Fraction(1 << 64, 3)))
+    with pytest.raises(ss.InvalidInputError, match="use OPORP"):
+        signs.DPSignOPORPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)).law(ss.Rademacher(dim=9, sketch_dim=4, seed=1))
+    with pytest.raises(ss.InvalidInputError, match=r"below 2\^-52"):
+        signs.DPSignLogistic(epsilon=1e-6, neighbours=ss.L1(1 << 60)).law(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match=r"2\*\*62 grid steps"):
+        signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=ss.L1(1 << 62)).release(PROJECTION.sketch())
+
+
+def test_real_vectors_are_published_on_their_grid() -> None:
+    projection = ss.OPORP(dim=4, sketch_dim=4, seed=1, resolution="1/256")
+    asked = signs.DPSignOPORPRRSmooth(epsilon=50.0, neighbours=ss.OneCoordinate(1))
+    (row,) = asked.release_rows(projection, np.array([[0.5, -0.25, 1.0, -1.0]]))
+    assert row.signs.tolist() == np.sign(projection.columns([0, 1, 2, 3]) @ [1, -1, 1, -1]).tolist()
+
+
+# --- bytes ----------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> Signs:
+    k = draw(st.integers(1, 200))
+    projection = ss.Rademacher(dim=draw(st.integers(1, 1 << 60)), sketch_dim=k, seed=draw(st.integers(0, 1 << 63)))
+    packed = packed_signs(np.array(draw(st.lists(st.booleans(), min_size=k, max_size=k))))
+    relation = draw(st.sampled_from([ss.L1, ss.OneCoordinate]))
+    bound = draw(st.fractions(Fraction(1, 1000), 1000, max_denominator=1000))
+    budget = draw(st.floats(1e-6, 100)), draw(st.floats(0, 0.99))
+    release_id = draw(st.binary(min_size=8, max_size=8))
+    if draw(st.booleans()):
+        method = draw(st.sampled_from(["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]))
+        individual = signs.IndividualGuarantee(*budget, relation(bound), "m")
+        return signs.IndividualSignSketch(projection, packed, method, individual, release_id=release_id)
+    rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
+    law = signs.FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
+    return signs.SignSketch(projection, packed, law, ss.Guarantee(*budget, relation(bound), "m"), release_id=release_id)
+
+
+@given(releases())
+def test_bytes_round_trip_exactly_and_are_canonical(release: Signs) -> None:
+    data = release.to_bytes()
+    again = type(release).from_bytes(data, expect=release.projection)
+    assert again == release
+    assert again.to_bytes() == data
+
+
+@each_kind
+def test_every_truncation_and_every_flipped_bit_is_refused(release: Signs) -> None:
+    data = release.to_bytes()
+    for length in range(len(data)):
+        with pytest.raises(ss.WireFormatError):
+            type(release).from_bytes(data[:length])
+    for bit in range(8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(ss.WireFormatError):
+            type(release).from_bytes(bytes(changed))
+
+
+@given(st.binary(max_size=300), st.sampled_from(BOTH))
+@settings(max_examples=200, deadline=None)
+def test_rubbish_raises_the_one_error(data: bytes, release: Signs) -> None:
+    for attempt in (data, framed(data), framed(data, INDIVIDUAL_SIGNS_MAGIC)):
+        with pytest.raises(ss.WireFormatError):
+            type(release).from_bytes(attempt)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.DataObject) -> None:
+    release = data.draw(st.sampled_from(BOTH))
+    image = release.to_bytes()
+    payload = bytearray(image[17:-16])
+    for _ in range(data.draw(st.integers(1, 4))):
+        payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
+    attempt = framed(bytes(payload), image[:8])
+    try:
+        again = type(release).from_bytes(attempt)
+    except ss.WireFormatError:
+        return
+    assert again.to_bytes() == attempt
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ("m.signs = b'12'", "signs"),
+        ("m.signs = b''", "signs"),
+        ("m.release_id = b'1'", "signs"),
+        ("m.law.shape = 'cubic'", "law"),
+        ("m.law.shape = ''", "law"),
+        ("m.law.rate.denominator = 0", "law.rate"),
+        ("m.law.rate.denominator = 3", "law"),
+        ("m.law.rate.numerator = -1", "law"),
+        ("m.law.rate.numerator = 1 << 40", "law"),
+        ("m.law.rate.numerator = 2; m.law.rate.denominator = 2", "payload"),
+        ("m.ClearField('law')", "law.rate"),
+        ("m.guarantee.epsilon = float('nan')", "guarantee"),
+        ("m.guarantee.neighbours.kind = 'l3'", "guarantee.neighbours.kind"),
+        ("m.projection.sketch_dim = 1 << 20", "projection"),
+        ("m.projection.kind = 'nonesuch'", "projection"),
+    ],
+)
+def test_hostile_fields_name_their_place(change: str, where: str) -> None:
+    message = wire_pb2.SignSketch()
+    message.ParseFromString(release_of().to_bytes()[17:-16])
+    exec(change, {"m": message})  # noqa: S102 - statements from the table above
+    with pytest.raises(ss.WireFormatError) as caught:
+        signs.SignSketch.from_bytes(framed(message.SerializeToString(deterministic=True)))
+    assert caught.value.where == where
+
+
+def test_no_kind_is_taken_for_another() -> None:
+    sketch = ss.CountSketch(dim=9, sketch_dim=2, seed=1).sketch().release(epsilon=1, neighbours=ss.L1(1))
+    images = {ss.PrivateSketch: sketch.to_bytes()} | {type(release): release.to_bytes() for release in BOTH}
+    for reader in images:
+        for writer, image in images.items():
+            if reader is not writer:
+                with pytest.raises(ss.WireFormatError, match="bytes 0-7"):
+                    reader.from_bytes(image)
+    # not even with the other kind's frame
+    with pytest.raises(ss.WireFormatError):
+        signs.SignSketch.from_bytes(framed(individual_of().to_bytes()[17:-16]))
+    with pytest.raises(ss.WireFormatError):
+        ss.PrivateSketch.from_bytes(framed(release_of().to_bytes()[17:-16], MAGIC))
+
+
+def test_limits_and_expectations_are_kept(tmp_path: Path) -> None:
+    data = release_of().to_bytes()
+    with pytest.raises(ss.WireFormatError, match="over the limit"):
+        signs.SignSketch.from_bytes(data, max_bytes=10)
+    with pytest.raises(ss.WireFormatError, match="not the expected one"):
+        signs.SignSketch.from_bytes(data, expect=PROJECTION.replace(seed=6))
+    for release in BOTH:
+        release.save(tmp_path / "some.signs")
+        assert signs.load(tmp_path / "some.signs", expect=PROJECTION) == release
+    with pytest.raises(ss.WireFormatError, match="over the limit"):
+        signs.load(tmp_path / "some.signs", max_bytes=10)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def test_tables_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "signs.parquet"
+    sketches = {"a": release_of(), "b": release_of(b"\0\0")}
+    signs.save_table(sketches, path)
+    assert signs.load_table(path, expect=PROJECTION) == sketches
+    table = pq.read_table(path)
+    assert table.column_names == ["key", "signs", "epsilon", "delta", "unit", "mechanism"]
+    assert table.schema.metadata[b"streamsketch.projection"].decode() == PROJECTION.to_json()
+    with pytest.raises(ss.WireFormatError, match="must include key and sketch"):
+        ss.load_table(path)
+
+
+def test_tables_hold_differentially_private_signs_only(tmp_path: Path) -> None:
+    path = tmp_path / "signs.parquet"
+    for wrong in (individual_of(), PROJECTION.sketch()):
+        with pytest.raises(TypeError, match="a table holds SignSketch objects, got a"):
+            signs.save_table({"a": wrong}, path)  # type: ignore[dict-item]
+    assert not path.exists()
+    pq.write_table(pa.table({"key": ["a"], "signs": [release_of().to_bytes()[:-1]]}), path)
+    with pytest.raises(ss.WireFormatError) as caught:
+        signs.load_table(path)
+    assert caught.value.where == "row 0, bytes 9-16"
+
+
+def test_the_room_is_reached_by_its_name() -> None:
+    assert ss.signs is signs
+    assert all(getattr(signs, name).__doc__ for name in signs.__all__)
