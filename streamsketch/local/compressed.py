@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from streamsketch.privacy.sampling import BitSource
 MAX_EPSILON = 20.0
 """Beyond it one report takes more than some 10^7 candidates."""
 
-_MARGIN = 1 - Decimal(2) ** -12  # of ε that is used; Decimal keeps the product exact
+_MARGIN = Fraction(4095, 4096)  # of ε that is used
 _PAIRS = 2048  # of secret words read at a time
 
 
@@ -63,7 +63,7 @@ class Compression:
         self.size = size
         self.salted = salted
         self.cap = gaussian_cap(size, epsilon * float(_MARGIN))
-        self.accepting = randomized_response.words_at_least(Decimal(epsilon) * _MARGIN)
+        self.accepting = randomized_response.words_at_least(Fraction(epsilon) * _MARGIN)
 
     def seeds(self, units: Floats, bits: BitSource) -> Words:
         """Return the seed of an accepted candidate for each row of length 1: uint64, (n,)."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_DIM = 1 << 24
 
 _LENGTH_TOLERANCE = 1e-5  # a float32 vector of length 1 is within it
-_CHUNK_CELLS = 1 << 19  # of vectors randomised at a time: what is drawn for them stays in a cache
+CHUNK_CELLS = 1 << 19  # of vectors randomised at a time: what is drawn for them stays in a cache
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class Mechanism(ABC):
             If one is beyond ``limit`` steps, as no honest report is; ``total`` is unchanged then.
         """
         added = np.zeros_like(total)
-        rows = max(1, _CHUNK_CELLS // self.state_dim)
+        rows = max(1, CHUNK_CELLS // self.state_dim)
         for start in range(0, seeds.size, rows):
             part = slice(start, start + rows)
             added += whole_steps(self.contributions(seeds[part], values[part]), step, limit).sum(axis=0)
@@ -162,7 +162,7 @@ class Mechanism(ABC):
         source = SystemBits() if bits is None else bits
         seeds = np.zeros(matrix.shape[0], dtype=np.uint64)
         values = np.empty((matrix.shape[0], self.layout.count), dtype=self.layout.stored)
-        rows = max(1, _CHUNK_CELLS // self.sphere_dim)
+        rows = max(1, CHUNK_CELLS // self.sphere_dim)
         for start in range(0, matrix.shape[0], rows):
             part = slice(start, start + rows)
             self.fill(self.on_sphere(matrix[part], start), source, seeds[part], values[part])
@@ -240,10 +240,10 @@ class Mechanism(ABC):
 
     def _set_float(self, name: str, least: float, most: float) -> None:
         value = getattr(self, name)
-        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
-        if isinstance(value, bool) or not least <= number <= most:
+        sound = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not (sound and least <= value <= most):
             raise InvalidInputError(f"{name} must be a number from {least:g} to {most:g}, got {short(value)}")
-        object.__setattr__(self, name, number)
+        object.__setattr__(self, name, float(value))
 
     def _set_flag(self, name: str) -> None:
         if type(getattr(self, name)) is not bool:

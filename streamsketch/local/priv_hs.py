@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -68,9 +68,7 @@ class PrivHS(Mechanism):
     @functools.cached_property
     def flipping(self) -> int:
         """How many of the 2^64 words flip a bit."""
-        with localcontext() as context:
-            context.prec = 60
-            return randomized_response.flipping_words(Decimal(self.epsilon) / self.directions)
+        return randomized_response.flipping_words(Fraction(self.epsilon) / self.directions)
 
     @property
     def radius(self) -> float:

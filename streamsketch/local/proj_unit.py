@@ -12,7 +12,7 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local.compressed import Compression
-from streamsketch.local.mechanism import MAX_DIM, register
+from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
@@ -221,7 +221,12 @@ class ProjUnit(WithPrecision):
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
         """Add reports; see `Mechanism.add_steps`."""
-        self.map.add_steps(self._scaled(values), seeds, total, step, limit)
+        added = np.zeros_like(total)
+        rows = max(1, CHUNK_CELLS // self.sketch_dim)  # compressed reports grow a thousandfold
+        for start in range(0, seeds.size, rows):
+            part = slice(start, start + rows)
+            self.map.add_steps(self._scaled(values[part]), seeds[part], added, step, limit)
+        total += added
 
     def mean_of(self, total: Floats) -> Floats:
         """Return the mean; see `Mechanism.mean_of`."""

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class SQKR(Mechanism):
     @functools.cached_property
     def telling(self) -> int:
         """How many of the 2^64 words tell the truth."""
-        return randomized_response.telling_words(Decimal(self.epsilon), 1 << self.bits_told)
+        return randomized_response.telling_words(Fraction(self.epsilon), 1 << self.bits_told)
 
     @property
     def amplification(self) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.local import MeanAggregator, Mechanism, Reports
+from streamsketch.local import MeanAggregator, Mechanism, ProjUnit, Reports, proj_unit
 from streamsketch.local.aggregation import MAX_COUNT
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
@@ -148,3 +148,15 @@ def test_standard_errors_are_those_of_the_mean() -> None:
         server.add(mechanism.randomize_many(repeated(vector, 40), bits=bits(trial)))
         ratios.append(((server.mean() - vector) ** 2).mean() / server.standard_error() ** 2)
     assert abs(np.mean(ratios) - 1) < 6 * np.sqrt(2 / 1200)
+
+
+def test_reports_added_in_chunks_are_added_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = ProjUnit(dim=40, sketch_dim=8, epsilon=4.0, shared=True, compressed=True, seed=3)
+    vectors = np.eye(40)[:20]
+    reports = mechanism.randomize_many(vectors)
+    whole = mechanism.aggregator()
+    whole.add(reports)
+    monkeypatch.setattr(proj_unit, "CHUNK_CELLS", 24)
+    parts = mechanism.aggregator()
+    parts.add(reports)
+    assert parts == whole
