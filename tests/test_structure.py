@@ -18,6 +18,7 @@ ORDER = [
     "errors",
     "files",
     "columns",
+    "formats",
     "hashing",
     "encoding",
     "projections",
