@@ -36,6 +36,7 @@ ORDER = [
     "estimators",
     "wire_pb2",
     "wire",
+    "raw",
     "parquet",
     "sklearn",
     "beam",
