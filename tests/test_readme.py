@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from tests.commands.running import ENVIRONMENT
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -41,8 +42,8 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
         elif language == "sh" and text.startswith("streamsketch"):
             for line in text.splitlines():
                 _, *arguments = shlex.split(line)
-                command = [str(Path(sys.executable).with_name("streamsketch")), *arguments]
-                subprocess.run(command, check=True, cwd=elsewhere)  # noqa: S603
+                command = [sys.executable, "-m", "streamsketch", *arguments]
+                subprocess.run(command, check=True, cwd=elsewhere, env=ENVIRONMENT)  # noqa: S603
             ran += 1
     assert ran >= 6
     shown = capfd.readouterr().out

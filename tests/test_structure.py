@@ -40,7 +40,9 @@ ORDER = [
     "parquet",
     "sklearn",
     "beam",
+    "commands",
     "cli",
+    "__main__",
 ]
 # Methods that hand an object on to the next room; the import waits inside the method.
 HANDED_ON = {
