@@ -15,6 +15,7 @@ from streamsketch.commands.mean import mean
 from streamsketch.commands.merge import merge
 from streamsketch.commands.nearest import nearest
 from streamsketch.commands.release import release
+from streamsketch.commands.report import report
 from streamsketch.commands.sketch import sketch
 
 _HELP = "Private sketches of data streams: make them, release them, compare them."
@@ -30,6 +31,7 @@ app.command()(inspect)
 app.command()(compare)
 app.command()(nearest)
 app.command()(mean)
+app.command()(report)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

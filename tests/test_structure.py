@@ -38,6 +38,7 @@ ORDER = [
     "wire",
     "raw",
     "parquet",
+    "report",
     "sklearn",
     "beam",
     "commands",
