@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from streamsketch.columns import key_column, value_type
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
+from streamsketch.frames import batches_of, names_of
 from streamsketch.projections.base import Projection
 from streamsketch.projections.kernels import add_masses
-from streamsketch.sketch import Sketch, encode_batch
+from streamsketch.sketch import Sketch, encode_batch, index_column
 
 
 class SketchTable(Mapping[Any, Sketch]):
@@ -102,6 +103,15 @@ class SketchTable(Mapping[Any, Sketch]):
             As `Sketch.update`; the table is then as it was.
         """
         self.add_steps(*keyed_steps(self._projection, keys, indices, values))
+
+    def update_rows(self, rows: Any, *, key: str, index: str | Sequence[str], value: str | None = None) -> None:
+        """Add the rows of a whole table, as `Sketch.update_rows`, to the sketches of the keys in a column of it."""
+        names = names_of(index)
+        added = SketchTable(self._projection)
+        for batch in batches_of(rows, [key, *names, *([] if value is None else [value])]):
+            indices = index_column(self._projection, [batch.column(name) for name in names])
+            added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
+        self.merge(added)
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are on the grid already, their keys given by their places in a list.

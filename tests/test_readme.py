@@ -50,6 +50,7 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
     assert re.search(r"between [\d,]+ and [\d,]+", shown)
     assert shown.count("('AA', 'B6')") == 1, "the Beam example prints six pairs"
+    assert "\n1.0\n" in shown, "the search of the scikit-learn pipeline finds all"
     assert "UA ε = 1, δ = 1e-09 for one aircraft of at most 30 in each of at most 2 keys (L1)" in shown
 
 
