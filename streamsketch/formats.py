@@ -112,6 +112,9 @@ def csv_header(line: bytes, path: str, columns: list[str]) -> list[str]:
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInputError(f"{path} does not begin with a header line of CSV in UTF-8") from None
     _check_columns(path, columns, names)
+    twice = [name for name in columns if names.count(name) > 1]
+    if twice:
+        raise InvalidInputError(f"{path} has {', '.join(twice)} more than once; name its columns apart")
     return names
 
 

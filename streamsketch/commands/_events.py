@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 import streamsketch as ss
@@ -21,7 +22,7 @@ Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 STDIN = "-"
 _NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
 _PIECE_BYTES = 1 << 20
-_LONGEST_LINE = 1 << 26
+_LONGEST_LINE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,14 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.number: int | None = None
+        self._number: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         self.wakes, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._note)
+            self._before[number] = signal.signal(number, _do_nothing)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         return self
 
@@ -120,8 +121,19 @@ class Stop:
         os.close(self.wakes)
         os.close(self._wake)
 
-    def _note(self, number: int, _: FrameType | None) -> None:
-        self.number = number
+    @property
+    def number(self) -> int | None:
+        """The first signal that came, if any.
+
+        It is read where the system wrote it: Python runs a handler a little later, when a stream may have ended too.
+        """
+        if self._number is None and select.select([self.wakes], [], [], 0)[0]:
+            self._number = os.read(self.wakes, 1)[0]
+        return self._number
+
+
+def _do_nothing(_: int, __: FrameType | None) -> None:
+    """Stand in for Python's own handler, which would raise."""
 
 
 def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[], float]) -> Iterator[Any]:
@@ -168,6 +180,9 @@ def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, byte
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
     end = data.rfind(b"\n") + 1
-    while form == "csv" and end and data.count(b'"', 0, end) % 2:
-        end = data.rfind(b"\n", 0, end - 1) + 1
+    if form == "csv" and data.count(b'"', 0, end) % 2:
+        letters = np.frombuffer(data, dtype=np.uint8)
+        quotes = np.cumsum(letters == ord('"'), dtype=np.uint8)  # wraps around, which keeps odd and even apart
+        whole = np.flatnonzero((letters == ord("\n")) & (quotes % 2 == 0))
+        end = int(whole[-1]) + 1 if whole.size else 0
     return data[:end], data[end:]

@@ -67,13 +67,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     _check_inputs(inputs, form, every)
     agreed = _projection(projection, new_projection, options)
     raw = _start(output, agreed, keyed=key is not None, append=append)
-    if new_projection is not None:
+    if not streaming:
+        raw = _sketch_files(raw, [Path(name) for name in inputs], columns, form)
+        save_raw(raw, output)
+    if new_projection is not None:  # without it the sketch would be of no use, and the other way round
         write_whole(new_projection, agreed.to_json().encode() + b"\n")
     if streaming:
         raw = _sketch_stream(raw, output, columns, form or "csv", every)
-    else:
-        raw = _sketch_files(raw, [Path(name) for name in inputs], columns, form)
-        save_raw(raw, output)
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
     if as_json:
         show_json(
@@ -178,9 +178,10 @@ def _sketch_stream(raw: RawSketch, output: Path, columns: Columns, form: Format,
         finally:
             raw = RawSketch(state, events, raw.releases)
             save_raw(raw, output)
-    if stop.number is not None:
+        number = stop.number
+    if number is not None:
         say(f"Stopped: {output}, secret, holds {events:,} events. Go on with --append.")
-        raise typer.Exit(128 + stop.number)
+        raise typer.Exit(128 + number)
     return raw
 
 

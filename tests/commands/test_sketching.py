@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.commands._events import _whole_lines
 from streamsketch.raw import RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
 
@@ -78,7 +79,7 @@ def test_standard_input_makes_the_same_sketch(form: str, folder: Path, forks: Fo
 def test_a_projection_is_made_and_shared(folder: Path, forks: Forks) -> None:
     making = ["--new-projection", "new.json", "--dim", "100", "--sketch-dim", "32", "--seed", "5", "-o", "a.raw-sketch"]
     assert forks.run("sketch", "sales.csv", "--index", "amount", *making, cwd=folder).returncode == 2  # not integers
-    (folder / "new.json").unlink()
+    assert not (folder / "new.json").exists()
     (folder / "counts.csv").write_text("at\n1\n2\n1\n")
     done = forks.run("sketch", "counts.csv", "--index", "at", *making, cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -144,6 +145,15 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "no half-written file is left"
 
 
+def test_lines_in_quotes_and_quotes_that_never_close() -> None:
+    assert _whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
+    assert _whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
+    assert _whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
+    assert _whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
+    lines = b"x\n" * 100_000
+    assert _whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
+
+
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
     options = ["--format", "jsonl", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     good = (folder / "sales.jsonl").read_bytes()
@@ -155,6 +165,9 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
     assert "holds the 4 events before" in bad.stderr
     assert "private-name" not in bad.stderr
     assert load_raw(folder / "a.raw-sketch").state == expected()
+    again = ["--index", "a", "--format", "csv", "--projection", "agreed.json", "-o", "b.raw-sketch"]
+    twice = forks.run("sketch", "-", *again, cwd=folder, stdin=b"a,a\n1,2\n")
+    assert "standard input has a more than once" in twice.stderr
 
 
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:
