@@ -79,11 +79,22 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch for its owner's eyes only; releases that the file there remembers are kept.
 
     So a stream may go on replacing its file while another process releases what is in it.
+
+    Raises
+    ------
+    InvalidInputError
+        If what is there is not a sound raw sketch: it is not replaced.
+    OSError
+        If the file cannot be written.
     """
     with locked(path):
         earlier: tuple[PastRelease, ...] = ()
-        with contextlib.suppress(FileNotFoundError):
+        try:
             earlier = load_raw(path).releases
+        except FileNotFoundError:
+            pass
+        except WireFormatError as error:
+            raise InvalidInputError(f"{path} is not replaced, as it is not a sound raw sketch: {error}") from None
         replace_raw(dataclasses.replace(raw, releases=united([earlier, raw.releases])), path)
 
 

@@ -114,6 +114,13 @@ def test_the_file_remembers_releases_while_a_stream_goes_on_replacing_it(tmp_pat
     assert past.release_id == release.release_ids[0].hex()
 
 
+def test_what_is_no_raw_sketch_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.raw-sketch").write_text("my notes")
+    with pytest.raises(ss.InvalidInputError, match=r"a\.raw-sketch is not replaced, as it is not a sound raw sketch"):
+        save_raw(RawSketch(one()), tmp_path / "a.raw-sketch")
+    assert (tmp_path / "a.raw-sketch").read_text() == "my notes"
+
+
 def test_a_release_in_two_records_counts_once() -> None:
     guarantee = one().release(epsilon=0.5, neighbours=ss.L1(1)).guarantee
     first, second = PastRelease(guarantee, "aa"), PastRelease(guarantee, "bb")

@@ -50,7 +50,11 @@ def show(table: Table) -> None:
 
 def show_json(result: Any) -> None:
     """Print a result as JSON."""
-    typer.echo(json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False))
+    try:
+        text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
+    except ValueError:
+        raise ss.InvalidInputError("a result is not finite, which JSON cannot say; leave out --json") from None
+    typer.echo(text)
 
 
 def show_facts(title: str, facts: dict[str, str]) -> None:

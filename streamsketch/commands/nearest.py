@@ -17,6 +17,8 @@ from streamsketch.commands._showing import (
     table_of,
 )
 
+_NAMED = 20  # of the names in an error
+
 
 def nearest(
     files: Files,
@@ -37,7 +39,8 @@ def nearest(
     sketches = load_sketches(files, least=2, command="nearest")
     names = list(sketches)
     if to is not None and to not in sketches:
-        raise ss.InvalidInputError(f"--to must be one of {', '.join(names)}; got {to}")
+        known = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        raise ss.InvalidInputError(f"--to must be one of {known}; got {to}")
     distances = ss.pairwise(sketches.values())
     found: list[tuple[str, int, str, ss.Estimate]] = []
     for i in [names.index(to)] if to is not None else range(len(names)):

@@ -57,6 +57,9 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Sketch events exactly, into a secret file for `release`.
 
+    Indices are hashed as text, numbers and dates too, so that all formats agree; a party that sketches in Python passes
+    text as well. With a projection of another dim than 2**60 they are integers, as they are.
+
     Standard input may be endless. What was read is written at every snapshot, in one step; a snapshot holds every
     event read before it began, and what came later is lost if the machine fails. SIGINT and SIGTERM write a last one.
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
