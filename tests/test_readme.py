@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from tests.commands.running import ENVIRONMENT
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -41,14 +42,15 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
         elif language == "sh" and text.startswith("streamsketch"):
             for line in text.splitlines():
                 _, *arguments = shlex.split(line)
-                command = [str(Path(sys.executable).with_name("streamsketch")), *arguments]
-                subprocess.run(command, check=True, cwd=elsewhere)  # noqa: S603
+                command = [sys.executable, "-m", "streamsketch", *arguments]
+                subprocess.run(command, check=True, cwd=elsewhere, env=ENVIRONMENT)  # noqa: S603
             ran += 1
     assert ran >= 6
     shown = capfd.readouterr().out
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
     assert re.search(r"between [\d,]+ and [\d,]+", shown)
     assert shown.count("('AA', 'B6')") == 1, "the Beam example prints six pairs"
+    assert "\n1.0\n" in shown, "the search of the scikit-learn pipeline finds all"
     assert "UA ε = 1, δ = 1e-09 for one aircraft of at most 30 in each of at most 2 keys (L1)" in shown
 
 
