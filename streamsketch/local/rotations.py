@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import streams
 from streamsketch.local.mechanism import whole_steps
@@ -17,6 +18,7 @@ from streamsketch.projections.hadamard import transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries
 _TINY = 1e-12  # a projection this short is rounding, not direction
+_SEEDS_TRIED = 8
 
 
 class RandomMap(ABC):
@@ -250,7 +252,9 @@ class SharedHaarMap(RandomMap):
 
     def mean_of(self, total: Floats) -> Floats:
         """Return √(d/k) Uᵀ of the mean of S_iᵀû_i."""
-        return total @ self._rotation * math.sqrt(self.dim / self.size)
+        out = np.zeros(self.dim)
+        streams.add_rows(total, self._rotation, out)
+        return out * math.sqrt(self.dim / self.size)
 
 
 def mean_length(dim: int | None, size: int) -> float:
@@ -274,8 +278,17 @@ def shared_squared_bias(dim: int, padded_dim: int, size: int) -> float:
 
 
 def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: int) -> Rotation | Gaussian:
-    """Return the integer map whose matrix, at its scale, is W."""
-    return family(dim=dim, sketch_dim=size, seed=seed, fraction_bits=_FRACTION_BITS)
+    """Return the integer map whose matrix, at its scale, is W.
+
+    In a few dimensions a seed's Gaussian rows may be dependent, one in some 10^5: then the next seed's are taken.
+    """
+    for more in range(_SEEDS_TRIED):
+        try:
+            return family(dim=dim, sketch_dim=size, seed=(seed + more) % (1 << 64), fraction_bits=_FRACTION_BITS)
+        except InvalidInputError:
+            if more == _SEEDS_TRIED - 1:
+                raise  # it is not the seed
+    raise AssertionError
 
 
 def matrix_of(projection: Rotation | Gaussian) -> Floats:
