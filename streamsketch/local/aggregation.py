@@ -154,9 +154,11 @@ class MeanAggregator:
         return whole[: self._mechanism.dim].copy()
 
     def standard_error(self) -> float:
-        """Return the standard error of each coordinate of `mean`, which the mechanism spreads evenly over them.
+        """Return the standard error of a coordinate of `mean`: √(noise / sphere_dim + limiting_squared_error).
 
-        √(expected_squared_error(count) / sphere_dim); the whole mean is off by some √dim of it.
+        The noise, what `expected_squared_error` has beyond the limit, spreads over the coordinates: evenly but for
+        its part along the vectors, which in a few dimensions may put up to all of it on one. The bias of a biased
+        mechanism does not: it lies along the vectors, or anywhere, so each coordinate is charged with all of it.
 
         Raises
         ------
@@ -164,7 +166,9 @@ class MeanAggregator:
             Before the first report.
         """
         self._check_not_empty()
-        return math.sqrt(self._mechanism.expected_squared_error(self._count) / self._mechanism.sphere_dim)
+        limit = self._mechanism.limiting_squared_error
+        noise = self._mechanism.expected_squared_error(self._count) - limit
+        return math.sqrt(max(0.0, noise) / self._mechanism.sphere_dim + limit)
 
     def to_bytes(self) -> bytes:
         """Return mechanism, count and totals in the exchange format (WIRE.md)."""

@@ -91,7 +91,10 @@ class Mechanism(ABC):
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms."""
+        """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms.
+
+        Of a vector without structure where it is not 0, to second order: no bound for every vector (THEORY.md 7.2).
+        """
         return 0.0
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
@@ -124,7 +127,7 @@ class Mechanism(ABC):
         """Return E‖mean - true mean‖² over the mechanism's randomness, for ``n`` reports of one unit vector.
 
         In closed form (THEORY.md 7), of all sphere_dim coordinates. Reports of different vectors err no more, but for
-        the bias of a biased mechanism, at most `limiting_squared_error`.
+        the bias of a biased mechanism, about `limiting_squared_error`.
 
         Raises
         ------

@@ -153,7 +153,7 @@ class SharedHadamardMap(HadamardMap):
     @property
     def squared_bias(self) -> float:
         """See `shared_squared_bias`."""
-        return shared_squared_bias(self.dim, self.padded_dim, self.size)
+        return shared_squared_bias(self.dim, self.padded_dim, self.size, self.mean_back)
 
     def _sign_starts(self, seeds: Words) -> Words:
         return streams.streams_of(np.zeros_like(seeds), self._salts[0])
@@ -224,7 +224,7 @@ class SharedHaarMap(RandomMap):
     @property
     def squared_bias(self) -> float:
         """See `shared_squared_bias`."""
-        return shared_squared_bias(self.dim, self.dim, self.size)
+        return shared_squared_bias(self.dim, self.dim, self.size, self.mean_back)
 
     def _rows(self, seeds: Words) -> Ints:
         rows = np.empty((seeds.size, self.size), dtype=np.int64)
@@ -268,13 +268,15 @@ def mean_length(dim: int | None, size: int) -> float:
     return math.sqrt(dim / size) * math.exp(log + float(gammaln(dim / 2) - gammaln((dim + 1) / 2)))
 
 
-def shared_squared_bias(dim: int, padded_dim: int, size: int) -> float:
+def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) -> float:
     """Return what never averages out under one rotation for all: c²(1/16 + 3/2 · d/N)/k², c = (N-k)/(N-1).
 
-    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian; THEORY.md 7.2.
+    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian; at most what any can be for its
+    E‖Wv‖, min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, which is below at k = 1. THEORY.md 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)
-    return share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2
+    most = min(float(size), mean_back) + 1 - 2 * mean_length(padded_dim, size)
+    return max(0.0, min(share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2, most))
 
 
 def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: int) -> Rotation | Gaussian:

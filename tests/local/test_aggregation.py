@@ -160,3 +160,19 @@ def test_reports_added_in_chunks_are_added_alike(monkeypatch: pytest.MonkeyPatch
     parts = mechanism.aggregator()
     parts.add(reports)
     assert parts == whole
+
+
+def test_standard_errors_hold_along_the_vector_where_bias_stays() -> None:
+    """A coordinate that is the vector: its error, once noise has averaged out, is not a share of the bias."""
+    mechanism = ProjUnit(dim=64, sketch_dim=1, epsilon=20.0, rotation="haar", shared=True, seed=1)
+    server = MeanAggregator.from_parts(mechanism, MAX_COUNT, np.zeros(64, dtype=np.int64))
+    bias = 1 - mechanism.map.mean_length
+    assert server.standard_error() > bias
+    assert server.standard_error() == pytest.approx(np.sqrt(mechanism.limiting_squared_error), rel=1e-3)
+
+
+def test_one_number_a_report_leaves_no_more_bias_than_its_signs() -> None:
+    """At k = 1 the mean is sign(w)/root N for the rotated vector w/root N: 2 - 2 E|w| of it, not 25/16."""
+    mechanism = ProjUnit(dim=1024, sketch_dim=1, epsilon=4.0, shared=True, seed=1)
+    assert mechanism.limiting_squared_error == pytest.approx(2 - 2 * np.sqrt(2 / np.pi), rel=2e-3)
+    assert mechanism.expected_squared_error(1) == pytest.approx(mechanism.squared_error)
