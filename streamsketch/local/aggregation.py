@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from streamsketch.encoding import Ints
+from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local.normal import Floats
 from streamsketch.local.report import Report, Reports
@@ -64,8 +64,10 @@ class MeanAggregator:
         InvalidInputError
             If no reports add up to it.
         """
-        if not 0 <= count <= MAX_COUNT:
-            raise InvalidInputError(f"an aggregator holds 0 to {MAX_COUNT} reports, got {count}")
+        if type(count) is not int or not 0 <= count <= MAX_COUNT:
+            raise InvalidInputError(f"an aggregator holds 0 to {MAX_COUNT} reports, got {short(count)}")
+        if not isinstance(totals, np.ndarray):
+            raise InvalidInputError(f"totals must be an array, got a {type(totals).__name__}")
         if totals.dtype != np.int64 or totals.shape != (mechanism.state_dim,):
             raise InvalidInputError(
                 f"totals of {mechanism!r} must be int64 of shape ({mechanism.state_dim},), got {totals.dtype} of shape "

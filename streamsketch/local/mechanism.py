@@ -297,8 +297,11 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
 def _array(given: Any, axes: int) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
         raise InvalidInputError("vectors must not be a masked array, which holds no value in places; fill them first")
-    array = np.asarray(given)
+    shape = "(dim,)" if axes == 1 else "(n, dim)"
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):  # lists of different lengths
+        raise InvalidInputError(f"expected numbers of shape {shape}, got rows of different lengths") from None
     if array.dtype.kind not in "iuf" or array.ndim != axes:
-        shape = "(dim,)" if axes == 1 else "(n, dim)"
         raise InvalidInputError(f"expected numbers of shape {shape}, got {array.dtype} of shape {array.shape}")
     return array
