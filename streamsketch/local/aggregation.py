@@ -24,7 +24,9 @@ class MeanAggregator:
     """Adds up locally private reports, and estimates the mean of the vectors behind them.
 
     Every contribution is rounded once, to a multiple of 2^-22 of its root mean square, and added as an integer: so
-    merges are exact, and the mean has the same bits however the reports were split and ordered. The rounding moves a
+    merges are exact, and the mean has the same bits however the reports were split and ordered. (Across machines too,
+    but for what a mechanism computes by exp, log and the like, such as ProjUnit's factor: a last bit of it may differ
+    between mathematical libraries, and then a contribution's rounding.) The rounding moves a
     coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one report's root mean
     square, whatever the number of reports; over random signs by √n less. Memory is O(dim).
 
@@ -139,6 +141,10 @@ class MeanAggregator:
         if not isinstance(other, MeanAggregator):
             raise TypeError(f"a MeanAggregator merges with another, got a {type(other).__name__}")
         self._check_same(other.mechanism)
+        if other.step_exponent != self._step_exponent:  # pickled where the mathematical library rounds otherwise
+            raise InvalidInputError(
+                f"totals in steps of 2^{other.step_exponent} do not add up to those of 2^{self._step_exponent}"
+            )
         self._check_count(other.count)
         self._totals += other.totals
         self._count += other.count

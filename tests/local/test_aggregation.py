@@ -195,3 +195,12 @@ def test_what_is_no_array_of_reports_is_refused_with_a_sentence() -> None:
     for ragged in ([1, [2]], [[1, 2], [3]]):
         with pytest.raises(InvalidInputError, match="different lengths"):
             mechanism.randomize(ragged)
+
+
+def test_totals_in_other_steps_are_not_merged() -> None:
+    server, other = (summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"]) for _ in range(2))
+    other._step_exponent += 1
+    before = server.totals
+    with pytest.raises(InvalidInputError, match=r"in steps of 2\^"):
+        server.merge(other)
+    assert server.totals.tolist() == before.tolist()
