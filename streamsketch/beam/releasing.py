@@ -2,6 +2,7 @@
 
 import dataclasses
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -29,7 +30,7 @@ from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
 
 
-class ReleaseOnce(beam.PTransform):
+class ReleaseOnce(beam.PTransform, ABC):
     """What all transforms share that publish each key's sketch once: keys, windows, bounds and idempotent draws.
 
     Parameters are described in `ReleasePerKey`; a subclass says in `_rule` what is drawn.
@@ -71,9 +72,9 @@ class ReleaseOnce(beam.PTransform):
         self._count_private_data = count_private_data
         self._late = False
 
+    @abstractmethod
     def _rule(self, neighbours: Neighbours) -> "Rule":
         """Return what to publish of each sketch, once the neighbour relation is known."""
-        raise NotImplementedError
 
     def with_late_data(self) -> Self:
         """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
