@@ -75,7 +75,7 @@ def build(
     secret = secrets.token_bytes(32)
     means = [
         vectors | f"Report {name}" >> beam.Map(reported, mechanism, secret) | f"Add up {name}" >> MeanPerKey(mechanism)
-        for name, mechanism in ((f"{mechanism.kind} at {mechanism.epsilon:g}", mechanism) for mechanism in mechanisms)
+        for name, mechanism in ((f"{mechanism.kind} at {mechanism.epsilon!r}", mechanism) for mechanism in mechanisms)
     ]
     means | beam.Flatten() | WriteMeans(folder)
     return pipeline
@@ -92,7 +92,7 @@ def reported(part: Any, mechanism: ss.local.Mechanism, secret: bytes) -> tuple[s
 def mechanism_of(kind: str, epsilon: float, dim: int, arguments: argparse.Namespace) -> ss.local.Mechanism:
     """Return a mechanism by its name."""
     if kind == "proj-unit":
-        k = min(arguments.sketch_dim or max(1, dim // 2), dim)
+        k = max(1, dim // 2) if arguments.sketch_dim is None else min(arguments.sketch_dim, dim)
         return ss.local.ProjUnit(dim=dim, epsilon=epsilon, sketch_dim=k, shared=True, seed=arguments.seed)
     if kind == "gaussian":
         return ss.local.GaussianMechanism(dim=dim, epsilon=epsilon, delta=arguments.delta)
@@ -134,20 +134,42 @@ def read_vectors(arguments: argparse.Namespace) -> Iterator[Part]:
     if arguments.vector is None:
         raise ss.InvalidInputError("name the column of vectors: --vector COLUMN")
     columns = [arguments.vector, *([arguments.key] if arguments.key else [])]
+    dim: int | None = None
     for number, batch in enumerate(read_batches([arguments.input], columns, text=columns[1:])):
-        column = batch.column(arguments.vector)
-        cells = column.to_numpy(zero_copy_only=False)
-        if column.null_count or len({np.size(cell) for cell in cells}) != 1:
+        if not batch.num_rows:
+            continue
+        matrix = _matrix(batch.column(arguments.vector), arguments.vector)
+        if dim not in (None, matrix.shape[1]):
             raise ss.InvalidInputError(f"--vector {arguments.vector} must hold vectors of one length, without nulls")
-        keys = [str(key) for key in batch.column(arguments.key).to_pylist()] if arguments.key else ["all"] * len(cells)
-        yield from _parts(keys, np.stack(cells), number)
+        dim = matrix.shape[1]
+        keys = ["all"] * len(matrix)
+        if arguments.key:
+            column = batch.column(arguments.key)
+            if column.null_count:
+                raise ss.InvalidInputError(f"--key {arguments.key} must not hold nulls: fill or drop them first")
+            keys = [str(key) for key in column.to_pylist()]
+        yield from _parts(keys, matrix, number)
+
+
+def _matrix(column: pa.Array, name: str) -> Vectors:
+    kind = column.type
+    described = kind.value_type if pa.types.is_dictionary(kind) else kind
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not listed or not (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)):
+        raise ss.InvalidInputError(f"--vector {name} must hold lists of numbers, not {described}")
+    cells = column.to_numpy(zero_copy_only=False)
+    if column.null_count or len({np.size(cell) for cell in cells}) != 1 or column.flatten().null_count:
+        raise ss.InvalidInputError(f"--vector {name} must hold vectors of one length, without nulls")
+    return np.stack(cells).astype(np.float64)
 
 
 def _parts(keys: Iterable[str], vectors: Vectors, number: int) -> Iterator[Part]:
     matrix = np.asarray(vectors, dtype=np.float64)
+    if np.isfinite(matrix).all():
+        matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True, initial=0), np.finfo(float).tiny)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    if not (lengths > 0).all():
-        raise ss.InvalidInputError("a vector is zero or not a number, and has no direction; drop it first")
+    if not ((lengths > 0) & np.isfinite(lengths)).all():
+        raise ss.InvalidInputError("a vector is zero, infinite or not a number, and has no direction; drop it first")
     labels = np.array(list(keys))
     for key in sorted(set(labels.tolist())):
         yield key, number, (matrix / lengths)[labels == key]
@@ -179,7 +201,7 @@ def _kinds(text: str) -> list[str]:
     unknown = [name for name in names if name not in MECHANISMS]
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(MECHANISMS)}")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def _numbers(text: str) -> list[float]:

@@ -36,9 +36,9 @@ class WireFormatError(StreamsketchError, ValueError):
     """
 
     def __init__(self, where: str, problem: str) -> None:
-        super().__init__(f"{where}: {problem}")
+        super().__init__(where, problem)  # both: pickle and Beam rebuild exceptions from their arguments
         self.where = where
         self.problem = problem
 
-    def __reduce__(self) -> tuple[type["WireFormatError"], tuple[str, str]]:
-        return type(self), (self.where, self.problem)
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"

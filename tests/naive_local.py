@@ -3,6 +3,7 @@
 Written from WIRE.md and the papers. Nothing here imports the library.
 """
 
+import itertools
 import math
 from statistics import NormalDist
 
@@ -101,8 +102,16 @@ def hs_directions(kind: str, seed: int, report_seed: int, count: int, size: int)
 
 def kashin_vectors(seed: int, dim: int) -> np.ndarray:
     """Return the frame's vectors as rows: (D, dim)."""
+    places: list[int] = []
     size = padded(4 * dim)
-    places = rows(start(0, salt(seed, "kashin/places")), size, dim)
+    if dim > 32:
+        places = rows(start(0, salt(seed, "kashin/places")), size, dim)
+    while len(places) < dim:
+        place = places[-1] + 1 if places else 0
+        while any(a ^ b ^ c == place for a, b, c in itertools.combinations(places, 3)):
+            place += 1
+        places.append(place)
+    size = max(size, padded(max(places) + 1))
     signs = start(0, salt(seed, "kashin/signs"))
     matrix = [[hadamard_sign(f, places[j]) * sign(signs, j) for j in range(dim)] for f in range(size)]
     return np.array(matrix) / math.sqrt(size)

@@ -105,6 +105,8 @@ class SignSketchCoder(beam.coders.Coder):
 
     def encode(self, value: SignSketch) -> bytes:
         """Return `SignSketch.to_bytes`."""
+        if not isinstance(value, SignSketch):
+            raise TypeError(f"published signs must be a SignSketch, got a {type(value).__name__}")
         return value.to_bytes()
 
     def decode(self, encoded: bytes) -> SignSketch:

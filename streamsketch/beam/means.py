@@ -19,6 +19,7 @@ class MeanPerKey(beam.PTransform):
     Reports are `Report`, a batch of them (`Reports`), or the bytes of one. Each bundle adds up its own; partial sums
     are then merged, exactly, so totals have the same bits on any runner, with any bundling and retries. Nothing is
     random here: reports are private before they arrive. Keys are text, bytes or integers; they are not protected.
+    A batch of no reports makes no key.
 
     Parameters
     ----------
@@ -95,6 +96,8 @@ class _SumBundles(beam.DoFn):
             reports = Report.from_bytes(reports, self._mechanism)
         if not isinstance(reports, Report | Reports):
             raise InvalidInputError(f"a key's reports must be Report, Reports or bytes, got a {type(reports).__name__}")
+        if isinstance(reports, Reports) and not len(reports):
+            return  # nobody's: they make no key
         place = window, key
         if place not in self._sums:
             self._sums[place] = self._mechanism.aggregator()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -29,13 +30,15 @@ from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
 
 
-class ReleaseOnce(beam.PTransform):
+class ReleaseOnce(beam.PTransform, ABC):
     """What all transforms share that publish each key's sketch once: keys, windows, bounds and idempotent draws.
 
     Parameters are described in `ReleasePerKey`; a subclass says in `_rule` what is drawn.
     """
 
     late_tag = LATE
+    _neighbours_are_a_word = True
+    """Whether neighbours are given for this release alone, not with a mechanism that serves others too."""
 
     def __init__(
         self,
@@ -69,9 +72,9 @@ class ReleaseOnce(beam.PTransform):
         self._count_private_data = count_private_data
         self._late = False
 
+    @abstractmethod
     def _rule(self, neighbours: Neighbours) -> "Rule":
         """Return what to publish of each sketch, once the neighbour relation is known."""
-        raise NotImplementedError
 
     def with_late_data(self) -> Self:
         """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
@@ -101,12 +104,22 @@ class ReleaseOnce(beam.PTransform):
         return (releases, outputs[LATE]) if self._late else releases
 
     def _agreed_neighbours(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
+        agreed = self._neighbours_of(bounds, moved=moved)
+        if self._selection is not None and self._selection.neighbours != agreed:
+            raise InvalidInputError(
+                f"the keys were selected for {self._selection.neighbours} but the release is for {agreed}; use the "
+                f"same events and neighbours for both"
+            )
+        return agreed
+
+    def _neighbours_of(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
         if bounds is None:
-            if self._neighbours is None and moved:
+            if moved and (self._neighbours is None or not self._neighbours_are_a_word):
                 raise InvalidInputError(
                     "between BoundContributions and the release stands a step that is not SketchPerKey: it may move "
                     "events to other keys or windows, or double them, and the bounds would not hold. Take that step "
-                    "before BoundContributions, or after the release, or give neighbours, your word for what holds"
+                    "before BoundContributions, or after the release"
+                    f"{', or give neighbours, your word for what holds' if self._neighbours_are_a_word else ''}"
                 )
             if self._neighbours is None:
                 raise InvalidInputError(
@@ -118,11 +131,6 @@ class ReleaseOnce(beam.PTransform):
             raise InvalidInputError(
                 f"neighbours={self._neighbours} but the events were bounded to {bounds.neighbours}; leave neighbours "
                 f"out, or give these"
-            )
-        if self._selection is not None and self._selection.neighbours != bounds.neighbours:
-            raise InvalidInputError(
-                f"the keys were selected for {self._selection.neighbours} but the sketches are of events bounded to "
-                f"{bounds.neighbours}; use the same events for both"
             )
         return bounds.neighbours
 

@@ -68,6 +68,8 @@ class ReleaseSignsPerKey(ReleaseOnce):
     ...     )
     """
 
+    _neighbours_are_a_word = False
+
     def __init__(
         self,
         mechanism: SignMechanism,
@@ -225,6 +227,9 @@ def _block(shard: int, members: Iterable[tuple[Any, SignSketch]]) -> _SignBlock:
     keys, releases = [key for key, _ in ordered], [release for _, release in ordered]
     if len({order(key) for key in keys}) < len(keys):
         raise InvalidInputError("a key appears twice among the signs to compare; release each key once")
+    others = sorted({type(release).__name__ for release in releases if not isinstance(release, SignSketch)})
+    if others:
+        raise TypeError(f"NearestSigns needs SignSketch values, got {', '.join(others)}")
     check_comparable(releases)
     ids = frozenset(release.release_id for release in releases)
     return _SignBlock(shard, keys, words_of(releases), releases[0], ids)

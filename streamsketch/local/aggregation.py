@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from streamsketch.encoding import Ints
+from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local.normal import Floats
 from streamsketch.local.report import Report, Reports
@@ -24,7 +24,9 @@ class MeanAggregator:
     """Adds up locally private reports, and estimates the mean of the vectors behind them.
 
     Every contribution is rounded once, to a multiple of 2^-22 of its root mean square, and added as an integer: so
-    merges are exact, and the mean has the same bits however the reports were split and ordered. The rounding moves a
+    merges are exact, and the mean has the same bits however the reports were split and ordered. (Across machines too,
+    but for what a mechanism computes by exp, log and the like, such as ProjUnit's factor: a last bit of it may differ
+    between mathematical libraries, and then a contribution's rounding.) The rounding moves a
     coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one report's root mean
     square, whatever the number of reports; over random signs by √n less. Memory is O(dim).
 
@@ -64,8 +66,10 @@ class MeanAggregator:
         InvalidInputError
             If no reports add up to it.
         """
-        if not 0 <= count <= MAX_COUNT:
-            raise InvalidInputError(f"an aggregator holds 0 to {MAX_COUNT} reports, got {count}")
+        if type(count) is not int or not 0 <= count <= MAX_COUNT:
+            raise InvalidInputError(f"an aggregator holds 0 to {MAX_COUNT} reports, got {short(count)}")
+        if not isinstance(totals, np.ndarray):
+            raise InvalidInputError(f"totals must be an array, got a {type(totals).__name__}")
         if totals.dtype != np.int64 or totals.shape != (mechanism.state_dim,):
             raise InvalidInputError(
                 f"totals of {mechanism!r} must be int64 of shape ({mechanism.state_dim},), got {totals.dtype} of shape "
@@ -137,6 +141,10 @@ class MeanAggregator:
         if not isinstance(other, MeanAggregator):
             raise TypeError(f"a MeanAggregator merges with another, got a {type(other).__name__}")
         self._check_same(other.mechanism)
+        if other.step_exponent != self._step_exponent:  # pickled where the mathematical library rounds otherwise
+            raise InvalidInputError(
+                f"totals in steps of 2^{other.step_exponent} do not add up to those of 2^{self._step_exponent}"
+            )
         self._check_count(other.count)
         self._totals += other.totals
         self._count += other.count
@@ -154,9 +162,11 @@ class MeanAggregator:
         return whole[: self._mechanism.dim].copy()
 
     def standard_error(self) -> float:
-        """Return the standard error of each coordinate of `mean`, which the mechanism spreads evenly over them.
+        """Return the standard error of a coordinate of `mean`: √(noise / sphere_dim + limiting_squared_error).
 
-        √(expected_squared_error(count) / sphere_dim); the whole mean is off by some √dim of it.
+        The noise, what `expected_squared_error` has beyond the limit, spreads over the coordinates: evenly but for
+        its part along the vectors, which in a few dimensions may put up to all of it on one. The bias of a biased
+        mechanism does not: it lies along the vectors, or anywhere, so each coordinate is charged with all of it.
 
         Raises
         ------
@@ -164,7 +174,9 @@ class MeanAggregator:
             Before the first report.
         """
         self._check_not_empty()
-        return math.sqrt(self._mechanism.expected_squared_error(self._count) / self._mechanism.sphere_dim)
+        limit = self._mechanism.limiting_squared_error
+        noise = self._mechanism.expected_squared_error(self._count) - limit
+        return math.sqrt(max(0.0, noise) / self._mechanism.sphere_dim + limit)
 
     def to_bytes(self) -> bytes:
         """Return mechanism, count and totals in the exchange format (WIRE.md)."""

@@ -1,5 +1,7 @@
 """Kashin representations: a unit vector as many small coefficients, exactly."""
 
+import functools
+import itertools
 import math
 
 import numpy as np
@@ -11,33 +13,43 @@ from streamsketch.projections.hadamard import hadamard_transform
 LEVEL = 1.75
 """K: coefficients are at most K/√D. At redundancy 4 or more some ten steps reach it; at 1.4 they no longer do."""
 
+SOUND_DIM = 32
+"""Up to here no four places depend on one another, which puts K within reach of every vector (THEORY.md 7.4)."""
+
 _INNER = 0.98  # of the level that is clipped to: the steps then end after finitely many
 _RELAXATION = 1.9
 _MOST_STEPS = 64
 
 
 class KashinFrame:
-    """A public tight frame of R^dim with D vectors, D the least power of two ≥ 4·dim, and coefficients below K/√D.
+    """A public tight frame of R^dim with D = `frame_size` vectors, and coefficients below K/√D.
 
-    v = U a with U = E·Σ·H/√D: H the Hadamard matrix of order D, E random coordinates of the D, Σ random signs. UUᵀ = I,
+    v = U a with U = E·Σ·H/√D: H the Hadamard matrix of order D, E dim coordinates of the D, Σ random signs. UUᵀ = I,
     so a = Uᵀv is one representation; all others differ by the kernel of U. Alternate projections on the box and on the
     representations find one in both (relaxed; Lyubarskii and Vershynin 2010 for their existence and for such steps).
     The redundancy is what makes room: with D < 2·dim the box is out of reach, and clipping would bias the mean.
+
+    Four coordinates of E whose places' XOR is 0 have a vector (±½, ±½, ±½, ±½) beyond K = 1.75: it takes K = 2. Up to
+    dim = 32 E is `independent_places`, which has none, so K serves every vector. Beyond, E is random: a vector chosen
+    without regard to the seed meets such four with probability some 1/D.
 
     Parameters
     ----------
     dim
         1 to 2^22.
     seed
-        Public. Choose it independently of the vectors: in the direction of a frame vector the steps are slowest.
+        Public. Choose it independently of the vectors.
     """
 
     def __init__(self, dim: int, seed: int) -> None:
         self.dim = dim
-        self.size = 1 << (4 * dim - 1).bit_length()
-        self.places = np.empty(dim, dtype=np.int64)
-        start = np.uint64(streams.stream_of(np.uint64(0), streams.salt(seed, "kashin/places")))
-        streams.sample_rows(start, self.size, np.zeros(self.size, dtype=np.uint8), self.places)
+        self.size = frame_size(dim)
+        if dim <= SOUND_DIM:
+            self.places = np.array(independent_places()[:dim])
+        else:
+            self.places = np.empty(dim, dtype=np.int64)
+            start = np.uint64(streams.stream_of(np.uint64(0), streams.salt(seed, "kashin/places")))
+            streams.sample_rows(start, self.size, np.zeros(self.size, dtype=np.uint8), self.places)
         self.signs = np.empty(dim)
         start = np.uint64(streams.stream_of(np.uint64(0), streams.salt(seed, "kashin/signs")))
         streams.signed_copy(start, np.ones(dim), self.signs)
@@ -72,3 +84,25 @@ class KashinFrame:
             moved = given + _RELAXATION * (np.clip(given, -inner, inner) - given)
             coefficients[beyond] = moved + self.analyse(vectors[beyond] - self.synthesise(moved))
         return coefficients
+
+
+def frame_size(dim: int) -> int:
+    """Return D: the least power of two ≥ 4·dim, and up to `SOUND_DIM` above every place."""
+    last = independent_places()[dim - 1] if dim <= SOUND_DIM else 0
+    return 1 << max((4 * dim - 1).bit_length(), last.bit_length())
+
+
+@functools.cache
+def independent_places() -> tuple[int, ...]:
+    """Return the first `SOUND_DIM` places: each the least above the last that is no XOR of three before it.
+
+    So the columns of H there are four-wise independent: for x = √D·Uᵀw of a unit vector w, E x⁴ = 3 - 2Σw⁴ < 3 over
+    the D cells, and E|x| ≥ (E x²)^(3/2)/(E x⁴)^½ > 1/√3. The least K that serves all is 1/min E|x| < √3; THEORY.md 7.4.
+    """
+    places: list[int] = []
+    dependent: set[int] = set()
+    for _ in range(SOUND_DIM):
+        place = next(number for number in itertools.count(places[-1] + 1 if places else 0) if number not in dependent)
+        dependent.update(first ^ second ^ place for first, second in itertools.combinations(places, 2))
+        places.append(place)
+    return tuple(places)

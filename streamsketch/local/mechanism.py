@@ -91,7 +91,10 @@ class Mechanism(ABC):
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms."""
+        """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms.
+
+        Of a vector without structure where it is not 0, to second order: no bound for every vector (THEORY.md 7.2).
+        """
         return 0.0
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
@@ -124,7 +127,7 @@ class Mechanism(ABC):
         """Return E‖mean - true mean‖² over the mechanism's randomness, for ``n`` reports of one unit vector.
 
         In closed form (THEORY.md 7), of all sphere_dim coordinates. Reports of different vectors err no more, but for
-        the bias of a biased mechanism, at most `limiting_squared_error`.
+        the bias of a biased mechanism, about `limiting_squared_error`.
 
         Raises
         ------
@@ -294,8 +297,11 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
 def _array(given: Any, axes: int) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
         raise InvalidInputError("vectors must not be a masked array, which holds no value in places; fill them first")
-    array = np.asarray(given)
+    shape = "(dim,)" if axes == 1 else "(n, dim)"
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):  # lists of different lengths
+        raise InvalidInputError(f"expected numbers of shape {shape}, got rows of different lengths") from None
     if array.dtype.kind not in "iuf" or array.ndim != axes:
-        shape = "(dim,)" if axes == 1 else "(n, dim)"
         raise InvalidInputError(f"expected numbers of shape {shape}, got {array.dtype} of shape {array.shape}")
     return array

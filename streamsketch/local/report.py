@@ -89,7 +89,9 @@ class Report:
         seeds = np.array([self.seed if type(self.seed) is int and 0 <= self.seed < 1 << 64 else 0], dtype=np.uint64)
         if int(seeds[0]) != self.seed:
             raise InvalidInputError(f"a report's seed must be an integer from 0 to 2^64 - 1, got {self.seed!r:.40}")
-        values = np.asarray(self.values)
+        if not isinstance(self.values, np.ndarray):
+            raise InvalidInputError(f"a report's values must be an array, got a {type(self.values).__name__}")
+        values = self.values
         _check(self.mechanism, seeds, values[np.newaxis])
         object.__setattr__(self, "values", np.frombuffer(values.tobytes(), dtype=values.dtype))
 
@@ -171,12 +173,15 @@ class Reports:
 
 def _check(mechanism: "Mechanism", seeds: Words, values: NDArray[Any]) -> None:
     layout = mechanism.layout
+    for name, given in (("seeds", seeds), ("values", values)):
+        if not isinstance(given, np.ndarray):
+            raise InvalidInputError(f"{name} must be an array, got a {type(given).__name__}")
     if seeds.dtype != np.uint64 or seeds.ndim != 1:
         raise InvalidInputError(f"seeds must be uint64 of shape (n,), got {seeds.dtype} of shape {seeds.shape}")
     if values.dtype != layout.stored or values.shape != (seeds.size, layout.count):
         raise InvalidInputError(
             f"{mechanism!r} reports {layout.count} values of {layout.stored} each, got {values.dtype} of shape "
-            f"{values.shape[1:]} from {values.shape[0]} for {seeds.size} seeds"
+            f"{values.shape} for {seeds.size} seeds"
         )
     if not layout.seeded and seeds.any():
         raise InvalidInputError(f"reports of {mechanism!r} have no seed: it must be 0")

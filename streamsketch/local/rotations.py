@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import streams
 from streamsketch.local.mechanism import whole_steps
@@ -17,6 +18,7 @@ from streamsketch.projections.hadamard import transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries
 _TINY = 1e-12  # a projection this short is rounding, not direction
+_SEEDS_TRIED = 8
 
 
 class RandomMap(ABC):
@@ -151,7 +153,7 @@ class SharedHadamardMap(HadamardMap):
     @property
     def squared_bias(self) -> float:
         """See `shared_squared_bias`."""
-        return shared_squared_bias(self.dim, self.padded_dim, self.size)
+        return shared_squared_bias(self.dim, self.padded_dim, self.size, self.mean_back)
 
     def _sign_starts(self, seeds: Words) -> Words:
         return streams.streams_of(np.zeros_like(seeds), self._salts[0])
@@ -222,7 +224,7 @@ class SharedHaarMap(RandomMap):
     @property
     def squared_bias(self) -> float:
         """See `shared_squared_bias`."""
-        return shared_squared_bias(self.dim, self.dim, self.size)
+        return shared_squared_bias(self.dim, self.dim, self.size, self.mean_back)
 
     def _rows(self, seeds: Words) -> Ints:
         rows = np.empty((seeds.size, self.size), dtype=np.int64)
@@ -250,7 +252,9 @@ class SharedHaarMap(RandomMap):
 
     def mean_of(self, total: Floats) -> Floats:
         """Return √(d/k) Uᵀ of the mean of S_iᵀû_i."""
-        return total @ self._rotation * math.sqrt(self.dim / self.size)
+        out = np.zeros(self.dim)
+        streams.add_rows(total, self._rotation, out)
+        return out * math.sqrt(self.dim / self.size)
 
 
 def mean_length(dim: int | None, size: int) -> float:
@@ -264,18 +268,29 @@ def mean_length(dim: int | None, size: int) -> float:
     return math.sqrt(dim / size) * math.exp(log + float(gammaln(dim / 2) - gammaln((dim + 1) / 2)))
 
 
-def shared_squared_bias(dim: int, padded_dim: int, size: int) -> float:
+def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) -> float:
     """Return what never averages out under one rotation for all: c²(1/16 + 3/2 · d/N)/k², c = (N-k)/(N-1).
 
-    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian; THEORY.md 7.2.
+    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian; at most what any can be for its
+    E‖Wv‖, min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, which is below at k = 1. THEORY.md 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)
-    return share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2
+    most = min(float(size), mean_back) + 1 - 2 * mean_length(padded_dim, size)
+    return max(0.0, min(share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2, most))
 
 
 def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: int) -> Rotation | Gaussian:
-    """Return the integer map whose matrix, at its scale, is W."""
-    return family(dim=dim, sketch_dim=size, seed=seed, fraction_bits=_FRACTION_BITS)
+    """Return the integer map whose matrix, at its scale, is W.
+
+    In a few dimensions a seed's Gaussian rows may be dependent, one in some 10^5: then the next seed's are taken.
+    """
+    for more in range(_SEEDS_TRIED):
+        try:
+            return family(dim=dim, sketch_dim=size, seed=(seed + more) % (1 << 64), fraction_bits=_FRACTION_BITS)
+        except InvalidInputError:
+            if more == _SEEDS_TRIED - 1:
+                raise  # it is not the seed
+    raise AssertionError
 
 
 def matrix_of(projection: Rotation | Gaussian) -> Floats:

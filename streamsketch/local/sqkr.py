@@ -13,7 +13,7 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import randomized_response, streams
-from streamsketch.local.kashin import LEVEL, KashinFrame
+from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register, whole_steps
 from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
@@ -27,7 +27,8 @@ class SQKR(Mechanism):
     Chen, Kairouz and Özgür 2020 (Section 4). Which coefficients follows from the report's public seed, drawn without
     regard to v; each is rounded to ±K/√D at random without bias; the k bits are told truthfully with probability
     (e^ε - 1)/(e^ε - 1 + 2^k), else uniform ones. ε-LDP for any two inputs by that last step alone, decided by integers.
-    Unbiased for every vector whose coefficients `KashinFrame` brings below K/√D.
+    Unbiased for every vector whose coefficients `KashinFrame` brings below K/√D: all of them up to
+    sphere_dim = 32, beyond all but a few of a seed's own.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class SQKR(Mechanism):
         self._set_int("seed", 0, (1 << 64) - 1)
         if 4 * self.sphere_dim > MAX_DIM:
             raise InvalidInputError(
-                f"SQKR's frame has up to 8 times as many coefficients as coordinates: dim must be at most "
+                f"SQKR's frame has 4 to 8 times as many coefficients as coordinates: dim must be at most "
                 f"{MAX_DIM // 4 - self.ball}, got {self.dim}"
             )
 
@@ -91,7 +92,7 @@ class SQKR(Mechanism):
     @property
     def state_dim(self) -> int:
         """D coefficients."""
-        return 1 << (4 * self.sphere_dim - 1).bit_length()
+        return frame_size(self.sphere_dim)
 
     @property
     def cell_size(self) -> float:

@@ -1,5 +1,6 @@
 """Means through Beam: the bits of one loop, whatever the bundles, and nothing but sound reports."""
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamsketch.beam import MeanAggregatorCoder, MeanPerKey, means
+from streamsketch.errors import WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, PrivHS, ProjUnit, Reports
 from tests.beam.running import run
 from tests.local.directions import bits, directions
@@ -86,6 +88,24 @@ def test_windows_are_kept_apart(tmp_path: Path) -> None:
 def test_unsound_elements_end_the_job(element: Any, problem: str, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=problem):
         run(lambda pipeline: pipeline | beam.Create([element]) | MeanPerKey(MECHANISM), tmp_path)
+
+
+def test_damaged_bytes_are_named_by_the_error_of_their_own(tmp_path: Path) -> None:
+    """Beam rebuilds a worker's exception from its arguments, or makes a RuntimeError of it."""
+    element = "north", REPORTS[0].to_bytes()[:-1]
+    with pytest.raises(WireFormatError) as caught:
+        run(lambda pipeline: pipeline | beam.Create([element]) | MeanPerKey(MECHANISM), tmp_path)
+    assert "Add up bundles" in str(caught.value)
+    assert caught.value.problem
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert (str(again), again.where) == (str(caught.value), caught.value.where)
+
+
+def test_a_batch_of_nobody_makes_no_key(tmp_path: Path) -> None:
+    nobody = MECHANISM.randomize_many(np.empty((0, 20)))
+    elements = [("north", nobody), ("south", REPORTS[0]), ("south", nobody)]
+    found, _ = run(lambda pipeline: pipeline | beam.Create(elements) | MeanPerKey(MECHANISM), tmp_path)
+    assert [(key, server.count) for key, server in found] == [("south", 1)]
 
 
 def test_the_coder_is_the_exchange_format() -> None:

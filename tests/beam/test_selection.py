@@ -100,6 +100,14 @@ def test_what_is_given_must_be_a_selection() -> None:
             ReleasePerKey(epsilon=1.0, selected_keys=keys)
 
 
+def test_keys_selected_for_other_neighbours_than_the_callers_word_are_refused() -> None:
+    events = bounded(beam.Pipeline(runner="FnApiRunner"))
+    keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
+    moved = events | SketchPerKey(PROJECTION) | beam.Map(lambda keyed: keyed)
+    with pytest.raises(ss.InvalidInputError, match="use the same events and neighbours"):
+        moved | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), selected_keys=keys)
+
+
 def test_keys_selected_in_other_windows_are_refused() -> None:
     windowed = beam.Pipeline(runner="FnApiRunner") | beam.Create(ROWS) | TumblingWindows(60)
     bounds = BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
@@ -114,5 +122,5 @@ def test_keys_selected_under_other_bounds_are_refused() -> None:
     rows = pipeline | beam.Create(ROWS)
     keys = rows | BoundContributions(PROJECTION, unit="visitor", max_keys=1, l1=1) | SelectKeys(epsilon=1, delta=1e-6)
     sketches = rows | "Other" >> BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
-    with pytest.raises(ss.InvalidInputError, match="use the same events for both"):
+    with pytest.raises(ss.InvalidInputError, match="use the same events and neighbours"):
         sketches | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)

@@ -101,6 +101,25 @@ def test_bounds_upstream_are_honoured(tmp_path: Path) -> None:
         run(build(PUBLISH), tmp_path)
 
 
+def test_a_step_after_the_bounds_is_refused_though_the_mechanism_names_neighbours() -> None:
+    mechanism = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(3, unit="visitor", max_keys=2))
+    bounds = BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=3)
+    rows = beam.Pipeline(runner="FnApiRunner") | beam.Create([(1, "a", 1, 1)])
+    sketches = rows | bounds | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
+        (sketches, sketches) | beam.Flatten() | ReleaseSignsPerKey(mechanism, public_keys=["a"])
+
+
+def test_individual_releases_are_refused(tmp_path: Path) -> None:
+    one = signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.L1(1)).release(
+        ss.Rademacher(dim=9, sketch_dim=16, seed=1).sketch()
+    )
+    with pytest.raises(TypeError, match="needs SignSketch values, got IndividualSignSketch"):
+        run(lambda pipeline: pipeline | beam.Create([("x", one)]) | NearestSigns(1), tmp_path)
+    with pytest.raises(TypeError, match="must be a SignSketch"):
+        SignSketchCoder().encode(one)  # type: ignore[arg-type]
+
+
 def test_selected_keys_pay_for_their_choice(tmp_path: Path) -> None:
     neighbours = ss.L1(1, unit="visitor", max_keys=2)
     rows = [(unit, "often", 1, 1) for unit in range(500)] + [(1, "once", 1, 1)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.local import MeanAggregator, Mechanism, ProjUnit, Reports, proj_unit
+from streamsketch.local import MeanAggregator, Mechanism, ProjUnit, Report, Reports, proj_unit
 from streamsketch.local.aggregation import MAX_COUNT
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
@@ -119,9 +119,13 @@ def test_a_full_server_takes_no_more() -> None:
         (1, np.full(DIM, (1 << 32) + 1), "more than 1 reports"),
         (0, np.ones(DIM, dtype=np.int64), "more than 0 reports"),
         (1, np.full(DIM, -(1 << 63)), "more than 1 reports"),
+        (1.5, np.zeros(DIM, dtype=np.int64), "0 to"),
+        (True, np.zeros(DIM, dtype=np.int64), "0 to"),
+        ("1", np.zeros(DIM, dtype=np.int64), "0 to"),
+        (1, [0] * DIM, "an array"),
     ],
 )
-def test_states_no_reports_add_up_to_are_refused(count: int, totals: np.ndarray, problem: str) -> None:
+def test_states_no_reports_add_up_to_are_refused(count: Any, totals: Any, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         MeanAggregator.from_parts(MECHANISMS["PrivHS"], count, totals)
 
@@ -160,3 +164,43 @@ def test_reports_added_in_chunks_are_added_alike(monkeypatch: pytest.MonkeyPatch
     parts = mechanism.aggregator()
     parts.add(reports)
     assert parts == whole
+
+
+def test_standard_errors_hold_along_the_vector_where_bias_stays() -> None:
+    """A coordinate that is the vector: its error, once noise has averaged out, is not a share of the bias."""
+    mechanism = ProjUnit(dim=64, sketch_dim=1, epsilon=20.0, rotation="haar", shared=True, seed=1)
+    server = MeanAggregator.from_parts(mechanism, MAX_COUNT, np.zeros(64, dtype=np.int64))
+    bias = 1 - mechanism.map.mean_length
+    assert server.standard_error() > bias
+    assert server.standard_error() == pytest.approx(np.sqrt(mechanism.limiting_squared_error), rel=1e-3)
+
+
+def test_one_number_a_report_leaves_no_more_bias_than_its_signs() -> None:
+    """At k = 1 the mean is sign(w)/root N for the rotated vector w/root N: 2 - 2 E|w| of it, not 25/16."""
+    mechanism = ProjUnit(dim=1024, sketch_dim=1, epsilon=4.0, shared=True, seed=1)
+    assert mechanism.limiting_squared_error == pytest.approx(2 - 2 * np.sqrt(2 / np.pi), rel=2e-3)
+    assert mechanism.expected_squared_error(1) == pytest.approx(mechanism.squared_error)
+
+
+def test_what_is_no_array_of_reports_is_refused_with_a_sentence() -> None:
+    mechanism = MECHANISMS["PrivHS"]
+    values = REPORTS["PrivHS"][0].values
+    seeds = np.zeros(1, dtype=np.uint64)
+    for pair in (([0], values[np.newaxis]), (None, None), (seeds, None), (seeds, np.array(1, dtype=np.uint8))):
+        with pytest.raises(InvalidInputError):
+            Reports(mechanism, *pair)  # type: ignore[arg-type]
+    for wrong in (None, [1], 1):
+        with pytest.raises(InvalidInputError):
+            Report(mechanism, 0, wrong)  # type: ignore[arg-type]
+    for ragged in ([1, [2]], [[1, 2], [3]]):
+        with pytest.raises(InvalidInputError, match="different lengths"):
+            mechanism.randomize(ragged)
+
+
+def test_totals_in_other_steps_are_not_merged() -> None:
+    server, other = (summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"]) for _ in range(2))
+    other._step_exponent += 1
+    before = server.totals
+    with pytest.raises(InvalidInputError, match=r"in steps of 2\^"):
+        server.merge(other)
+    assert server.totals.tolist() == before.tolist()

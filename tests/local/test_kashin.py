@@ -1,9 +1,11 @@
 """Kashin representations: exact, and small in every direction."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from streamsketch.local.kashin import KashinFrame
+from streamsketch.local.kashin import KashinFrame, independent_places
 from streamsketch.projections import hadamard_transform
 from tests.local.directions import directions
 
@@ -17,6 +19,39 @@ def test_coefficients_are_exact_and_small(dim: int) -> None:
     coefficients = frame.spread(vectors)
     assert frame.synthesise(coefficients) == pytest.approx(vectors, abs=1e-12)
     assert np.abs(coefficients).max() <= frame.limit * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("dim", [3, 4, 5, 8, 16, 31, 32])
+def test_small_frames_serve_every_vector(dim: int) -> None:
+    """Frame vectors, all fours of equal size with any signs up to 8 coordinates, sparse ones, dense ones."""
+    frame = KashinFrame(dim, seed=3)
+    rng = np.random.default_rng(dim)
+    fours = [
+        np.isin(np.arange(dim), places) * np.where(np.arange(dim) == places[0], -1.0, 1.0) * sign
+        for places in itertools.combinations(range(dim), min(4, dim))
+        for sign in (1.0, np.where(np.arange(dim) == places[1], -1.0, 1.0))
+    ]
+    sparse = rng.choice([-1.0, 0, 0, 0, 1], size=(2000, dim))
+    sparse[:, 0] += 2.0
+    vectors = np.concatenate([frame.synthesise(np.eye(frame.size)), fours[:4000], sparse, rng.normal(size=(500, dim))])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    coefficients = frame.spread(vectors)
+    assert np.abs(coefficients).max() <= frame.limit * (1 + 1e-12)
+    assert np.abs(frame.synthesise(coefficients) - vectors).max() < 1e-12
+
+
+def test_no_four_places_of_small_frames_depend_on_one_another() -> None:
+    places = independent_places()
+    assert len({first ^ second for first, second in itertools.combinations(places, 2)}) == 32 * 31 // 2
+    assert max(places) < KashinFrame(32, seed=3).size
+
+
+def test_four_dependent_places_take_a_level_of_two() -> None:
+    """What the places are chosen against: 0 ^ 1 ^ 2 ^ 3 = 0."""
+    frame = KashinFrame(4, seed=3)
+    frame.places = np.arange(4)
+    vectors = np.array([[1.0, 1, 1, 1], [1, 1, 1, -1]]) / 2
+    assert np.abs(frame.spread(vectors)).max() > 1.1 * frame.limit
 
 
 def test_without_redundancy_clipping_would_shrink_the_vector() -> None:
@@ -44,4 +79,5 @@ def test_the_frame_is_tight() -> None:
 
 
 def test_frames_of_other_seeds_differ() -> None:
+    assert KashinFrame(20, seed=1).signs.tolist() != KashinFrame(20, seed=2).signs.tolist()
     assert KashinFrame(50, seed=1).places.tolist() != KashinFrame(50, seed=2).places.tolist()

@@ -5,13 +5,16 @@ import math
 import numpy as np
 import pytest
 
+from streamsketch.errors import InvalidInputError
 from streamsketch.local import ProjUnit
 from streamsketch.local.rotations import mean_length
+from streamsketch.projections import Rotation
 from tests import naive_local
 from tests.local.directions import directions
 
 SEEDS = np.array([5, 2**64 - 1, 77], dtype=np.uint64)
 RNG = np.random.default_rng(4)
+SINGULAR = 35442  # in the plane
 
 
 def mechanism(dim: int, k: int, **fields: object) -> ProjUnit:
@@ -62,6 +65,31 @@ def test_rotations_have_orthogonal_rows_of_length_root_d_over_k(rotation: str, *
     of = mechanism(32, 9, rotation=rotation, shared=shared)
     rows = matrix(of, SEEDS[0])
     assert rows @ rows.T == pytest.approx(np.eye(9) * 32 / 9, abs=2e-3)  # 12 bits a Haar entry; Hadamard: exact
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_seed_without_a_rotation_stands_for_the_next(*, shared: bool) -> None:
+    """In the plane the Gaussian rows of one seed in some 10^5 are dependent, and people draw theirs without looking."""
+    with pytest.raises(InvalidInputError, match="another seed"):
+        Rotation(dim=2, sketch_dim=2, seed=SINGULAR, fraction_bits=12)
+    fields = {"dim": 2, "sketch_dim": 2, "epsilon": 4.0, "rotation": "haar", "shared": shared}
+    seeds = np.full(2, SINGULAR, dtype=np.uint64)
+    maps = ProjUnit(seed=SINGULAR, **fields).map, ProjUnit(seed=SINGULAR + shared, **fields).map  # type: ignore[arg-type]
+    one, other = (found.project(np.eye(2), seeds + np.uint64(step)) for step, found in enumerate(maps))
+    if shared:  # a report's seed picks rows alone
+        assert maps[0].mean_of(np.ones(2)).tolist() == maps[1].mean_of(np.ones(2)).tolist()
+    else:
+        assert one.tolist() == other.tolist()
+
+
+def test_a_shared_rotation_turns_the_mean_back_in_one_order() -> None:
+    """The bits of a mean are not those of a BLAS: row after row."""
+    shared = mechanism(48, 6, rotation="haar", shared=True).map
+    total = RNG.normal(size=48)
+    expected = np.zeros(48)
+    for value, row in zip(total, shared._rotation, strict=True):  # type: ignore[attr-defined]
+        expected += value * row
+    assert shared.mean_of(total).tolist() == (expected * math.sqrt(48 / 6)).tolist()
 
 
 def test_mean_lengths_are_those_of_samples() -> None:

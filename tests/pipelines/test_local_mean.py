@@ -81,6 +81,13 @@ def test_a_repeated_bundle_reports_the_same_and_another_vector_does_not() -> Non
         ([[1.0, 2.0], None], "of one length"),
         ([[1.0, 2.0], [0.0, 0.0]], "no direction"),
         ([[1.0, 2.0], [float("nan"), 0.0]], "no direction"),
+        ([[1.0, 2.0], [float("inf"), 0.0]], "no direction"),
+        ([[1.0, 2.0], [1.0, None]], "of one length"),
+        ([1.0, 2.0], "lists of numbers, not double"),
+        (["one", "two"], "lists of numbers, not string"),
+        ([["one"], ["two"]], "lists of numbers, not list"),
+        ([[[1.0]], [[2.0]]], "lists of numbers, not list"),
+        ([], "no vectors"),
         ([[1.0]] * 2, "dim must be"),
     ],
 )
@@ -98,9 +105,21 @@ def test_mistakes_on_the_command_line_end_in_a_sentence(faces: Path, capsys: pyt
     assert "--vector COLUMN" in capsys.readouterr().err
     assert local_mean.main(arguments(faces, "--epsilon", "1000")) == 2
     assert "epsilon must be a number" in capsys.readouterr().err
+    assert local_mean.main(arguments(faces, "--mechanism", "proj-unit", "--sketch-dim", "0")) == 2
+    assert "sketch_dim must be" in capsys.readouterr().err
+    keys = pa.table({"album": ["None", None], "embedding": VECTORS[:2].tolist()})
+    (faces / "nulls").mkdir()
+    pq.write_table(keys, faces / "nulls" / "faces.parquet")
+    assert local_mean.main(arguments(faces / "nulls")) == 2
+    assert "--key album must not hold nulls" in capsys.readouterr().err
     for wrong in (["--mechanism", "nonesuch"], ["--epsilon", "a"]):
         with pytest.raises(SystemExit):
             local_mean.main(arguments(faces, *wrong))
+
+
+def test_mechanisms_named_twice_and_epsilons_next_to_each_other_run(faces: Path) -> None:
+    assert local_mean.main(arguments(faces, "--mechanism", "priv-hs,priv-hs", "--epsilon", "4,4.0000001")) == 0
+    assert len(sinks.read_means(str(faces / "out"))) == 4
 
 
 def test_the_picture_is_an_image_whatever_the_number_of_mechanisms() -> None:
