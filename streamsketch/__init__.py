@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     )
     from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
+    from streamsketch.planning.facts import Goal, Streams
+    from streamsketch.planning.planner import Plan, plan
     from streamsketch.privacy.calibration import Candidate
     from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
     from streamsketch.privacy.noise import Cumulants
@@ -81,6 +83,8 @@ _HOMES = {
     ),
     "streamsketch.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
+    "streamsketch.planning.facts": ("Goal", "Streams"),
+    "streamsketch.planning.planner": ("Plan", "plan"),
     "streamsketch.privacy.calibration": ("Candidate",),
     "streamsketch.privacy.guarantee": ("L1", "Guarantee", "Neighbours", "OneCoordinate", "compose"),
     "streamsketch.privacy.noise": ("Cumulants",),
@@ -125,6 +129,7 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Gaussian",
+    "Goal",
     "Guarantee",
     "Identity",
     "IncompatibleProjectionsError",
@@ -133,6 +138,7 @@ __all__ = [
     "Neighbours",
     "OneCoordinate",
     "PanPrivateSketch",
+    "Plan",
     "PrivateProjection",
     "PrivateSketch",
     "Projection",
@@ -141,6 +147,7 @@ __all__ = [
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
+    "Streams",
     "StreamsketchError",
     "Uniform",
     "VerySparse",
@@ -156,6 +163,7 @@ __all__ = [
     "mechanisms",
     "normalised_inner_product",
     "pairwise",
+    "plan",
     "quantise",
     "release_vector",
     "save_table",

@@ -33,6 +33,7 @@ ORDER = [
     "private_matrix",
     "estimate",
     "estimators",
+    "planning",
     "wire_pb2",
     "wire",
     "local",
