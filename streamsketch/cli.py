@@ -1,5 +1,6 @@
 """The ``streamsketch`` command."""
 
+import sys
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import streamsketch as ss
+from streamsketch.commands.plan import plan
 from streamsketch.estimate import rounded
 
 app = typer.Typer(
@@ -20,6 +22,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
+
+app.command()(plan)
 
 _NOISE = {
     "output": "noise per cell",
@@ -147,4 +151,7 @@ def _mistake(message: str) -> typer.Exit:
 
 def main() -> None:
     """Run the command."""
-    app()
+    try:
+        app()
+    except ss.StreamsketchError as error:
+        sys.exit(_mistake(str(error)).exit_code)

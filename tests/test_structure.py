@@ -41,6 +41,7 @@ ORDER = [
     "signs",
     "sklearn",
     "beam",
+    "commands",
     "cli",
 ]
 # Methods that hand an object on to the next room; the import waits inside the method.

@@ -95,7 +95,7 @@ def _headline(option: Option) -> str:
     parts = [f"{name_of(option)} with k = {option.cells:,} cells"]
     if isinstance(projection, BlockHashed):
         parts.append(f"s = {option.nonzeros} for each update")
-    parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution {projection.resolution}"]
+    parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution{_NO_BREAK}{projection.resolution}"]
     return ", ".join(parts)
 
 
