@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         squared_distance,
         squared_norm,
     )
+    from streamsketch.explanation.one import Explanation
+    from streamsketch.explanation.together import JointExplanation, explain_together
     from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
     from streamsketch.planning.facts import Goal, Streams
@@ -81,6 +83,8 @@ _HOMES = {
         "squared_distance",
         "squared_norm",
     ),
+    "streamsketch.explanation.one": ("Explanation",),
+    "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
     "streamsketch.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
     "streamsketch.planning.facts": ("Goal", "Streams"),
@@ -128,6 +132,7 @@ __all__ = [
     "DependentNoiseError",
     "Estimate",
     "Estimates",
+    "Explanation",
     "Gaussian",
     "Goal",
     "Guarantee",
@@ -135,6 +140,7 @@ __all__ = [
     "IncompatibleProjectionsError",
     "Interval",
     "InvalidInputError",
+    "JointExplanation",
     "Neighbours",
     "OneCoordinate",
     "PanPrivateSketch",
@@ -155,6 +161,7 @@ __all__ = [
     "__version__",
     "compose",
     "cosine",
+    "explain_together",
     "hadamard_transform",
     "inner_product",
     "load",

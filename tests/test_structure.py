@@ -17,6 +17,7 @@ ORDER = [
     "_jit",
     "errors",
     "files",
+    "text",
     "columns",
     "hashing",
     "encoding",
@@ -34,6 +35,7 @@ ORDER = [
     "estimate",
     "estimators",
     "planning",
+    "explanation",
     "wire_pb2",
     "wire",
     "local",
@@ -50,6 +52,7 @@ HANDED_ON = {
     ("projections", "table"),
     ("sketch", "release"),
     ("release", "wire"),
+    ("release", "explanation"),
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "wire_pb2.py" and path != ROOT / "__init__.py")
 

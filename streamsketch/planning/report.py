@@ -1,7 +1,6 @@
 """A plan as text of 80 columns, and as what JSON can hold."""
 
 import json
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,22 +10,20 @@ from streamsketch.planning.options import Option
 from streamsketch.planning.planner import Plan
 from streamsketch.projections import Rademacher
 from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.text import NO_BREAK, aligned, filled
 
-_WIDTH = 80
-_NO_BREAK = "\u00a0"
-_KEPT_TOGETHER = (" = ", "± ", " %")
 _SAY_RAW = "no sketch: raw histogram"
 
 
 def as_text(plan: Plan) -> str:
     """Return the plan for people."""
     blocks = [
-        _filled(f"Plan: {_headline(plan.chosen)}."),
-        _filled(f"Each release: {plan.guarantee}."),
+        filled(f"Plan: {_headline(plan.chosen)}."),
+        filled(f"Each release: {plan.guarantee}."),
         _predictions(plan),
-        _filled(_verdict(plan)),
+        filled(_verdict(plan)),
         _choices(plan),
-        "\n".join(_filled(f"- {note}", "  ") for note in _notes(plan)),
+        "\n".join(filled(note, first="- ", indent="  ") for note in _notes(plan)),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -95,7 +92,7 @@ def _headline(option: Option) -> str:
     parts = [f"{name_of(option)} with k = {option.cells:,} cells"]
     if isinstance(projection, BlockHashed):
         parts.append(f"s = {option.nonzeros} for each update")
-    parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution{_NO_BREAK}{projection.resolution}"]
+    parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution{NO_BREAK}{projection.resolution}"]
     return ", ".join(parts)
 
 
@@ -115,7 +112,7 @@ def _predictions(plan: Plan) -> str:
         parts = (spread, estimate.projection_variance**0.5, estimate.noise_variance**0.5, error * estimate.value)
         shown = [rounded(part, spread) for part in parts]
         rows.append((f"{estimate.value:,.6g}", *shown[:3], f"± {shown[3]} ({_percent(error)})"))
-    return _table(rows, left=0)
+    return aligned(rows, left=0)
 
 
 def _verdict(plan: Plan) -> str:
@@ -154,7 +151,7 @@ def _choices(plan: Plan) -> str:
             )
         )
     which = "" if len(plan.streams.distances) == 1 else " (at each one's worst distance)"
-    return f"Choices{which}:\n{_table(rows, left=1)}"
+    return f"Choices{which}:\n{aligned(rows, left=1)}"
 
 
 def _notes(plan: Plan) -> Iterator[str]:
@@ -237,22 +234,3 @@ def _at(plan: Plan) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:,.3g} %" if share < 10 else f"{100 * share:,.0f} %"
-
-
-def _filled(text: str, indent: str = "") -> str:
-    for pair in _KEPT_TOGETHER:
-        text = text.replace(pair, pair.replace(" ", _NO_BREAK))
-    filled = textwrap.fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return filled.replace(_NO_BREAK, " ")
-
-
-def _table(rows: list[tuple[str, ...]], *, left: int) -> str:
-    """Return aligned columns, the first ``left`` of them to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
