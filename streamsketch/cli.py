@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import streamsketch as ss
+from streamsketch.commands.explain import explain
 from streamsketch.commands.plan import plan
 from streamsketch.estimate import rounded
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(explain)
 app.command()(plan)
 
 _NOISE = {

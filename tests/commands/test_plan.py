@@ -5,7 +5,7 @@ import json
 import pytest
 
 import streamsketch as ss
-from tests.commands.running import streamsketch
+from tests.commands.running import refusal, streamsketch
 
 ASKED = ("plan", "--epsilon", 1, "--squared-distance", 4000, "--unit", "flight", "--relative-error", 0.25)
 
@@ -47,22 +47,23 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed() -> None:
     assert plan["guarantee"]["bound"] == "5/2"
 
 
+def test_a_mistake_is_a_sentence_on_stderr_with_status_two() -> None:
+    done = streamsketch("plan", "--epsilon", 1, "--events", 9, "--dim", "many")
+    assert done.returncode == 2
+    assert done.stderr == "error: dim must be a whole number or 'hashed', got 'many'\n"
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
-        (("plan", "--epsilon", 1), "a plan needs the squared_distances that matter"),
-        (
-            ("plan", "--epsilon", 1, "--events", 9, "--dim", "many"),
-            "dim must be a whole number or 'hashed', got 'many'",
-        ),
-        (("plan", "--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
-        (("plan", "--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
+        (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
+        (("--epsilon", 1), "a plan needs the squared_distances that matter"),
+        (("--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
+        (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
     ],
 )
-def test_mistakes_are_sentences_on_stderr_with_status_two(arguments: tuple[object, ...], message: str) -> None:
-    done = streamsketch(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert done.stdout == ""
+def test_mistakes_are_refused_by_name(arguments: tuple[object, ...], message: str) -> None:
+    said = refusal("plan", *arguments)
+    assert said.startswith("InvalidInputError: ")
+    assert message in said

@@ -1,0 +1,101 @@
+"""``streamsketch explain``: what releases promise, alone and together."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import streamsketch as ss
+from streamsketch.text import filled
+
+_PARQUET = b"PAR1"
+_NAMED_KEYS = 5
+
+
+class Populations(StrEnum):
+    """Whether one privacy unit may be in several of the files."""
+
+    OVERLAPPING = "overlapping"
+    DISJOINT = "disjoint"
+
+
+class _Source(NamedTuple):
+    """Releases of one file, by key where it is a table."""
+
+    file: Path
+    releases: dict[Any, ss.PrivateSketch]
+    is_table: bool
+
+
+def explain(
+    files: Annotated[list[Path], typer.Argument(help=".sketch files, or Parquet tables of them", metavar="FILE...")],
+    *,
+    populations: Annotated[
+        Populations, typer.Option(help="Whether one unit may be in several of the files.")
+    ] = Populations.OVERLAPPING,
+    delta: Annotated[
+        float | None, typer.Option(help="The δ at which to account for them together; by default the sum of theirs.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+) -> None:
+    """Say who is protected and how, how much noise that means, and what is not protected."""
+    sources = [_read(file) for file in files]
+    spending = [release for source in sources for release in _counted(source)]
+    together = None
+    if len(spending) > 1 or delta is not None:
+        together = ss.explain_together(spending, populations=populations.value, delta=delta)
+    groups = [(source, *group) for source in sources for group in _alike(source)]
+    if as_json:
+        told = [{"file": str(source.file), "keys": keys} | one.to_dict() for source, one, keys in groups]
+        joint = None if together is None else {k: v for k, v in together.to_dict().items() if k != "each"}
+        typer.echo(json.dumps({"releases": told, "together": joint}, ensure_ascii=False, indent=2))
+        return
+    typer.echo("\n\n".join(f"{_title(source, keys)}\n\n{one}" for source, one, keys in groups))
+    if any(source.is_table for source in sources):
+        typer.echo(f"\n{filled('A table counts as one release: the promise of each key covers all of its keys.')}")
+    if together is not None:
+        typer.echo(f"\n{together}")
+
+
+def _read(file: Path) -> _Source:
+    try:
+        with file.open("rb") as opened:
+            is_table = opened.read(len(_PARQUET)) == _PARQUET
+        if is_table:
+            return _Source(file, ss.load_table(file), is_table)
+        return _Source(file, {None: ss.load(file)}, is_table)
+    except ss.WireFormatError as error:
+        kind = "table of private sketches" if error.where == "parquet" else "private sketch"
+        raise ss.InvalidInputError(f"{file} is not a sound {kind}: {error}") from None
+    except OSError as error:
+        raise ss.InvalidInputError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _counted(source: _Source) -> list[ss.PrivateSketch]:
+    """Return what a file spends: a table's one promise once, as it covers all keys; else all of its releases."""
+    releases = list(source.releases.values())
+    promises = {release.guarantee for release in releases}
+    return releases[:1] if source.is_table and len(promises) == 1 else releases
+
+
+def _alike(source: _Source) -> list[tuple[ss.Explanation, list[str]]]:
+    """Return the file's explanations, each with the keys it holds for."""
+    groups: dict[ss.Explanation, list[str]] = {}
+    for key, release in source.releases.items():
+        groups.setdefault(release.explain(), []).append(_printable(key))
+    return [(one, keys if source.is_table else []) for one, keys in groups.items()]
+
+
+def _printable(key: object) -> str:
+    """Return a key as text that a terminal can be shown: a stranger wrote it."""
+    text = str(key)
+    return text if text.isprintable() else repr(text)
+
+
+def _title(source: _Source, keys: list[str]) -> str:
+    if not keys:
+        return str(source.file)
+    named = ", ".join(keys[:_NAMED_KEYS]) + (", …" if len(keys) > _NAMED_KEYS else "")
+    return f"{source.file}: {len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"
