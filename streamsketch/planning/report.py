@@ -91,7 +91,7 @@ def _headline(option: Option) -> str:
         )
     parts = [f"{name_of(option)} with k = {option.cells:,} cells"]
     if isinstance(projection, BlockHashed):
-        parts.append(f"s = {option.nonzeros} for each update")
+        parts.append(f"s = {option.nonzeros} touched by an update")
     parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution{NO_BREAK}{projection.resolution}"]
     return ", ".join(parts)
 
