@@ -12,7 +12,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.base import MAX_SKETCH_DIM
 
-_TRUNCATION = 4096  # truncation moves no squared distance by more than 4 / 4096 of it
 _MOST = 1 << 60
 
 
@@ -35,7 +34,8 @@ class Streams:
         with heavier tails than two that differ in a thousand (THEORY.md 4.1); 1 if nothing is known.
     step
         What all values are multiples of: 1 for counts, ``"1/100"`` for cents; None for real numbers, for which the plan
-        chooses a resolution that moves no squared distance by more than a thousandth. That needs ``events``.
+        chooses a resolution that moves no squared distance by more than a thousandth, if noise can be sampled on so
+        fine a grid. That needs ``events``.
 
     Raises
     ------
@@ -90,17 +90,17 @@ class Streams:
         """The squared distances, ascending."""
         return cast("tuple[float, ...]", self.squared_distances)  # __post_init__ made it one
 
-    def resolution(self, neighbours: Neighbours) -> Fraction:
-        """Return the grid that takes these values: their step, or for real numbers the bound over a power of two.
+    def truncation(self, resolution: Fraction) -> float:
+        """Return the most by which entering values on a grid can move a squared distance, as a share of it.
 
-        Each update loses less than the grid step g, so ‖e‖₂ ≤ 2·events·g for what a difference z loses, and with
-        ‖e‖ ≤ ‖z‖/2048 the squared distance moves by 2‖z‖‖e‖ + ‖e‖², less than a thousandth of it.
+        Each update loses less than the grid step g, so of n updates a stream a difference z loses e with ‖e‖₂ ≤ 2ng,
+        and its square moves by at most 2‖z‖‖e‖ + ‖e‖². That is if all updates meet in one coordinate; 0 for multiples
+        of g.
         """
-        if self.step is not None:
-            return Fraction(self.step)
-        bound = Fraction(neighbours.bound)
-        finest = math.sqrt(self.distances[0]) / (_TRUNCATION * float(self.events or 1))
-        return bound / (1 << max(0, math.ceil(math.log2(float(bound) / finest))))
+        if self.step is not None and (Fraction(self.step) / resolution).denominator == 1:
+            return 0.0
+        lost = 2 * float(self.events or 1) * float(resolution) / math.sqrt(self.distances[0])
+        return 2 * lost + lost**2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 from streamsketch.encoding import HASHED_DIM
@@ -12,16 +13,18 @@ from streamsketch.estimate import Estimate
 from streamsketch.noise_effect import OutputNoise
 from streamsketch.planning.facts import Budget, Goal, Streams
 from streamsketch.planning.tails import ErrorLaw
-from streamsketch.privacy.calibration import candidates
+from streamsketch.privacy.calibration import candidates, gaussian_sigma
 from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sampling import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED
 from streamsketch.projections import OPORP, SJLT, SRHT, CountSketch, Identity, Projection, Rademacher
-from streamsketch.projections.base import MAX_SKETCH_DIM
+from streamsketch.projections.base import MAX_MASS, MAX_SKETCH_DIM
 from streamsketch.projections.block_hashed import BlockHashed
 from streamsketch.sensitivity import sensitivity_of
 
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256
 _FINER = 16  # the rounding of Gaussian noise to the grid adds 3 grid steps², nothing on a finer grid
+_TRUNCATION = 1e-3  # of a squared distance
 _WORTH = 0.99  # what a change must bring the variance down to
 
 
@@ -121,9 +124,27 @@ def options_for(streams: Streams, goal: Goal, budget: Budget) -> list[Option]:
     return found
 
 
+def grid_for(streams: Streams, goal: Goal, budget: Budget) -> Fraction:
+    """Return the values' step, or for real numbers the bound over a power of two.
+
+    As fine as it takes for truncation to move no squared distance by a thousandth, but no finer than the samplers of
+    all mechanisms and the cells can take.
+    """
+    if streams.step is not None:
+        return Fraction(streams.step)
+    near, steps = budget.neighbours, 1
+    moved = goal.max_nonzeros * near.max_keys
+    most = min(MAX_LAPLACE_SCALE * budget.epsilon / moved, MAX_MASS / 2 / (streams.events or 1))
+    if budget.delta > 0:
+        most = min(most, math.sqrt(MAX_SIGMA_SQUARED / 2 / moved) / gaussian_sigma(budget.epsilon, budget.delta))
+    while 2 * steps <= most and streams.truncation(Fraction(near.bound) / steps) > _TRUNCATION:
+        steps *= 2
+    return Fraction(near.bound) / steps
+
+
 def _projections(streams: Streams, goal: Goal, budget: Budget) -> Iterator[Projection]:
     independence = min(256, max(4, math.ceil(2 * math.log(1 / goal.miss))))  # as `SJLT.for_accuracy`
-    agreed: dict[str, Any] = {"dim": streams.dim, "resolution": streams.resolution(budget.neighbours)}
+    agreed: dict[str, Any] = {"dim": streams.dim, "resolution": grid_for(streams, goal, budget)}
     if streams.dim <= min(MAX_SKETCH_DIM, goal.max_cells):
         yield Identity(**agreed)
     cells = _LEAST_CELLS

@@ -52,7 +52,7 @@ class Plan:
     delta: float
     neighbours: Neighbours
     chosen: Option
-    options: tuple[Option, ...]
+    options: tuple[Option, ...] = dataclasses.field(repr=False)
     met: bool | None
     epsilon_needed: float | None = None
     cells_needed: int | None = None

@@ -164,7 +164,11 @@ def _notes(plan: Plan) -> Iterator[str]:
             f"the Gaussian noise to the grid adds less."
         )
     if plan.streams.step is None:
-        yield f"At resolution {plan.chosen.projection.resolution}, truncation moves no squared distance by 0.1 %."
+        share = plan.streams.truncation(plan.chosen.projection.grid)
+        yield (
+            f"At resolution {plan.chosen.projection.resolution} truncation moves no squared distance by more than "
+            f"{_percent(1.01 * share)}, even if all updates meet in one coordinate."
+        )
 
 
 def _on_mechanism(plan: Plan) -> Iterator[str]:

@@ -143,9 +143,26 @@ def test_real_values_get_a_resolution_that_hardly_truncates() -> None:
     assert (Fraction(5, 2) / step).denominator == 1
     lost = 2 * 5_000 * float(step)
     assert 2 * 1e3 * lost + lost**2 <= 1e-3 * 1e6
-    assert ss.plan(ss.Streams(dim=9, squared_distances=4, step="1/100"), **ONE).chosen.projection.grid == Fraction(
-        1, 100
+    assert streams.truncation(2 * step) > 1e-3
+    assert "by more than 0.0" in " ".join(str(plan).split())
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_the_grid_of_real_values_leaves_every_mechanism_possible(budget: tuple[float, float]) -> None:
+    # so many updates that truncation cannot be kept small: the plan says how large it may be
+    streams = ss.Streams(dim=1 << 40, squared_distances=1.0, events=1 << 50, step=None)
+    near = ss.L1("5/2", max_keys=100)
+    plan = ss.plan(streams, epsilon=budget[0], delta=budget[1], neighbours=near)
+    assert {option.mechanism for option in plan.options if option.nonzeros == plan.goal.max_nonzeros} == (
+        {"laplace", "gaussian"} if budget[1] else {"laplace"}
     )
+    assert streams.truncation(plan.chosen.projection.grid) > 1e-3
+
+
+def test_values_keep_their_step() -> None:
+    cents = ss.Streams(dim=9, squared_distances=4, step="1/100")
+    assert ss.plan(cents, **ONE).chosen.projection.grid == Fraction(1, 100)
+    assert cents.truncation(Fraction(1, 1600)) == 0.0
 
 
 def test_events_alone_stand_for_unrelated_streams_of_counts() -> None:
