@@ -68,9 +68,10 @@ def key_selection_in(guarantee: Guarantee) -> KeySelection | None:
     """Return the share of the key selection that a guarantee's text names."""
     match = _KEYS.search(guarantee.mechanism)
     try:
-        return None if match is None else KeySelection(float(match[1]), float(match[2]))
+        epsilon, delta = (0.0, 0.0) if match is None else (float(match[1]), float(match[2]))
     except ValueError:
         return None
+    return KeySelection(epsilon, delta) if 0 < epsilon < math.inf and 0 < delta < 1 else None
 
 
 def is_pan_private(guarantee: Guarantee) -> bool:
@@ -104,7 +105,11 @@ def check_noise(
         if entries > _MOST_ENTRIES:
             return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
     selection = key_selection_in(guarantee) or KeySelection(0.0, 0.0)
-    return _judge(one, _sensitivity(guarantee, projection, place), guarantee, selection)
+    try:
+        sensitivity = _sensitivity(guarantee, projection, place)
+    except InvalidInputError as error:  # a bound below the grid, or a map that nothing moves
+        return NoiseCheck("not checked", str(error))
+    return _judge(one, sensitivity, guarantee, selection)
 
 
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee, keys: KeySelection) -> NoiseCheck:
@@ -116,8 +121,10 @@ def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee, keys: K
         sigma = None
     else:
         spare = float(noise.sigma_squared) - _ROUNDING_VARIANCE
-        if spare <= 0 or delta <= 0:
-            return NoiseCheck("too little", f"{noise} gives no ε at δ = {delta:g}")
+        if delta <= 0:
+            return NoiseCheck("too little", f"Gaussian noise gives no ε at δ = {max(delta, 0.0):g}")
+        if spare <= 0:
+            return NoiseCheck("not checked", f"{noise} is narrower than any that the theorem here covers")
         sigma = math.sqrt(spare / sensitivity.l2_squared)
         spent = gaussian_epsilon(sigma, delta)
         if gaussian_log_delta(max(epsilon, 0.0), sigma) <= math.log(delta) + _TOLERANCE:

@@ -63,6 +63,9 @@ def joint_as_text(told: JointExplanation) -> str:
             )
         elif told.counted > 1:
             said.append(_why_no_finer(told))
+    short = sum(one.check.verdict == "too little" for one in told.each)
+    if short:
+        said.append(f"WARNING: {short} of them state too little noise for their promise, so this does not hold.")
     return filled(" ".join([title, *said]))
 
 

@@ -120,6 +120,16 @@ def test_a_large_random_map_is_not_read_through() -> None:
     assert foreign.explain().check.verdict == "not checked"
 
 
+def test_bounds_and_noises_that_no_calibration_meets_are_not_judged() -> None:
+    fine = released(neighbours=ss.L1("1/2"), projection=SJLT.replace(resolution="1/2"))
+    coarse = PrivateSketch(SJLT, fine.values, fine.noise, fine.guarantee, release_ids=fine.release_ids)
+    assert coarse.explain().check.verdict == "not checked"
+    assert "below one grid step" in str(coarse.explain())
+    narrow = DiscreteGaussian(Fraction(2))
+    told = tampered(released(), noise=narrow.cumulants, mechanism=str(narrow), delta=0.5).explain()
+    assert (told.check.verdict, told.check.sigma) == ("not checked", None)
+
+
 def test_the_noise_of_distances_is_what_mechanisms_predict() -> None:
     told = released(**GAUSSIAN).explain()
     options = ss.mechanisms(SJLT, epsilon=1.0, delta=1e-6, neighbours=SALE)
@@ -171,6 +181,11 @@ def test_gaussian_releases_together_take_far_less_than_their_sum() -> None:
     assert joint.finer.delta == 2e-5
     assert "by the closed form for Gaussian noise" in " ".join(str(joint).split())
     json.dumps(joint.to_dict())
+
+
+def test_a_release_that_promises_too_much_spoils_the_sum() -> None:
+    joint = ss.explain_together([released(), tampered(released(), epsilon=0.5)], populations="overlapping")
+    assert "WARNING: 1 of them state too little noise" in " ".join(str(joint).split())
 
 
 def test_disjoint_releases_keep_the_largest_promise() -> None:
