@@ -12,6 +12,7 @@ from streamsketch.text import filled
 
 _PARQUET = b"PAR1"
 _NAMED_KEYS = 5
+_DIFFERENT = "Together: these releases hide different changes, {}, so their ε do not add up to one promise."
 
 
 class Populations(StrEnum):
@@ -43,8 +44,9 @@ def explain(
     """Say who is protected and how, how much noise that means, and what is not protected."""
     sources = [_read(file) for file in files]
     spending = [release for source in sources for release in _counted(source)]
+    relations = list(dict.fromkeys(release.guarantee.neighbours for release in spending))
     together = None
-    if len(spending) > 1 or delta is not None:
+    if len(relations) == 1 and (len(spending) > 1 or delta is not None):
         together = ss.explain_together(spending, populations=populations.value, delta=delta)
     groups = [(source, *group) for source in sources for group in _alike(source)]
     if as_json:
@@ -57,6 +59,8 @@ def explain(
         typer.echo(f"\n{filled('A table counts as one release: the promise of each key covers all of its keys.')}")
     if together is not None:
         typer.echo(f"\n{together}")
+    elif len(relations) > 1:
+        typer.echo(f"\n{filled(_DIFFERENT.format(', '.join(map(repr, relations))))}")
 
 
 def _read(file: Path) -> _Source:

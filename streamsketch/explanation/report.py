@@ -78,7 +78,10 @@ def _why_no_finer(told: JointExplanation) -> str:
 def _count(told: JointExplanation) -> str:
     given, counted = len(told.each), told.counted
     text = "1 release" if given == 1 else f"{given} releases"
-    return text if given == counted else f"{text}, of which {counted} count (copies and parts of a merge spend nothing)"
+    if given == counted:
+        return text
+    verb = "counts" if counted == 1 else "count"
+    return f"{text}, of which {counted} {verb} (copies and parts of a merge spend nothing)"
 
 
 def one_as_dict(told: Explanation) -> dict[str, Any]:
