@@ -96,13 +96,15 @@ class Plan:
 
         The best of other sizes and of other sparsities, the other mechanism, and the raw histogram.
         """
-        sizes = {self.chosen.cells // 4, self.chosen.cells // 2, 2 * self.chosen.cells, 4 * self.chosen.cells}
+        sketches = [one for one in self.options if not one.is_raw]
         found = [self.chosen]
-        for size in sorted(sizes):
-            found += _best(one for one in self.options if one.cells == size and not one.is_raw)
-        same_size = [one for one in self.options if one.cells == self.chosen.cells and not one.is_raw]
-        for nonzeros in sorted({one.nonzeros for one in same_size} - {self.chosen.nonzeros})[:4]:
-            found += _best(one for one in same_size if one.nonzeros == nonzeros)
+        for best in _best(sketches) if self.chosen.is_raw else [self.chosen]:
+            found.append(best)
+            for size in (best.cells // 4, best.cells // 2, 2 * best.cells, 4 * best.cells):
+                found += _best(one for one in sketches if one.cells == size)
+            same_size = [one for one in sketches if one.cells == best.cells]
+            for nonzeros in sorted({one.nonzeros for one in same_size} - {best.nonzeros})[:4]:
+                found += _best(one for one in same_size if one.nonzeros == nonzeros)
         found += [one for one in (self.other_mechanism, self.raw) if one is not None]
         unique = list({id(one): one for one in found}.values())
         return sorted(unique, key=lambda option: (option.cells, option.nonzeros, option.error))

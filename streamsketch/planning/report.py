@@ -12,6 +12,8 @@ from streamsketch.projections import Rademacher
 from streamsketch.projections.block_hashed import BlockHashed
 from streamsketch.text import NO_BREAK, aligned, filled
 
+_HOPELESS = 100.0  # an error of so many times the distance is told as a power of ten
+_LONG = 1e8
 _SAY_RAW = "no sketch: raw histogram"
 
 
@@ -110,7 +112,7 @@ def _predictions(plan: Plan) -> str:
     for estimate, error in zip(plan.chosen.estimates, plan.chosen.errors, strict=True):
         spread = estimate.standard_error
         parts = (spread, estimate.projection_variance**0.5, estimate.noise_variance**0.5, error * estimate.value)
-        shown = [rounded(part, spread) for part in parts]
+        shown = [f"{part:.3g}" if error >= _HOPELESS or part >= _LONG else rounded(part, spread) for part in parts]
         rows.append((f"{estimate.value:,.6g}", *shown[:3], f"± {shown[3]} ({_percent(error)})"))
     return aligned(rows, left=0)
 
@@ -237,4 +239,4 @@ def _at(plan: Plan) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:,.3g} %" if share < 10 else f"{100 * share:,.0f} %"
+    return f"{100 * share:,.0f} %" if 10 <= share < _HOPELESS else f"{100 * share:.3g} %"

@@ -80,6 +80,7 @@ def test_a_small_known_domain_needs_no_sketch() -> None:
     assert plan.chosen.is_raw
     assert "no sketch. Put noise on the raw histogram, 300 cells" in str(plan)
     assert plan.projection(seed=5) == ss.Identity(dim=300)
+    assert any(not option.is_raw for option in plan.alternatives())
     # a hashed domain cannot be enumerated, however few its keys
     assert ss.plan(NEAR, **ONE).raw is None
 
@@ -178,6 +179,14 @@ def test_the_report_fits_a_terminal_and_the_dictionary_json(confidence: float) -
             told = json.loads(json.dumps(plan.to_dict()))
             assert told["chosen"] in told["alternatives"]
             assert ss.Projection.from_json(json.dumps(told["projection"] | {"seed": 0})) == plan.chosen.projection
+
+
+def test_hopeless_plans_fit_too() -> None:
+    for epsilon, distance in ((1e-4, 4e3), (1e-3, 1.0), (1.0, 1e25)):
+        streams = ss.Streams(dim=ss.HASHED_DIM, squared_distances=[distance, 2 * distance])
+        goal = ss.Goal(relative_error=0.05, confidence=1 - 1e-6)
+        plan = ss.plan(streams, epsilon=epsilon, delta=1e-6, neighbours=ss.L1(1), goal=goal)
+        assert max(map(len, str(plan).splitlines())) <= 80, str(plan)
 
 
 @pytest.mark.parametrize(
