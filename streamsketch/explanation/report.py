@@ -10,6 +10,7 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.text import aligned, filled
 
 _LABELS = 11  # columns
+_LONG = 1e10
 _VERDICTS = {"enough": "The noise is enough", "too little": "WARNING", "not checked": "Not checked"}
 _NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for that you trust its maker."
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
@@ -33,9 +34,10 @@ def one_as_text(told: Explanation) -> str:
             *(
                 (
                     f"{one.value:,.6g}",
-                    rounded(one.standard_error, one.standard_error),
-                    rounded(one.projection_variance**0.5, one.standard_error),
-                    rounded(one.noise_variance**0.5, one.standard_error),
+                    *(
+                        f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error)
+                        for part in (one.standard_error, one.projection_variance**0.5, one.noise_variance**0.5)
+                    ),
                 )
                 for one in told.distances
             ),

@@ -50,6 +50,7 @@ SOUND: dict[str, Callable[[], PrivateSketch]] = {
     "hadamard": lambda: of_vector("hadamard", **GAUSSIAN),
     "pan-private": pan_private,
     "pan-private, Gaussian": lambda: pan_private(**GAUSSIAN),
+    "wide noise": lambda: released(epsilon=1e-4, neighbours=ss.L1(10_000)),
     "scaled": lambda: released().scaled("-2/3"),
 }
 
