@@ -10,24 +10,28 @@ import streamsketch as ss
 from streamsketch.commands._showing import say_mistake
 from streamsketch.commands.compare import compare
 from streamsketch.commands.demo import demo
+from streamsketch.commands.explain import explain
 from streamsketch.commands.inspect import inspect
 from streamsketch.commands.mean import mean
 from streamsketch.commands.merge import merge
 from streamsketch.commands.nearest import nearest
+from streamsketch.commands.plan import plan
 from streamsketch.commands.release import release
 from streamsketch.commands.report import report
 from streamsketch.commands.sketch import sketch
 
-_HELP = "Private sketches of data streams: make them, release them, compare them."
+_HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 
 app = typer.Typer(
     name="streamsketch", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
 )
 app.command()(demo)
+app.command()(plan)
 app.command()(sketch)
 app.command()(merge)
 app.command()(release)
 app.command()(inspect)
+app.command()(explain)
 app.command()(compare)
 app.command()(nearest)
 app.command()(mean)

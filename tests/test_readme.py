@@ -48,6 +48,9 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
     assert ran >= 6
     shown = capfd.readouterr().out
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
+    (planned,) = [text for language, text in BLOCKS if language == "text" and text.startswith("Plan: ")]
+    assert shown.count(planned) == 2, "from Python and from the command"
+    assert "Together, 2 releases: if one sale may be in all of them" in shown
     assert re.search(r"between [\d,]+ and [\d,]+", shown)
     assert shown.count("('AA', 'B6')") == 1, "the Beam example prints six pairs"
     assert "\n1.0\n" in shown, "the search of the scikit-learn pipeline finds all"

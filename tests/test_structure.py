@@ -18,6 +18,7 @@ ORDER = [
     "_jit",
     "errors",
     "files",
+    "text",
     "columns",
     "file_checks",
     "avro",
@@ -38,6 +39,8 @@ ORDER = [
     "private_matrix",
     "estimate",
     "estimators",
+    "planning",
+    "explanation",
     "wire_pb2",
     "wire",
     "local",
@@ -58,6 +61,7 @@ HANDED_ON = {
     ("projections", "table"),
     ("sketch", "release"),
     ("release", "wire"),
+    ("release", "explanation"),
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "wire_pb2.py" and path != ROOT / "__init__.py")
 
