@@ -50,5 +50,5 @@ def test_every_function_is_the_library_s(connection: Any) -> None:
 
 
 def test_what_is_no_sketch_ends_the_query(connection: Any) -> None:
-    with pytest.raises(Exception, match="not a streamsketch file"):
+    with pytest.raises(Exception, match="not the first bytes of a private sketch"):
         connection.execute("SELECT promise('junk'::BLOB)").fetchall()

@@ -1,12 +1,16 @@
 """``streamsketch plan``: which sketch to agree on."""
 
+import secrets
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import streamsketch as ss
+from streamsketch.commands._reading import new_file
 from streamsketch.commands._showing import Json, show_json
+from streamsketch.files import write_whole
 
 
 class Relation(StrEnum):
@@ -37,9 +41,18 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     confidence: Annotated[float, typer.Option(help="Of the goal, in [0.5, 1).")] = 0.95,
     max_cells: Annotated[int, typer.Option(help="The most cells of a sketch.")] = 1 << 16,
     max_nonzeros: Annotated[int, typer.Option(help="The most cells one update may touch.")] = 32,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(help="Write the projection to this JSON file, to agree on with the others.", show_default=False),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Its public seed; by default one drawn now.")] = None,
     as_json: Json = False,
 ) -> None:
     """Choose a projection and a mechanism, and predict the error of squared distances."""
+    if agreement is not None:
+        new_file(agreement, ".json", "an agreement")
+    elif seed is not None:
+        raise ss.InvalidInputError("a seed belongs to the projection that --agreement FILE writes; name the file")
     neighbours = ss.L1 if relation is Relation.L1 else ss.OneCoordinate
     found = ss.plan(
         ss.Streams(
@@ -56,6 +69,9 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
         ),
     )
+    if agreement is not None:
+        agreed = found.projection(secrets.randbits(63) if seed is None else seed)
+        write_whole(agreement, agreed.to_json().encode() + b"\n")
     if as_json:
         show_json(found.to_dict())
     else:

@@ -1,7 +1,8 @@
 """``streamsketch report``: all that releases say, as one page."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,9 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="Its heading; by default, the place's name.", show_default=False)
     ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="What `plan --json` printed, to be shown beside.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a page of distances, neighbours and a map, with error bars and what is promised.
@@ -42,12 +46,23 @@ def report(
         for name, sketch in load_sketches(paths, least=2, command="report").items()
         if isinstance(sketch, ss.PrivateSketch)
     }
-    page = page_of(releases, title=title if title is not None else f"Private sketches in {places[0].resolve().name}")
+    heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
+    page = page_of(releases, title=heading, plan=None if plan is None else _plan(plan))
     write_whole(output, page.encode())
     if as_json:
         show_json({"file": str(output), "releases": list(releases), "left_out": left_out})
         return
     say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
+
+
+def _plan(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan --json` printed")
+    return found
 
 
 def _is_table(path: Path) -> bool:

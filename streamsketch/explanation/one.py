@@ -143,18 +143,22 @@ class Explanation:
     @property
     def distances(self) -> list[Estimate]:
         """What squared distances to another release with as much noise will be: at 0, and where noise fades."""
-        effect, both = effect_of(self.projection, self.noise_place), self._in_data_units.times(2)
-        blind = math.sqrt(effect.squared_norm_variance(0.0, both.k2, both.k4))
+        blind = self.at_distance(0.0).standard_error
         first = _leading_digit(2 * blind)
-        return [
-            Estimate(
-                value,
-                self.projection.variance.of_squared_norm(value),
-                effect.squared_norm_variance(value, both.k2, both.k4),
-                lowest=0.0,
-            )
-            for value in (0.0, first, 10 * first, 100 * first)
-        ]
+        return [self.at_distance(value) for value in (0.0, first, 10 * first, 100 * first)]
+
+    def at_distance(self, squared_distance: float) -> Estimate:
+        """Return what an estimate of this squared distance, in squared data units, will be at its expectation.
+
+        The other release is one with independent noise of the same size.
+        """
+        effect, both = effect_of(self.projection, self.noise_place), self._in_data_units.times(2)
+        return Estimate(
+            squared_distance,
+            self.projection.variance.of_squared_norm(squared_distance),
+            effect.squared_norm_variance(squared_distance, both.k2, both.k4),
+            lowest=0.0,
+        )
 
     @property
     def not_protected(self) -> list[str]:

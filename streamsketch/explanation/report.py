@@ -16,9 +16,9 @@ _NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for th
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 
 
-def one_as_text(told: Explanation) -> str:
-    """Return the explanation for people."""
-    rows: list[tuple[str, list[str]]] = [
+def said_of(told: Explanation) -> list[tuple[str, list[str]]]:
+    """Return what is promised, under short headings, as sentences."""
+    return [
         ("Promise", [f"{told.guarantee}."]),
         ("Protected", [f"{told.who}."]),
         ("Meaning", [f"{told.meaning}."]),
@@ -27,7 +27,11 @@ def one_as_text(told: Explanation) -> str:
         ("Check", [f"{_VERDICTS[told.check.verdict]}: {told.check.reason}.", _NOT_SHOWN]),
         ("Noise", [f"{_NOISY_THING[told.noise_place]}: ± {told.noise_deviation:.4g}, in data units."]),
     ]
-    lines = [filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in rows]
+
+
+def one_as_text(told: Explanation) -> str:
+    """Return the explanation for people."""
+    lines = [filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in said_of(told)]
     table = aligned(
         [
             ("squared distance", "± s.e.", "of the map", "of the noise"),

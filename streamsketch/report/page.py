@@ -2,23 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates, rounded
 from streamsketch.estimators import pairwise
-from streamsketch.privacy.guarantee import Guarantee, compose
 from streamsketch.release import PrivateSketch
+from streamsketch.report.parts import table
 from streamsketch.report.pictures import heat_map, map_of
+from streamsketch.report.planned import planned
+from streamsketch.report.promises import promises
 from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
-from streamsketch.report.text import in_words, interval, safe
+from streamsketch.report.text import interval, safe
 
 MOST = 150
 _NEIGHBOURS = 3
 
 
-def page_of(releases: Mapping[str, PrivateSketch], *, title: str) -> str:
+def page_of(releases: Mapping[str, PrivateSketch], *, title: str, plan: Mapping[str, Any] | None = None) -> str:
     """Return a report of all pairs of releases, as HTML.
 
     It holds what anyone could compute from the releases, so it is as public as they are.
@@ -29,11 +32,13 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str) -> str:
         2 to 150 releases of one projection, with independent noises, by name.
     title
         The page's heading.
+    plan
+        The plan they were made by, as `Plan.to_dict` returns it.
 
     Raises
     ------
     InvalidInputError
-        For more or fewer.
+        For more or fewer, or a plan of another sketch.
     IncompatibleProjectionsError, DependentNoiseError
         As `streamsketch.pairwise`.
     """
@@ -46,7 +51,8 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str) -> str:
     projection = next(iter(releases.values())).projection
     style = files("streamsketch.report").joinpath("page.css").read_text(encoding="utf-8")
     sections = [
-        _promises(releases),
+        promises(releases),
+        planned(plan, releases),
         _distances(names, distances, order),
         _map(names, scaling),
         _nearest(names, distances, order),
@@ -60,36 +66,6 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str) -> str:
         f'<p class="soft">{len(releases)} private sketches of {projection.sketch_dim:,} cells. Projection '
         f"<code>{safe(projection.fingerprint)}</code>: <code>{safe(projection.to_json(), 1000)}</code></p>"
         f"{''.join(sections)}</main></body></html>\n"
-    )
-
-
-# --- what is promised -------------------------------------------------------------------------------------------------
-
-
-def _promises(releases: Mapping[str, PrivateSketch]) -> str:
-    by_promise: dict[Guarantee, list[str]] = {}
-    for name, release in releases.items():
-        by_promise.setdefault(release.guarantee, []).append(name)
-    items = "".join(
-        f"<li>{in_words(guarantee)}: {'all of them' if len(by_promise) == 1 else ', '.join(map(safe, names))}.</li>"
-        for guarantee, names in by_promise.items()
-    )
-    return (
-        f"<h2>What is promised</h2><p>Each release keeps its promise by itself, whatever else is known:</p>"
-        f"<ul>{items}</ul><p>{_together([release.guarantee for release in releases.values()])}</p>"
-    )
-
-
-def _together(guarantees: Sequence[Guarantee]) -> str:
-    try:
-        apart, over = (compose(guarantees, populations=populations) for populations in ("disjoint", "overlapping"))
-    except InvalidInputError:
-        return "They are promised for different relations, so their sum has no short form."
-    unit = safe(apart.neighbours.unit)
-    return (
-        f"Together: ε&nbsp;=&nbsp;{apart.epsilon:g}, δ&nbsp;=&nbsp;{apart.delta:g} if no {unit} is in two of the "
-        f"streams, and ε&nbsp;=&nbsp;{over.epsilon:g}, δ&nbsp;=&nbsp;{over.delta:g} if one may be in all. The numbers "
-        f"below are computed from the releases alone and cost nothing more."
     )
 
 
@@ -139,12 +115,7 @@ def _pair_cells(other: str, distances: Estimates, i: int, j: int) -> str:
 
 
 def _table(left: Sequence[str], bodies: str, caption: str) -> str:
-    heads = "".join(f'<th scope="col" class="name">{name}</th>' for name in left)
-    heads += "".join(f'<th scope="col">{name}</th>' for name in ("squared distance", "± s.e.", "95&nbsp;% interval"))
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table class="plain">'
-        f"<caption>{caption}</caption><thead><tr>{heads}</tr></thead>{bodies}</table></div>"
-    )
+    return table([*left], ["squared distance", "± s.e.", "95&nbsp;% interval"], bodies, caption)
 
 
 # --- the map ----------------------------------------------------------------------------------------------------------
@@ -157,14 +128,12 @@ def _map(names: Sequence[str], scaling: Scaling) -> str:
         f"<td>{rounded(y, dy)}</td><td>{rounded(dy, dy)}</td></tr>"
         for name, (x, y), (dx, dy) in zip(names, scaling.places.tolist(), errors.tolist(), strict=True)
     )
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("across", "± s.e.", "up", "± s.e."))
+    numbers = table(["stream"], ["across", "± s.e.", "up", "± s.e."], f"<tbody>{rows}</tbody>", "Places on the map")
     return (
         f'<h2>Map</h2><figure><div class="scroll" tabindex="0" role="region" aria-label="Map">'
         f"{map_of(names, scaling)}</div><figcaption>Classical scaling of the estimates: near points, near streams. "
         f"Lengths are distances, not squared. The two axes carry {100 * scaling.share:.0f}&nbsp;% of what sets the "
         f"streams apart. In an ellipse its stream lies with about 95&nbsp;% confidence, the others standing still."
         f"</figcaption></figure><details><summary>The map's numbers</summary>"
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Places on the map"><table class="plain">'
-        f'<caption>Places on the map</caption><thead><tr><th scope="col" class="name">stream</th>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></details>"
+        f"{numbers}</details>"
     )

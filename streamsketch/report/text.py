@@ -3,7 +3,6 @@
 from html import escape
 
 from streamsketch.estimate import Estimate, rounded
-from streamsketch.privacy.guarantee import Guarantee
 
 _LONGEST = 60
 
@@ -12,11 +11,6 @@ def safe(text: object, longest: int = _LONGEST) -> str:
     """Return a stranger's text as HTML that shows it and does nothing else, not even turn the direction of writing."""
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
     return escape(shown if len(shown) <= longest else shown[: longest - 1] + "…", quote=True) or "(no name)"
-
-
-def in_words(guarantee: Guarantee) -> str:
-    """Return a promise in words; the one place where the page says what a guarantee means."""
-    return safe(str(guarantee), 1000)
 
 
 def with_error(estimate: Estimate) -> str:

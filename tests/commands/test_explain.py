@@ -35,7 +35,7 @@ def test_several_files_are_added_up(files: list[Path]) -> None:
     done = streamsketch("explain", *files)
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0
-    assert "table.parquet: 3 keys (AA, B6, '\\x1b[2J')" in shown
+    assert "table.parquet: 3 keys (AA, B6, \\x1b[2J)" in shown
     assert "\x1b" not in done.stdout
     assert "Together, 3 releases: if one sale may be in all of them, ε and δ add up to ε = 3, δ = 3e-06" in shown
     assert "by the closed form for Gaussian noise" in shown

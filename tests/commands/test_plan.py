@@ -48,11 +48,24 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed() -> None:
     assert plan["guarantee"]["bound"] == "5/2"
 
 
+def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
+    for seed in ([], ["--seed", 7]):
+        agreed = tmp_path / f"agreed{len(seed)}.json"
+        done = forks.run(*ASKED, "--agreement", agreed, *seed, cwd=tmp_path)
+        assert done.returncode == 0
+        projection = ss.Projection.from_json(agreed.read_bytes())
+        assert isinstance(projection, ss.CountSketch)
+        assert projection.sketch_dim == 512
+        assert projection.seed == 7 or not seed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--epsilon", 1, "--events", 9, "--dim", "many"), "dim must be a whole number or 'hashed', got 'many'"),
         (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
+        (("--epsilon", 1, "--events", 9, "--seed", 7), "a seed belongs to the projection that --agreement FILE writes"),
+        (("--epsilon", 1, "--events", 9, "--agreement", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1), "a plan needs the squared_distances that matter"),
         (("--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
         (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),

@@ -1,6 +1,5 @@
 """Explanations: true to the release, and able to tell when a release is not."""
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from streamsketch.explanation.check import key_selection_in, noise_in
 from streamsketch.privacy.guarantee import compose
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from streamsketch.release import PrivateSketch
+from tests.tampering import tampered
 
 SJLT = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 SALE = ss.L1(1, unit="sale")
@@ -53,17 +53,6 @@ SOUND: dict[str, Callable[[], PrivateSketch]] = {
     "wide noise": lambda: released(epsilon=1e-4, neighbours=ss.L1(10_000)),
     "scaled": lambda: released().scaled("-2/3"),
 }
-
-
-def tampered(release: PrivateSketch, **changes: Any) -> PrivateSketch:
-    return PrivateSketch(
-        release.projection,
-        release.values,
-        changes.pop("noise", release.noise),
-        dataclasses.replace(release.guarantee, **changes),
-        noise_place=release.noise_place,
-        release_ids=release.release_ids,
-    )
 
 
 @pytest.mark.parametrize("name", SOUND)

@@ -1,5 +1,6 @@
 """The report: what it says, that it is safe and readable, and how a browser shows it."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -14,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.estimate import rounded
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import _colour, _readable_on, luminance
 from tests.commands.running import Forks, succeeded
+from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 HOSTILE = ['<script>alert("x")</script>', "a'\"&b", "turn\u202eback", "nul\0", "x" * 500, "üñ–日本", "</table>"]
@@ -79,10 +82,62 @@ def test_every_pair_is_there_with_its_error() -> None:
 
 
 def test_the_promise_is_said_for_each_and_for_all_together() -> None:
-    text = " ".join(Page(page_of({"a": release(1), "b": release(2, 0.5), "c": release(3)}, title="t")).text)
-    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4: a, c." in text
-    assert "ε = 0.5, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 8: b." in text
-    assert "ε\xa0=\xa01, δ\xa0=\xa00 if no sale is in two of the streams, and ε\xa0=\xa02.5" in text
+    found = {"a": release(1), "b": release(2, 0.5), "c": release(3)}
+    text = " ".join("".join(Page(page_of(found, title="t")).text).split())
+    assert "a, c: ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4." in text
+    assert "b: ε = 0.5, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 8." in text
+    assert "ε = 1, δ = 0 if no sale is in two of the streams, and ε = 2.5" in text
+    for told in (found["a"].explain(), found["b"].explain()):
+        for said in (told.who, told.meaning, told.check.reason, *told.how, *told.theorems, *told.not_protected):
+            assert said in text
+
+
+def test_a_release_with_too_little_noise_is_marked() -> None:
+    page = Page(page_of({"a": tampered(release(1), epsilon=0.25), "b": release(2)}, title="t"))
+    marked = [attributes for name, attributes in page.tags if attributes.get("class") == "warning"]
+    assert len(marked) == 1
+    assert "WARNING" in "".join(page.text)
+
+
+def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None:
+    found = releases(["a", "b"])
+    text = "".join(Page(page_of(found, title="t")).text)
+    assert "What these sketches can tell apart" in text
+    for estimate in found["a"].explain().distances:
+        assert rounded(estimate.standard_error, estimate.standard_error) in text
+
+
+def test_with_its_plan_the_errors_planned_stand_beside_those_of_the_releases() -> None:
+    plan = shop_plan()
+    sketch = plan.projection(seed=3).sketch()
+    sketch.update(5, 70)
+    found = {name: sketch.release(**plan.release_arguments) for name in "ab"}
+    text = "".join(Page(page_of(found, title="t", plan=plan.to_dict())).text)
+    (predicted,) = plan.chosen.estimates
+    error = rounded(predicted.standard_error, predicted.standard_error)
+    assert f"4,000{error}{error}" in text, "as planned"
+    assert "The goal was ± 30\xa0% at 95\xa0%, which it reaches." in text
+    assert "chosen" in text
+    looser = {name: sketch.release(**(plan.release_arguments | {"epsilon": 0.1})) for name in "ab"}
+    text = "".join(Page(page_of(looser, title="t", plan=plan.to_dict())).text)
+    now = looser["a"].explain().at_distance(4000.0).standard_error
+    assert f"4,000{error}{rounded(now, now)}" in text
+
+
+def test_a_plan_of_another_sketch_is_refused() -> None:
+    plan = shop_plan().to_dict()
+    with pytest.raises(ss.InvalidInputError, match="plan is one of another sketch: its dim is 5000, the releases' is"):
+        page_of(releases(["a", "b"]), title="t", plan=plan)
+    del plan["chosen"]
+    plan["projection"] = json.loads(PROJECTION.to_json())
+    for broken in ({}, {"projection": 1}, plan):
+        with pytest.raises(ss.InvalidInputError, match="not what `plan --json` prints"):
+            page_of(releases(["a", "b"]), title="t", plan=broken)
+
+
+def shop_plan() -> ss.Plan:
+    streams, goal = ss.Streams(dim=5000, squared_distances=4000), ss.Goal(relative_error=0.3, max_cells=512)
+    return ss.plan(streams, epsilon=1.0, neighbours=ss.L1(1, unit="sale"), goal=goal)
 
 
 def test_relations_that_do_not_add_up_are_said_so() -> None:
@@ -122,10 +177,10 @@ def test_the_page_asks_nothing_of_the_network() -> None:
 def test_tables_have_captions_and_headers_and_regions_a_name_and_a_tab_stop() -> None:
     text = page_of(releases(["a", "b", "c"]), title="t")
     page = Page(text)
-    assert page.count("table") == page.count("caption") == 4
+    assert page.count("table") == page.count("caption") == 5
     assert all("scope" in attributes for name, attributes in page.tags if name == "th")
     regions = [attributes for _, attributes in page.tags if attributes.get("role") == "region"]
-    assert len(regions) == 5
+    assert len(regions) == 6
     assert all(region["tabindex"] == "0" and region["aria-label"] for region in regions)
     assert ("html", {"lang": "en"}) in page.tags
     assert page.count("h1") == page.count("main") == 1
@@ -187,6 +242,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
     (folder / "twice").mkdir()
     for name in ("a", "b"):
         shutil.copy(folder / "all" / "north.sketch", folder / "twice" / f"{name}.sketch")
+    (folder / "notes.json").write_text("no plan")
     (folder / "bad").mkdir()
     (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
     with Forks() as forks:
@@ -198,6 +254,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
             (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
             (["twice", "-o", "r.html"], "share the noise"),
             (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
+            (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
             (["all"], "Missing option '--output'"),
         ]:
             assert message in forks.refused("report", *arguments, cwd=folder)
