@@ -12,7 +12,19 @@ import pytest
 import streamsketch as ss
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, succeeded
 
-COMMANDS = ["demo", "sketch", "merge", "release", "inspect", "compare", "nearest", "mean", "report"]
+COMMANDS = [
+    "demo",
+    "plan",
+    "sketch",
+    "merge",
+    "release",
+    "inspect",
+    "explain",
+    "compare",
+    "nearest",
+    "mean",
+    "report",
+]
 
 
 def test_version_and_help(tmp_path: Path) -> None:
