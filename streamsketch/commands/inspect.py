@@ -27,13 +27,15 @@ _NOISE = {
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="a .sketch, .parquet or .raw-sketch file", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="a .sketch, .signs, .parquet or .raw-sketch file", metavar="FILE")],
     *,
     as_json: Json = False,
 ) -> None:
     """Show what a file of sketches holds and what it promises."""
     if file.suffix == ".parquet":
         _inspect_table(file, as_json=as_json)
+    elif file.suffix == ".signs":
+        _inspect_signs(file, as_json=as_json)
     elif file.suffix == SUFFIX or (file.is_file() and is_raw(file)):
         _inspect_raw(file, as_json=as_json)
     else:
@@ -73,6 +75,36 @@ def _inspect_release(file: Path, *, as_json: bool) -> None:
         "size": f"{file.stat().st_size:,} bytes",
     }
     show_facts(str(file), facts)
+
+
+def _inspect_signs(file: Path, *, as_json: bool) -> None:
+    try:
+        published = ss.signs.load(file)
+    except ss.WireFormatError as error:
+        raise ss.InvalidInputError(f"{file} is not a sound sign sketch: {error}") from None
+    kind = "differential privacy" if isinstance(published, ss.signs.SignSketch) else "individual differential privacy"
+    if as_json:
+        show_json(
+            {
+                "file": str(file),
+                "secret": False,
+                "kind": kind,
+                "guarantee": str(published.guarantee),
+                **_projection_fields(published.projection),
+                "release_ids": [published.release_id.hex()],
+            }
+        )
+        return
+    facts = {
+        "promise": str(published.guarantee),
+        "kind": kind,
+        "projection": published.projection.to_json(),
+        "fingerprint": published.projection.fingerprint,
+        "signs": f"{published.projection.sketch_dim}",
+    }
+    if isinstance(published, ss.signs.SignSketch):
+        facts["noise"] = str(published.law)
+    show_facts(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"})
 
 
 def _inspect_table(file: Path, *, as_json: bool) -> None:

@@ -78,6 +78,25 @@ def test_inspect_calls_a_raw_sketch_secret_and_shows_nothing_of_it(tmp_path: Pat
     assert json.loads(forks.run("inspect", "a.raw-sketch", "--json", cwd=tmp_path).stdout)["secret"] is True
 
 
+def test_inspect_says_which_privacy_published_signs_have(tmp_path: Path, forks: Forks) -> None:
+    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    sketch = projection.sketch()
+    sketch.update([1, 2], [500, 700])
+    pixel = {"epsilon": 2.0, "neighbours": ss.OneCoordinate(1, unit="pixel")}
+    ss.signs.DPSignOPORPRR(**pixel).release(sketch).save(tmp_path / "a.signs")  # type: ignore[arg-type]
+    ss.signs.IDPSignOPORP(**pixel).release(sketch).save(tmp_path / "b.signs")  # type: ignore[arg-type]
+    shown = " ".join(forks.run("inspect", "a.signs", cwd=tmp_path).stdout.split())
+    assert "kind differential privacy" in shown
+    assert "for one pixel of at most 1" in shown
+    assert "noise flips with 1/(exp(" in shown
+    shown = " ".join(forks.run("inspect", "b.signs", cwd=tmp_path).stdout.split())
+    assert "kind individual differential privacy" in shown
+    told = json.loads(forks.run("inspect", "b.signs", "--json", cwd=tmp_path).stdout)
+    assert (told["kind"], told["fingerprint"]) == ("individual differential privacy", projection.fingerprint)
+    (tmp_path / "cut.signs").write_bytes((tmp_path / "a.signs").read_bytes()[:-1])
+    assert "cut.signs is not a sound sign sketch: " in forks.refused("inspect", "cut.signs", cwd=tmp_path)
+
+
 @pytest.mark.usefixtures("files")
 def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None:
     save_wrong(tmp_path)
