@@ -293,6 +293,8 @@ def test_projections_without_the_theorem_are_refused(
     [
         ({"delta": 0.0}, "needs delta > 0"),
         ({"delta": 1.0}, "delta must be"),
+        ({"norm_bound": 10**400}, "ratio of 63-bit integers, got an integer of 1329 bits"),
+        ({"norm_bound": 1e300}, r"ratio of 63-bit integers, got 1e\+300"),
         ({"norm_bound": "0.9"}, "at least the neighbours' bound, got 9/10 and 1"),
         ({"counting": "guess"}, "'pairs' or 'paper'"),
     ],

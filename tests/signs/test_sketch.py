@@ -159,11 +159,15 @@ def releases(draw: st.DrawFn) -> Signs:
     release_id = draw(st.binary(min_size=8, max_size=8))
     if draw(st.booleans()):
         method = draw(st.sampled_from(["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]))
-        individual = signs.IndividualGuarantee(*budget, relation(bound), "m")
+        if method == "iDP-SignOPORP":
+            projection, relation = ss.OPORP(dim=k, sketch_dim=k, seed=1), ss.OneCoordinate
+        delta = max(budget[1], 1e-300) if method == "iDP-SignRP-G" else 0.0
+        individual = signs.IndividualGuarantee(budget[0], delta, relation(bound), method)
         return signs.IndividualSignSketch(projection, packed, method, individual, release_id=release_id)
     rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
     law = signs.FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
-    return signs.SignSketch(projection, packed, law, ss.Guarantee(*budget, relation(bound), "m"), release_id=release_id)
+    guarantee = ss.Guarantee(*budget, relation(bound), "m")
+    return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id)
 
 
 @given(releases())
@@ -237,6 +241,37 @@ def test_hostile_fields_name_their_place(change: str, where: str) -> None:
     exec(change, {"m": message})  # noqa: S102 - statements from the table above
     with pytest.raises(ss.WireFormatError) as caught:
         signs.SignSketch.from_bytes(framed(message.SerializeToString(deterministic=True)))
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "problem"),
+    [
+        ("m.guarantee.neighbours.max_keys = 2", "guarantee", "one key only, got max_keys=2"),
+        ("m.guarantee.mechanism = 'DP-Sign-logistic'", "signs", "one must be wrong"),
+        ("m.method = 'iDP-SignRP-RR'", "signs", "one must be wrong"),
+        ("m.method = m.guarantee.mechanism = 'iDP-SignRP-RR'", "signs", "only iDP-SignRP-G has a delta"),
+        ("m.guarantee.delta = 0", "signs", "only iDP-SignRP-G has a delta"),
+        (
+            "m.method = m.guarantee.mechanism = 'iDP-SignOPORP'; m.guarantee.delta = 0",
+            "signs",
+            "is for an OPORP and OneCoordinate neighbours, got OPORP and L1",
+        ),
+        (
+            "m.method = m.guarantee.mechanism = 'iDP-SignOPORP'; m.guarantee.delta = 0; m.projection.kind = 'srht'",
+            "signs",
+            "is for an OPORP and OneCoordinate neighbours, got SRHT and L1",
+        ),
+    ],
+)
+def test_individual_signs_that_no_mechanism_makes_are_refused(change: str, where: str, problem: str) -> None:
+    message = wire_pb2.IndividualSignSketch()
+    message.ParseFromString(individual_of().to_bytes()[17:-16])
+    exec(change, {"m": message})  # noqa: S102 - statements from the table above
+    with pytest.raises(ss.WireFormatError, match=problem) as caught:
+        signs.IndividualSignSketch.from_bytes(
+            framed(message.SerializeToString(deterministic=True), INDIVIDUAL_SIGNS_MAGIC)
+        )
     assert caught.value.where == where
 
 
