@@ -67,7 +67,8 @@ class SignMechanism(SignPublisher[SignSketch]):
 
     def guarantee(self, projection: Projection) -> Guarantee:
         """Return what a release of a sketch of ``projection`` promises; errors as `law`."""
-        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, f"{self._described}, {self.law(projection)}")
+        described = f"{self._described}, {self.law(projection)}"
+        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self._conditions)
 
     def check(self, projection: Projection) -> None:
         """Raise `InvalidInputError` as `law`."""
@@ -76,6 +77,11 @@ class SignMechanism(SignPublisher[SignSketch]):
     @property
     def _described(self) -> str:
         return self.name
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        """What the guarantee rests on and nothing here can check."""
+        return ()
 
     @property
     def _key_epsilon(self) -> Fraction:
@@ -168,6 +174,13 @@ class DPSignRPRR(SignMechanism):
     @property
     def _described(self) -> str:
         return f"{self.name} for norms of at least {self.norm_bound}"
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        return (
+            f"every vector published by {self.name} has a Euclidean norm of at least {self.norm_bound}",
+            f"the seed of {self.name} was drawn at random, without a look at the data",
+        )
 
     def count(self, projection: Projection) -> int:
         """Return N: how many signs of two neighbours differ at most, but with probability δ / max_keys."""
