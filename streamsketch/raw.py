@@ -168,6 +168,7 @@ def _past_fields(past: PastRelease) -> dict[str, Any]:
         "unit": neighbours.unit,
         "max_keys": neighbours.max_keys,
         "mechanism": guarantee.mechanism,
+        "conditions": list(guarantee.conditions),
         "release_id": past.release_id,
     }
 
@@ -268,9 +269,8 @@ def _past(fields: dict[str, Any]) -> PastRelease:
     neighbours = relation(fields["bound"], fields["unit"], fields["max_keys"])
     if not isinstance(fields["release_id"], str):
         raise TypeError("a release id must be text")
-    return PastRelease(
-        Guarantee(fields["epsilon"], fields["delta"], neighbours, fields["mechanism"]), fields["release_id"]
-    )
+    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, fields["mechanism"], fields["conditions"])
+    return PastRelease(guarantee, fields["release_id"])
 
 
 def _key(data: memoryview, place: int) -> Any:

@@ -117,5 +117,6 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
         "unit": guarantee.neighbours.unit,
         "max_keys": guarantee.neighbours.max_keys,
         "mechanism": guarantee.mechanism,
+        "conditions": list(guarantee.conditions),
         "text": str(guarantee),
     }

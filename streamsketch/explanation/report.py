@@ -18,9 +18,11 @@ _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coor
 
 def said_of(told: Explanation) -> list[tuple[str, list[str]]]:
     """Return what is promised, under short headings, as sentences."""
+    conditions = [f"{condition}." for condition in told.guarantee.conditions]
     return [
         ("Promise", [f"{told.guarantee}."]),
         ("Protected", [f"{told.who}."]),
+        *([("Only if", conditions)] if conditions else []),
         ("Meaning", [f"{told.meaning}."]),
         ("How", told.how),
         ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none that its text names."]),
@@ -144,6 +146,7 @@ def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
         "unit": near.unit,
         "max_keys": near.max_keys,
         "mechanism": guarantee.mechanism,
+        "conditions": list(guarantee.conditions),
     }
 
 

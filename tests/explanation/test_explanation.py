@@ -68,6 +68,13 @@ def test_the_noise_of_every_sound_release_is_found_enough(name: str) -> None:
     assert "WARNING" in str(smaller)
 
 
+def test_what_a_promise_rests_on_is_told() -> None:
+    told = tampered(released(), conditions=["every vector has a norm of at least 5"]).explain()
+    assert "Only if    every vector has a norm of at least 5." in str(told)
+    assert told.to_dict()["guarantee"]["conditions"] == ["every vector has a norm of at least 5"]
+    assert "Only if" not in str(released().explain())
+
+
 def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:
     release = released()
     told = tampered(release, noise=ss.Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
