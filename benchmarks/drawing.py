@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 _COLOURS = ("#31688e", "#b5651d", "#6a8f3c", "#7d5a9b")
+_NO_TIMES = ("bytes", "GB")
 
 
 def speed_ups(title: str, rows: Sequence[dict[str, Any]]) -> Figure | None:
@@ -14,6 +15,7 @@ def speed_ups(title: str, rows: Sequence[dict[str, Any]]) -> Figure | None:
     bars = [
         (f"{row['name']}\nbeside {other}" if place == 0 else f"beside {other}", _times(row, value), place)
         for row in rows
+        if row["unit"] not in _NO_TIMES
         for place, (other, value) in enumerate(row["others"].items())
     ]
     return bar_chart(title, bars) if bars else None

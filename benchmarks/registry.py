@@ -39,8 +39,8 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """The first line of the module's docstring."""
-        return str(importlib.import_module(self.module).__doc__).partition("\n")[0]
+        """The first line of the module's docstring, without its full stop."""
+        return str(importlib.import_module(self.module).__doc__).partition("\n")[0].removesuffix(".")
 
     def run(self, effort: Effort, data: Data) -> Sequence[Row] | Study:
         """Run it: rows of times, or a study's tables, pictures and finding."""

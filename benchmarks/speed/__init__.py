@@ -8,6 +8,7 @@ NAMES: dict[str, str] = {
         "events",
         "startup",
         "noise",
+        "growth",
         "table",
         "pairwise",
         "signs",

@@ -55,12 +55,12 @@ def invoke(*arguments: object) -> tuple[int, str]:
 def test_a_study_is_written_as_json_markdown_and_a_picture(tmp_path: Path) -> None:
     code, output = invoke("accuracy", "fine", "--quick", "--data", tmp_path, "--out", tmp_path / "out")
     assert code == 0, output
-    assert "The fine study." not in output
+    assert "More." not in output
     assert "some cells" in output
     finding = "run at quick, digits (1797, 64), folder True"
     assert finding in output
     written = json.loads((tmp_path / "out" / "accuracy-fine.json").read_text())
-    assert written["title"] == "The fine study."
+    assert written["title"] == "The fine study"
     assert written["effort"] == "quick"
     assert written["seconds"] >= 0
     assert written["tables"] == [
@@ -69,7 +69,7 @@ def test_a_study_is_written_as_json_markdown_and_a_picture(tmp_path: Path) -> No
     assert written["pictures"] == {"line": "accuracy-fine-line.png"}
     assert (tmp_path / "out" / "accuracy-fine-line.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "out" / "accuracy-fine.md").read_text() == (
-        f"# The fine study.\n\n{finding}\n\n![The fine study.: line](accuracy-fine-line.png)\n\n**some cells**\n\n"
+        f"# The fine study\n\n{finding}\n\n![The fine study: line](accuracy-fine-line.png)\n\n**some cells**\n\n"
         "| what | how many | a \\| b |\n| --- | --- | --- |\n| x | 3 |  |\n| y | 0.5 | ∞ |\n"
     )
 
@@ -124,7 +124,7 @@ def test_render_writes_one_document_from_a_run(tmp_path: Path) -> None:
     text = (into / "BENCHMARKS.md").read_text()
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings[:3] == ["# Benchmarks", "## Targets", "## Speed"]
-    assert headings[-2:] == ["## Accuracy", "### The fine study."]
+    assert headings[-2:] == ["## Accuracy", "### The fine study"]
     assert "python -m benchmarks speed --quick" in text
     pictures = {path.name for path in (into / "pictures").iterdir()}
     assert pictures == {"targets.png", "speed-events-ratios.png", "speed-wire-ratios.png", "accuracy-fine-line.png"}

@@ -13,9 +13,11 @@ from benchmarks.data import Data
 from benchmarks.figures import afnnt, kkmm, ll
 from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import TINY, Row, Target
+from benchmarks.speed import growth, wire
 from benchmarks.speed.limits import hash_words, scatter_only
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
+from benchmarks.speed.update import c_update
 from benchmarks.timing import Timings, Work, interleave
 
 ALL = [entry for command in COMMANDS for entry in entries(command).values()]
@@ -62,7 +64,7 @@ def check_study(study: dict[str, Any]) -> None:
 
 
 def test_names_are_distinct_and_every_module_is_registered_or_a_helper() -> None:
-    helpers = {"limits", "textbook"}
+    helpers = {"compiler", "limits", "textbook"}
     for package, names in ((speed, speed.NAMES), (beam, beam.NAMES)):
         modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - {"__init__"} - helpers
         assert modules == set(names.values())
@@ -109,6 +111,38 @@ def test_scatter_limit_does_the_work_of_an_update(sparsity: int) -> None:
     sketch = projection.sketch()
     sketch.update(indices, values)
     assert np.array_equal((scratch[:, :buckets] - scratch[:, buckets:]).ravel(), sketch.state)
+
+
+@pytest.mark.skipif(c_update(ss.SJLT(dim=1, sketch_dim=4, sparsity=4, seed=1)) is None, reason="no C compiler")
+@pytest.mark.parametrize(("sparsity", "sketch_dim", "bits"), [(8, 1024, 32), (8, 1024, 60), (24, 3072, 20)])
+def test_c_update_has_the_same_bits(sparsity: int, sketch_dim: int, bits: int) -> None:
+    rng = np.random.default_rng(1)
+    projection = ss.SJLT(dim=1 << bits, sketch_dim=sketch_dim, sparsity=sparsity, independence=6, seed=7)
+    sketch, state, mass = projection.sketch(), np.zeros(sketch_dim, dtype=np.int64), 0
+    in_c = c_update(projection)
+    assert in_c is not None
+    for n in (3000, 1, 512):  # with a rest behind the last whole block, and without
+        indices, values = rng.integers(0, 1 << bits, n), rng.integers(-(1 << 40), 1 << 40, n)
+        sketch.update(indices, values)
+        largest, added = in_c(indices, values, state)
+        assert largest == indices.max()
+        mass += added
+    assert np.array_equal(sketch.state, state)
+    assert sketch.mass == mass
+
+
+def test_protobuf_peer_reads_what_it_writes() -> None:
+    cells = np.array([0, -1, 1 << 60, -(1 << 62)])
+    for packed in (True, False):
+        message = wire.message(packed=packed)
+        assert np.array_equal(wire.decoded(message, wire.encoded(message, cells)), cells)
+
+
+def test_slopes_are_those_of_power_laws() -> None:
+    times = {1 << i: 3.0 * 2 ** (0.7 * i) for i in range(5)}
+    fitted = growth.Fitted(growth.Line("", "", 1, "", {}), times)
+    assert abs(fitted.slope - 0.7) < 1e-12
+    assert abs(fitted.spread - 2**2.8) < 1e-9
 
 
 def test_groupby_loop_does_the_work_of_a_table() -> None:
