@@ -33,7 +33,7 @@ def run(effort: Effort) -> list[Row]:
     """Measure 100 keys; the file of ten million events takes some 170 MB of disk."""
     n = effort.size(10_000_000)
     fewer = max(1, n // _FEWER)
-    rounds = Effort(effort.name, min(effort.rounds, 5), 0.0, effort.shrink)
+    rounds = Effort(effort.name, min(-(-effort.rounds // 3), 5), 0.0, effort.shrink)
     with tempfile.TemporaryDirectory() as folder:
         whole, part = (Path(folder) / f"{name}.parquet" for name in ("whole", "part"))
         write_events(whole, n, _KEYS)
