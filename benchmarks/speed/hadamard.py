@@ -36,24 +36,28 @@ def run(effort: Effort) -> list[Row]:
         cells = _zeros(bits, dtype, effort)
         contenders = {"streamsketch": _work(hadamard_transform, cells), "C, vectors": _work(in_c, cells)}
         target = _TO_C if dtype == np.float64 and bits == 15 else None
-        rows.append(compare(f"{dtype}, 2^{bits}", contenders, effort, MICROSECONDS, target))
+        rows.append(compare(f"{dtype}, {_size(cells)}", contenders, effort, MICROSECONDS, target))
     for dtype in map(np.dtype, C_TYPES):
         cells = _zeros(15, dtype, effort)
         contenders = {"streamsketch": _work(hadamard_transform, cells), "naive Numba": _work(_naive, cells)}
         target = _TO_NAIVE if dtype == np.float64 else None
-        rows.append(compare(f"{dtype}, 2^15, naive", contenders, effort, MICROSECONDS, target))
+        rows.append(compare(f"{dtype}, {_size(cells)}, naive", contenders, effort, MICROSECONDS, target))
     cells = _zeros(12, np.dtype(np.float64), effort)
     matrix = hadamard(cells.size, dtype=np.float64)
     contenders = {
         "streamsketch": _work(hadamard_transform, cells),
         "scipy.linalg.hadamard": Work(lambda: matrix @ cells),
     }
-    return [*rows, compare("float64, 2^12, by a matrix", contenders, effort, MICROSECONDS)]
+    return [*rows, compare(f"float64, {_size(cells)}, by a matrix", contenders, effort, MICROSECONDS)]
 
 
 def _zeros(bits: int, dtype: np.dtype[Any], effort: Effort) -> NDArray[Any]:
     size = effort.size(1 << bits, least=128)  # 128: what the C transform needs for float32
     return np.zeros(1 << (size.bit_length() - 1), dtype=dtype)
+
+
+def _size(cells: NDArray[Any]) -> str:
+    return f"2^{cells.size.bit_length() - 1}"
 
 
 def _work(transform: Callable[[NDArray[Any]], object], cells: NDArray[Any]) -> Work:
