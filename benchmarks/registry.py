@@ -16,7 +16,8 @@ COMMANDS = {
     "figures": "The papers' figures, computed again.",
     "beam": "Pipelines: events per second and memory.",
 }
-_STUDIES = ("accuracy", "figures")
+STUDIES = ("accuracy", "figures")
+"""Commands whose entries take data sets."""
 
 # Folders, each with NAMES: name at the command line → module.
 _FOLDERS: dict[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
@@ -45,7 +46,7 @@ class Entry:
     def run(self, effort: Effort, data: Data) -> Sequence[Row] | Study:
         """Run it: rows of times, or a study's tables, pictures and finding."""
         module = importlib.import_module(self.module)
-        found: Sequence[Row] | Study = module.run(effort, data) if self.command in _STUDIES else module.run(effort)
+        found: Sequence[Row] | Study = module.run(effort, data) if self.command in STUDIES else module.run(effort)
         return found
 
 

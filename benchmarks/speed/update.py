@@ -4,9 +4,9 @@ The *scatter limit* does the same read-modify-writes into the same signed scratc
 kernel, with the hash words computed beforehand: what an update would cost if hashing, checking and
 bounding were free. It reads as many bytes of words as the sketch reads of indices (twice as many when a
 column takes two words). *Hash words alone* computes those, block by block, and throws them away: with the scatter it
-says where the time goes. *C* is the same algorithm by gcc, block by block and bit by bit. The *textbook* evaluates 2s polynomials an item, one for each bucket and one for each sign; it does no
-checking either. *DataSketches* takes items one by one: a count-min sketch of as many rows and buckets, which
-answers other questions.
+says where the time goes. *C* is the same algorithm by gcc, block by block and bit by bit. The *textbook* evaluates 2s
+polynomials an item, one for each bucket and one for each sign; it does no checking either. *DataSketches* takes
+items one by one: a count-min sketch of as many rows and buckets, which answers other questions.
 
 *Two threads* update a sketch each with half of the items, on two cores, where one thread updates both.
 """
