@@ -1,90 +1,96 @@
-"""``python -m benchmarks speed [names…] [--quick] [--out DIR]``, ``federated`` and ``retrieval [--data FILE]``."""
+"""``python -m benchmarks speed|accuracy|figures|beam [NAMES…] [--quick] [--data DIR] [--out DIR]``, and ``render``."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from benchmarks import report, retrieval, speed
-from benchmarks.rows import FULL, QUICK
+from benchmarks import rendering, report
+from benchmarks.data import Data
+from benchmarks.registry import COMMANDS, Entry, entries
+from benchmarks.rows import FULL, QUICK, Effort
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+
+_OUT = Path("out/benchmarks")
 
 
 @app.callback()
 def main() -> None:
-    """Measure streamsketch beside its peers and its limits; see benchmarks/README.md."""
+    """Measure streamsketch beside its peers, its limits and the papers; see benchmarks/README.md."""
 
 
-@app.command("speed")
-def measure_speed(
-    names: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of: {', '.join(speed.NAMES)}. All by default.")
-    ] = None,
-    *,
-    quick: Annotated[bool, typer.Option(help="A tenth of the size, a third of the rounds.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the JSON and Markdown files.")] = Path("out/benchmarks"),
-) -> None:
-    """Speed, as ratios within one run."""
-    unknown = sorted(set(names or ()) - set(speed.NAMES))
-    if unknown:
-        raise typer.BadParameter(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(speed.NAMES)}")
-    effort = QUICK if quick else FULL
+def _command(command: str) -> Callable[..., None]:
+    listed = ", ".join(entries(command)) or "none yet"
+
+    def measure(
+        names: Annotated[list[str] | None, typer.Argument(help=f"Any of: {listed}. All by default.")] = None,
+        *,
+        quick: Annotated[bool, typer.Option(help="Smaller, for a look; no figure of it is worth quoting.")] = False,
+        data: Annotated[
+            Path | None, typer.Option(help="Folder of larger data sets, for studies that use them.")
+        ] = None,
+        out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and pictures.")] = _OUT,
+    ) -> None:
+        there = entries(command)
+        unknown = [name for name in names or () if name not in there]
+        if unknown:
+            raise typer.BadParameter(f"{command} has no {', '.join(unknown)}; there are {', '.join(there)}")
+        if data is not None and not data.is_dir():
+            raise typer.BadParameter(f"--data must be a folder, and {data} is none")
+        chosen = [there[name] for name in dict.fromkeys(names or there)]
+        failed = run(chosen, QUICK if quick else FULL, Data(data), out)
+        if failed:
+            raise SystemExit(f"these failed, see above: {', '.join(failed)}")
+
+    return measure
+
+
+def run(chosen: list[Entry], effort: Effort, data: Data, out: Path) -> list[str]:
+    """Run entries and write what they return into ``out``; return the names of those that raised."""
     console = Console()
-    for name in names or speed.NAMES:
-        benchmark = speed.load(name)
-        with console.status(name):
-            rows = benchmark.run(effort)
-        report.show(console, benchmark.title, rows)
-        report.write(out, f"speed-{name}", effort, rows)
-    console.print(f"JSON and Markdown are in {out}", soft_wrap=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    failed = []
+    # redrawn once a second only: the thread that draws takes time from what is measured
+    with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
+        task = progress.add_task("", total=len(chosen))
+        for entry in chosen:
+            progress.update(task, description=f"{entry.command} {entry.name}")
+            try:
+                result = report.measure(entry, effort, data, out)
+            except Exception:  # noqa: BLE001 - a long run goes on, and ends with an error
+                console.print_exception()
+                failed.append(entry.name)
+            else:
+                report.show(console, result)
+            progress.advance(task)
+    console.print(f"JSON, Markdown and pictures are in {out}", soft_wrap=True)
+    return failed
 
 
-@app.command("federated")
-def learn_federated(
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(_command(_name))
+
+
+@app.command("render")
+def render(
     *,
-    quick: Annotated[bool, typer.Option(help="Three epochs, twice, at one ε.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the JSON file and the picture.")] = Path("out/benchmarks"),
+    out: Annotated[Path, typer.Option(help="Folder of one run's JSON files and pictures.")] = _OUT,
+    into: Annotated[Path, typer.Option(help="Where BENCHMARKS.md and pictures/ go.")] = Path(__file__).parent,
 ) -> None:
-    """Softmax regression on scanned digits from locally private gradients."""
-    from benchmarks import federated  # noqa: PLC0415 - scikit-learn takes its time to load
-
-    console = Console()
-    with console.status("federated"):
-        if quick:
-            rows = federated.run(epsilons=[10.0], epochs=3, repeats=2)
-        else:
-            rows = federated.run(epsilons=[4.0, 10.0, 16.0], epochs=10, repeats=5)
-    federated.write(out, rows)
-    table = Table(title="Test accuracy after the last epoch, ± half its 90 % interval", title_justify="left")
-    for column in ("mechanism", "ε a report", "bits a report", "accuracy"):
-        table.add_column(column)
-    for row in rows:
-        bits = "" if row["report_bits"] is None else f"{row['report_bits']:,}"
-        accuracy = f"{row['accuracy'][-1]:.3f} ± {row['half_width_90'][-1]:.3f}"
-        table.add_row(row["mechanism"], f"{row['epsilon']:g}", bits, accuracy)
-    console.print(table)
-    console.print(f"federated.json and federated.png are in {out}", soft_wrap=True)
-
-
-@app.command("retrieval")
-def measure_retrieval(
-    *,
-    data: Annotated[Path | None, typer.Option(help="An .npz of images; scikit-learn's digits by default.")] = None,
-    sketch_dim: Annotated[list[int] | None, typer.Option(help="k; may be given several times.")] = None,
-    queries: Annotated[int, typer.Option(help="How many images to search for.")] = 200,
-    collection: Annotated[int, typer.Option(help="How many to search among.")] = 5000,
-    out: Annotated[Path, typer.Option(help="Folder for the JSON and Markdown files.")] = Path("out/benchmarks"),
-) -> None:
-    """Precision@10 and recall@100 of private retrieval against ε, by every method of Li and Li 2023."""
-    images = retrieval.read_images(data)
-    console = Console()
-    with console.status(images.name):
-        dims = sketch_dim or images.sketch_dims
-        points = retrieval.measure(images, dims, queries=queries, collection=collection)
-    console.print(retrieval.write(out, images, points), soft_wrap=True)
+    """Write BENCHMARKS.md, with its pictures, from a run's results."""
+    if not list(out.glob("*.json")):
+        raise typer.BadParameter(f"there are no results in {out}; measure first, with --out {out}")
+    typer.echo(f"wrote {rendering.write(out, into)}")
 
 
 if __name__ == "__main__":

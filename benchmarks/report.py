@@ -1,63 +1,94 @@
-"""Where rows go: a table on the terminal, JSON and Markdown on disk."""
+"""Where results go: a table on the terminal; JSON, Markdown and pictures on disk."""
 
+import io
 import json
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from benchmarks import machine
-from benchmarks.rows import Effort, Row, Target
+from benchmarks import drawing, machine, markdown
+from benchmarks.data import Data
+from benchmarks.registry import Entry
+from benchmarks.rows import Effort
+from benchmarks.study import Study
 
-_COLUMNS = ("", "ours", "others", "time ratio", "target", "met")
+Result = dict[str, Any]
+"""What stands in a JSON file."""
 
-
-def show(console: Console, title: str, rows: Iterable[Row]) -> None:
-    """Print rows as a table."""
-    table = Table(title=title, title_justify="left")
-    for column in _COLUMNS:
-        table.add_column(column)
-    for row in rows:
-        colour = {None: "", True: "green", False: "red"}[row.met]
-        table.add_row(*_texts(row), style=colour)
-    console.print(table)
+_COLOURS = 64
 
 
-def write(folder: Path, benchmark: str, effort: Effort, rows: Sequence[Row]) -> None:
-    """Write ``<benchmark>.json``, with the machine card, and ``<benchmark>.md``, a table to paste."""
-    folder.mkdir(parents=True, exist_ok=True)
-    results = {
-        "benchmark": benchmark,
+def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
+    """Run an entry, write ``<command>-<name>.json``, ``.md`` and pictures, and return what the JSON holds."""
+    title, start = entry.title, time.perf_counter()
+    found = entry.run(effort, data)
+    result: Result = {
+        "command": entry.command,
+        "name": entry.name,
+        "title": title,
         "effort": effort.name,
+        "seconds": round(time.perf_counter() - start, 1),
         "machine": machine.card(),
-        "rows": [row.to_dict() for row in rows],
     }
-    (folder / f"{benchmark}.json").write_text(
-        json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    lines = [_COLUMNS, ("---",) * len(_COLUMNS), *(_texts(row) for row in rows)]
-    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    (folder / f"{benchmark}.md").write_text(text, encoding="utf-8")
+    pictures: Mapping[str, Figure]
+    if isinstance(found, Study):
+        result |= {"tables": [table.to_dict() for table in found.tables], "finding": found.finding}
+        pictures = found.pictures
+    else:
+        result["rows"] = [row.to_dict() for row in found]
+        figure = drawing.speed_ups(title, result["rows"])
+        pictures = {} if figure is None else {"ratios": figure}
+    stem = f"{entry.command}-{entry.name}"
+    result["pictures"] = {name: f"{stem}-{name}.png" for name in pictures}
+    result = plain(result)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in pictures.items():
+        (folder / result["pictures"][name]).write_bytes(png(figure))
+    text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    (folder / f"{stem}.md").write_text(markdown.section(result), encoding="utf-8")
+    return result
 
 
-def _texts(row: Row) -> tuple[str, ...]:
-    others = "; ".join(f"{name} {_figure(value)}" for name, value in row.others.items())
-    ratio = ""
-    if row.ratio is not None:
-        ratio = _figure(row.ratio)
-        if row.quartiles is not None:
-            ratio += f" ({_figure(row.quartiles[0])}-{_figure(row.quartiles[1])})"
-    met = {None: "", True: "yes", False: "no"}[row.met]
-    return row.name, f"{_figure(row.ours)} {row.unit}", others, ratio, _target(row.target, row.unit), met
+def show(console: Console, result: Result) -> None:
+    """Print an entry's tables, and what a study found."""
+    for title, columns, rows, colours in markdown.tables(result):
+        table = Table(title=escape(title or result["title"]), title_justify="left")
+        for column in columns:
+            table.add_column(escape(column))
+        for row, colour in zip(rows, colours, strict=True):
+            table.add_row(*map(escape, row), style=colour)
+        console.print(table)
+    if "finding" in result:
+        console.print(result["finding"], markup=False, highlight=False)
 
 
-def _target(target: Target | None, unit: str) -> str:
-    if target is None:
-        return ""
-    return f"≤ {target.at_most:g} {unit}" if target.quantity == "ours" else f"ratio ≤ {target.at_most:g}"
+def plain(value: Any) -> Any:
+    """Return a value of JSON's types: NumPy's numbers made Python's, infinities text and NaN null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("∞" if value > 0 else "-∞")
+    return value
 
 
-def _figure(value: float) -> str:
-    """Return three digits, without exponents."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def png(figure: Figure) -> bytes:
+    """Return a figure as a small PNG, of few colours and without a date."""
+    drawn, content = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=100, facecolor="white", metadata={"Software": None})
+    with Image.open(drawn) as image:
+        image.convert("RGB").quantize(_COLOURS).save(content, format="PNG", optimize=True)
+    return content.getvalue()

@@ -1,10 +1,10 @@
 """What a benchmark returns: rows of figures, and how thoroughly to measure them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from benchmarks.timing import Work, interleave
+from benchmarks.timing import Timings, Work, interleave
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,23 @@ def compare(
     """Time contenders against each other and return their row: the first is ours, the second sets the ratio."""
     timings = interleave(contenders, effort.rounds, sample=effort.sample)
     ours, *others = contenders
+    return _row(name, timings, ours, others, unit, target)
+
+
+def compare_each(
+    name: str,
+    contenders: Mapping[str, Work],
+    effort: Effort,
+    targets: Mapping[str, Target],
+    unit: Unit = NANOSECONDS,
+) -> list[Row]:
+    """As `compare`, with a row and a ratio for each contender after the first, and targets by contender."""
+    timings = interleave(contenders, effort.rounds, sample=effort.sample)
+    ours, *others = contenders
+    return [_row(name, timings, ours, [other], unit, targets.get(other)) for other in others]
+
+
+def _row(name: str, timings: Timings, ours: str, others: Sequence[str], unit: Unit, target: Target | None) -> Row:
     lower, ratio, upper = timings.ratios(ours, others[0])
     return Row(
         name,

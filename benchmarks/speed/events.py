@@ -48,5 +48,5 @@ def _row(bits: int, effort: Effort) -> Row:
             "empty method": feed(_Empty().update, events),
         },
         effort,
-        target=Target("ours", 150),
+        target=Target("ratio", 1.0),
     )

@@ -1,23 +1,21 @@
 """Fast Walsh-Hadamard transform in place, µs.
 
-Peers: a C transform with vector registers, as wide as the processor has them, compiled here if a compiler is there, and
-the textbook triple loop in Numba. Random input, transformed again and again, would grow past any float: it is zeros,
-which cost the same.
+Peers: a C transform with vector registers, as wide as the processor has them, compiled here if a compiler is there;
+the textbook triple loop in Numba; and what SciPy offers, a dense matrix to multiply with. Random input, transformed
+again and again, would grow past any float: it is zeros, which cost the same.
 """
 
 import ctypes
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.linalg import hadamard
 
 from benchmarks.rows import MICROSECONDS, Effort, Row, Target, compare
+from benchmarks.speed.compiler import compiled
 from benchmarks.timing import Work
 from streamsketch import hadamard_transform
 
@@ -32,24 +30,34 @@ def run(effort: Effort) -> list[Row]:
     rows = []
     for name, bits in ((np.float64, 12), (np.float64, 15), (np.float64, 20), (np.float32, 15), (np.int64, 15)):
         dtype = np.dtype(name)
-        compiled = compiled_c(dtype)
-        if compiled is None:
+        in_c = compiled_c(dtype)
+        if in_c is None:
             break
         cells = _zeros(bits, dtype, effort)
-        contenders = {"streamsketch": _work(hadamard_transform, cells), "C, vectors": _work(compiled, cells)}
+        contenders = {"streamsketch": _work(hadamard_transform, cells), "C, vectors": _work(in_c, cells)}
         target = _TO_C if dtype == np.float64 and bits == 15 else None
-        rows.append(compare(f"{dtype}, 2^{bits}", contenders, effort, MICROSECONDS, target))
+        rows.append(compare(f"{dtype}, {_size(cells)}", contenders, effort, MICROSECONDS, target))
     for dtype in map(np.dtype, C_TYPES):
         cells = _zeros(15, dtype, effort)
         contenders = {"streamsketch": _work(hadamard_transform, cells), "naive Numba": _work(_naive, cells)}
         target = _TO_NAIVE if dtype == np.float64 else None
-        rows.append(compare(f"{dtype}, 2^15, naive", contenders, effort, MICROSECONDS, target))
-    return rows
+        rows.append(compare(f"{dtype}, {_size(cells)}, naive", contenders, effort, MICROSECONDS, target))
+    cells = _zeros(12, np.dtype(np.float64), effort)
+    matrix = hadamard(cells.size, dtype=np.float64)
+    contenders = {
+        "streamsketch": _work(hadamard_transform, cells),
+        "scipy.linalg.hadamard": Work(lambda: matrix @ cells),
+    }
+    return [*rows, compare(f"float64, {_size(cells)}, by a matrix", contenders, effort, MICROSECONDS)]
 
 
 def _zeros(bits: int, dtype: np.dtype[Any], effort: Effort) -> NDArray[Any]:
     size = effort.size(1 << bits, least=128)  # 128: what the C transform needs for float32
     return np.zeros(1 << (size.bit_length() - 1), dtype=dtype)
+
+
+def _size(cells: NDArray[Any]) -> str:
+    return f"2^{cells.size.bit_length() - 1}"
 
 
 def _work(transform: Callable[[NDArray[Any]], object], cells: NDArray[Any]) -> Work:
@@ -58,19 +66,11 @@ def _work(transform: Callable[[NDArray[Any]], object], cells: NDArray[Any]) -> W
 
 def compiled_c(dtype: np.dtype[Any]) -> Callable[[NDArray[Any]], object] | None:
     """Return the C transform for a dtype, or None without a compiler."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        return None
     cell, index = C_TYPES[dtype.name]
-    source = Path(__file__).with_suffix(".c")
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "hadamard.so"
-        options = ["-O3", "-march=native", "-Wno-psabi", "-shared", "-fPIC"]
-        types = [f"-DCELL={cell}", f"-DINDEX={index}", f"-DSIZE={dtype.itemsize}"]
-        command = [compiler, *options, *types, "-o", str(library), str(source)]
-        if subprocess.run(command, check=False, capture_output=True).returncode:  # noqa: S603 - our own source
-            return None
-        function = ctypes.CDLL(str(library)).hadamard
+    library = compiled("hadamard", f"CELL={cell}", f"INDEX={index}", f"SIZE={dtype.itemsize}")
+    if library is None:
+        return None
+    function = library.hadamard
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     return lambda cells: function(cells.ctypes.data, cells.size)
 

@@ -1,13 +1,13 @@
-"""What no update can beat: its scatter alone, its hash words given."""
+"""The parts of an update: its scatter alone, with hash words given, which no update can beat; and hashing alone."""
 
 import numpy as np
 
 from streamsketch import SJLT
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
-from streamsketch.hashing import BitSlices, Words, horner_wide, polynomials
+from streamsketch.hashing import BitSlices, Words, horner_narrow, horner_wide, polynomials
 
-_BLOCK = 512
+_BLOCK = 256
 
 
 def hash_words(projection: SJLT, indices: Ints) -> tuple[Words, BitSlices]:
@@ -18,6 +18,20 @@ def hash_words(projection: SJLT, indices: Ints) -> tuple[Words, BitSlices]:
     for word in range(slices.words):
         horner_wide(indices.view(np.uint64), coefficients[word], words[word])
     return words, slices
+
+
+@kernel
+def hash_only(keys: Words, coefficients: Words, *, narrow: bool) -> Words:
+    """Compute every word of every key, block by block, and return those of the last block."""
+    words = np.empty(_BLOCK, dtype=np.uint64)
+    for start in range(0, keys.size, _BLOCK):
+        block = keys[start : start + _BLOCK]
+        for word in range(coefficients.shape[0]):
+            if narrow:
+                horner_narrow(block, coefficients[word], words[: block.size])
+            else:
+                horner_wide(block, coefficients[word], words[: block.size])
+    return words
 
 
 @kernel

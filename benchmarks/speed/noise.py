@@ -20,7 +20,7 @@ CELLS = 1024
 SCALE = 8  # of the Laplace noise for s = 8, ε = 1
 SIGMA = 16  # about that of the Gaussian noise for s = 8, ε = 1, δ = 1e-6
 
-_TARGET = Target("ours", 250)
+_TARGET = Target("ratio", 1 / 20)
 
 Sampler = Callable[[BitSource], Ints]
 

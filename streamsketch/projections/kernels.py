@@ -11,10 +11,12 @@ import numpy as np
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words, horner_narrow, horner_wide
+from streamsketch.projections.prefetch import prefetch
 
 Bounds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64]
 
-_BLOCK = 512  # items hashed at a time: keys, hash words and values stay in the L1 cache
+_BLOCK = 256  # items hashed at a time: keys, hash words and values stay in the L1 cache
+_LINE = 8  # items in a cache line
 _LOW_32 = np.uint64((1 << 32) - 1)
 _LOW_40 = np.uint64((1 << 40) - 1)
 _40, _60 = np.uint64(40), np.uint64(60)
@@ -66,6 +68,15 @@ def _scatter_word(words: Words, values: Ints, scratch: Ints, first_row: int, n_r
 
 
 @kernel
+def _prefetch_items(keys: Words, values: Ints, start: int, end: int) -> int:
+    """Ask for the keys and values from ``start`` to ``end``; return where the next ones start."""
+    for place in range(start, end, _LINE):
+        prefetch(keys, place)
+        prefetch(values, place)
+    return end
+
+
+@kernel
 def sjlt_scratch(
     keys: Words, values: Ints, coefficients: Words, rows: int, width: int, rows_per_word: int
 ) -> tuple[Ints, np.uint64, np.uint64, np.uint64]:
@@ -78,19 +89,23 @@ def sjlt_scratch(
     scratch = np.zeros((rows, 1 << width), dtype=np.int64)
     word_block = np.empty(_BLOCK, dtype=np.uint64)
     largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+    share = _LINE * -(-_BLOCK // (2 * _LINE * coefficients.shape[0]))  # of the next block, in each pass over this one
     for start in range(0, keys.size, _BLOCK):
         key_block = keys[start : start + _BLOCK]
         value_block = values[start : start + _BLOCK]
+        ahead = start + _BLOCK
         words = word_block[: key_block.size]
         block_largest, block_upper, block_lower = batch_bounds(key_block, value_block)
         largest = max(largest, block_largest)
         upper += block_upper
         lower += block_lower
         for word in range(coefficients.shape[0]):
+            ahead = _prefetch_items(keys, values, ahead, min(ahead + share, start + 2 * _BLOCK))
             if block_largest < _LIMIT_32:
                 horner_narrow(key_block, coefficients[word], words)
             else:
                 horner_wide(key_block, coefficients[word], words)
+            ahead = _prefetch_items(keys, values, ahead, min(ahead + share, start + 2 * _BLOCK))
             first_row = word * rows_per_word
             _scatter_word(words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width)
     return scratch, largest, upper, lower

@@ -1,13 +1,8 @@
 """The federated example: its gradients are gradients, it learns, and privacy costs accuracy in the papers' order."""
 
-import json
-from pathlib import Path
-
 import numpy as np
-from typer.testing import CliRunner
 
 from benchmarks import federated
-from benchmarks.__main__ import app
 
 
 def loss(weights: np.ndarray, inputs: np.ndarray, labels: np.ndarray) -> float:
@@ -42,16 +37,3 @@ def test_it_learns_and_privacy_costs_accuracy() -> None:
     private = federated.train(digits, build(650, 16.0), epochs=3, seed=1)
     assert free[-1] > 0.75
     assert 0.4 < private[-1] < free[-1] + 0.05
-
-
-def test_the_command_writes_curves_and_a_picture(tmp_path: Path, monkeypatch: object) -> None:
-    few = {name: federated.MECHANISMS[name] for name in ("clipped only", "PrivHS")}
-    monkeypatch.setattr(federated, "MECHANISMS", few)  # type: ignore[attr-defined]
-    done = CliRunner().invoke(app, ["federated", "--quick", "--out", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    rows = json.loads((tmp_path / "federated.json").read_text())
-    assert [(row["mechanism"], row["report_bits"], len(row["accuracy"])) for row in rows] == [
-        ("clipped only", None, 3),
-        ("PrivHS", 65, 3),
-    ]
-    assert (tmp_path / "federated.png").read_bytes()[:4] == b"\x89PNG"

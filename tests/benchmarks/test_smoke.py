@@ -2,54 +2,74 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import streamsketch as ss
-from benchmarks import report, speed
-from benchmarks.__main__ import app
+from benchmarks import beam, rendering, report, speed
+from benchmarks.data import Data
+from benchmarks.figures import afnnt, kkmm, ll
+from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import TINY, Row, Target
+from benchmarks.speed import growth, wire
 from benchmarks.speed.limits import hash_words, scatter_only
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
+from benchmarks.speed.update import c_update
 from benchmarks.timing import Timings, Work, interleave
 
+ALL = [entry for command in COMMANDS for entry in entries(command).values()]
 
-@pytest.mark.parametrize("name", speed.NAMES)
-def test_benchmark_runs_and_its_json_is_well_formed(name: str, tmp_path: Path) -> None:
-    benchmark = speed.load(name)
-    assert benchmark.title
-    rows = benchmark.run(TINY)
-    report.write(tmp_path, name, TINY, rows)
-    written = json.loads((tmp_path / f"{name}.json").read_text())
-    assert written["effort"] == "tiny"
+
+@pytest.mark.parametrize("entry", ALL, ids=lambda entry: f"{entry.command}-{entry.name}")
+def test_entry_runs_and_its_json_is_well_formed(entry: Entry, tmp_path: Path) -> None:
+    result = report.measure(entry, TINY, Data(), tmp_path)
+    stem = f"{entry.command}-{entry.name}"
+    written = json.loads((tmp_path / f"{stem}.json").read_text(), parse_constant=pytest.fail)
+    assert written == result
+    assert (written["command"], written["name"], written["effort"]) == (entry.command, entry.name, "tiny")
+    assert written["title"]
     assert written["machine"].keys() >= {"cpu", "cores", "python", "versions", "date"}
-    assert [row["name"] for row in written["rows"]] == [row.name for row in rows]
-    for row in written["rows"]:
+    check_rows(written["rows"]) if "rows" in written else check_study(written)
+    for file in written["pictures"].values():
+        content = (tmp_path / file).read_bytes()
+        assert content.startswith(b"\x89PNG")
+        assert len(content) < 100_000
+    text = (tmp_path / f"{stem}.md").read_text()
+    assert text.startswith(f"# {written['title']}\n")
+    assert all(f"({file})" in text for file in written["pictures"].values())
+    document = rendering.write(tmp_path, tmp_path / "rendered").read_text()
+    assert f"\n### {written['title']}\n" in document
+
+
+def check_rows(rows: list[dict[str, Any]]) -> None:
+    assert rows
+    for row in rows:
+        assert row["name"]
         assert row["unit"]
         assert row["ours"] > 0
         assert all(other > 0 for other in row["others"].values())
         assert (row["met"] is None) == (row["target"] is None)
-    assert len((tmp_path / f"{name}.md").read_text().splitlines()) == len(rows) + 2
 
 
-def test_every_module_of_the_folder_is_registered_or_a_helper() -> None:
-    folder = Path(speed.__file__).parent
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "limits", "textbook"}
-    assert modules == set(speed.NAMES)
+def check_study(study: dict[str, Any]) -> None:
+    assert study["tables"] or study["pictures"]
+    assert study["finding"].strip()
+    for table in study["tables"]:
+        assert table["title"]
+        assert table["rows"]
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
 
 
-def test_command_writes_results(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["speed", "wire", "--quick", "--out", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "speed-wire.json").read_text())["effort"] == "quick"
-
-
-def test_command_refuses_unknown_names() -> None:
-    done = CliRunner().invoke(app, ["speed", "nonesuch"])
-    assert done.exit_code == 2
+def test_names_are_distinct_and_every_module_is_registered_or_a_helper() -> None:
+    helpers = {"compiler", "limits", "textbook"}
+    for package, names in ((speed, speed.NAMES), (beam, beam.NAMES)):
+        modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - {"__init__"} - helpers
+        assert modules == set(names.values())
+    figures = [name for paper in (kkmm, ll, afnnt) for name in paper.NAMES]
+    assert len(figures) == len(set(figures))
 
 
 def test_interleaving_alternates_and_warms_up_once() -> None:
@@ -91,6 +111,38 @@ def test_scatter_limit_does_the_work_of_an_update(sparsity: int) -> None:
     sketch = projection.sketch()
     sketch.update(indices, values)
     assert np.array_equal((scratch[:, :buckets] - scratch[:, buckets:]).ravel(), sketch.state)
+
+
+@pytest.mark.skipif(c_update(ss.SJLT(dim=1, sketch_dim=4, sparsity=4, seed=1)) is None, reason="no C compiler")
+@pytest.mark.parametrize(("sparsity", "sketch_dim", "bits"), [(8, 1024, 32), (8, 1024, 60), (24, 3072, 20)])
+def test_c_update_has_the_same_bits(sparsity: int, sketch_dim: int, bits: int) -> None:
+    rng = np.random.default_rng(1)
+    projection = ss.SJLT(dim=1 << bits, sketch_dim=sketch_dim, sparsity=sparsity, independence=6, seed=7)
+    sketch, state, mass = projection.sketch(), np.zeros(sketch_dim, dtype=np.int64), 0
+    in_c = c_update(projection)
+    assert in_c is not None
+    for n in (3000, 1, 512):  # with a rest behind the last whole block, and without
+        indices, values = rng.integers(0, 1 << bits, n), rng.integers(-(1 << 40), 1 << 40, n)
+        sketch.update(indices, values)
+        largest, added = in_c(indices, values, state)
+        assert largest == indices.max()
+        mass += added
+    assert np.array_equal(sketch.state, state)
+    assert sketch.mass == mass
+
+
+def test_protobuf_peer_reads_what_it_writes() -> None:
+    cells = np.array([0, -1, 1 << 60, -(1 << 62)])
+    for packed in (True, False):
+        message = wire.message(packed=packed)
+        assert np.array_equal(wire.decoded(message, wire.encoded(message, cells)), cells)
+
+
+def test_slopes_are_those_of_power_laws() -> None:
+    times = {1 << i: 3.0 * 2 ** (0.7 * i) for i in range(5)}
+    fitted = growth.Fitted(growth.Line("", "", 1, "", {}), times)
+    assert abs(fitted.slope - 0.7) < 1e-12
+    assert abs(fitted.spread - 2**2.8) < 1e-9
 
 
 def test_groupby_loop_does_the_work_of_a_table() -> None:

@@ -5,15 +5,9 @@ All contenders read the same Parquet columns and end with one release a key. *Co
 *plain CombineFn* updates a sketch in ``add_input``, element by element, as one would write it first, on the same
 twentieth. *Bounded* adds `BoundContributions` to the columns, with a hundred thousand units. The runner's fixed cost,
 some tenths of a second, weighs more on the smaller inputs and on ``--quick``.
-
-The last rows are whole processes: the peak of memory with so many keys that most cells are zero, Python, Beam and
-compiled kernels included.
 """
 
 import dataclasses
-import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -36,22 +30,22 @@ _PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024)
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure 100 keys, then memory with 100,000; the file of ten million events takes some 170 MB of disk."""
+    """Measure 100 keys; the file of ten million events takes some 170 MB of disk."""
     n = effort.size(10_000_000)
     fewer = max(1, n // _FEWER)
-    rounds = Effort(effort.name, min(effort.rounds, 5), 0.0, effort.shrink)
+    rounds = Effort(effort.name, min(-(-effort.rounds // 3), 5), 0.0, effort.shrink)
     with tempfile.TemporaryDirectory() as folder:
-        whole, part, wide = (Path(folder) / f"{name}.parquet" for name in ("whole", "part", "wide"))
-        _write(whole, n, _KEYS)
-        _write(part, fewer, _KEYS)
+        whole, part = (Path(folder) / f"{name}.parquet" for name in ("whole", "part"))
+        write_events(whole, n, _KEYS)
+        write_events(part, fewer, _KEYS)
         released = compare(
             f"{n:,} events, {_KEYS} keys, s=8, k=1024",
             {
-                "columns": Work(lambda: _run(_columns(whole), _release()), n),
+                "columns": Work(lambda: run_pipeline(read_and_sketch(whole), _release()), n),
                 "plain CombineFn": Work(
-                    lambda: _run(_rows(part), beam.CombinePerKey(_ByElement(_PROJECTION)), _release()), fewer
+                    lambda: run_pipeline(_rows(part), beam.CombinePerKey(_ByElement(_PROJECTION)), _release()), fewer
                 ),
-                "rows": Work(lambda: _run(_rows(part), SketchPerKey(_PROJECTION), _release()), fewer),
+                "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION), _release()), fewer),
             },
             rounds,
             NANOSECONDS,
@@ -60,20 +54,15 @@ def run(effort: Effort) -> list[Row]:
         cut = compare(
             f"the same, {_UNITS:,} units bounded",
             {
-                "bounded": Work(lambda: _run(_columns(whole, bounded=True), _release(bounded=True)), n),
-                "columns": Work(lambda: _run(_columns(whole), _release()), n),
+                "bounded": Work(lambda: run_pipeline(read_and_sketch(whole, bounded=True), _release(bounded=True)), n),
+                "columns": Work(lambda: run_pipeline(read_and_sketch(whole), _release()), n),
             },
             rounds,
         )
-        keys = effort.size(100_000)
-        _write(wide, 10 * keys, keys)
-        return [
-            released,
-            dataclasses.replace(released, name="the same, beside the plain CombineFn", target=Target("ratio", 1 / 8)),
-            cut,
-            _memory(f"{keys:,} keys, ten events each, sketches", wide, "sketches"),
-            _memory(f"{keys:,} keys, ten events each, releases", wide, "releases"),
-        ]
+        beside = dataclasses.replace(
+            released, name="the same, beside the plain CombineFn", target=Target("ratio", 1 / 8)
+        )
+        return [released, beside, cut]
 
 
 @beam.typehints.with_input_types(tuple[int, int])
@@ -87,7 +76,8 @@ class _ByElement(MergeSketches):
         return mutable_accumulator
 
 
-def _write(path: Path, n: int, keys: int) -> None:
+def write_events(path: Path, n: int, keys: int) -> None:
+    """Write a Parquet file of n events spread evenly over the keys."""
     rng = np.random.default_rng(11)
     names = pa.array([f"key {key}" for key in range(keys)])
     codes = pa.array(rng.integers(0, keys, n).astype(np.int32))
@@ -100,7 +90,8 @@ def _write(path: Path, n: int, keys: int) -> None:
     pq.write_table(pa.table(columns), path, row_group_size=1 << 20)
 
 
-def _columns(path: Path, *, bounded: bool = False) -> beam.PTransform:
+def read_and_sketch(path: Path, *, bounded: bool = False) -> beam.PTransform:
+    """Return what makes a file's sketches by columns."""
     if not bounded:
         return ReadColumns([str(path)], _COLUMNS) | SketchPerKey(_PROJECTION)
     bounds = BoundContributions(_PROJECTION, unit="unit", max_keys=20, l1=100)
@@ -118,30 +109,11 @@ def _release(*, bounded: bool = False) -> beam.PTransform:
     return ReleasePerKey(epsilon=1.0, neighbours=neighbours, public_keys=keys, projection=_PROJECTION)
 
 
-def _run(*steps: beam.PTransform) -> None:
+def run_pipeline(*steps: beam.PTransform) -> None:
+    """Run steps in Beam's in-process runner."""
     pipeline = beam.Pipeline(runner="FnApiRunner")
     found = pipeline
     for step in steps:
         found |= step
     found | beam.combiners.Count.Globally()
     pipeline.run().wait_until_finish()
-
-
-def _memory(name: str, path: Path, what: str) -> Row:
-    """Return the peak memory of a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.speed.beam", str(path), what]
-    peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603 - ourselves
-    return Row(name, "GB", peak, {}, target=Target("ours", 1.5))
-
-
-def _sketch_many(path: str, what: str) -> float:
-    """Sketch and release all keys found; return this process's peak of memory in GB (Linux)."""
-    released = [] if what == "sketches" else [ReleasePerKey(epsilon=1.0, neighbours=ss.L1(9), keys_are_public=True)]
-    _run(_columns(Path(path)), *released)
-    # getrusage would count what the parent had when it started this process
-    peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(peak[1]) / 1e6 if peak else float("nan")
-
-
-if __name__ == "__main__":
-    print(_sketch_many(*sys.argv[1:]))  # noqa: T201

@@ -1,0 +1,94 @@
+"""Results as Markdown, and the texts of their cells."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+_COLUMNS = ("", "ours", "others", "time ratio", "target", "met")
+_LONG = 24  # rows beyond which a table is folded away
+
+Texts = tuple[str, ...]
+
+
+def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "") -> str:
+    """Return one result: title, pictures, finding and tables.
+
+    Parameters
+    ----------
+    result
+        What a JSON file holds.
+    heading
+        The title's hashes.
+    pictures
+        Folder of the pictures, with its slash, as seen from the document.
+    """
+    parts = [f"{heading} {result['title']}"]
+    if "finding" in result:
+        parts.append(result["finding"].strip())
+    parts += [f"![{result['title']}: {name}]({pictures}{file})" for name, file in result["pictures"].items()]
+    for title, columns, rows, _ in tables(result):
+        text = grid(columns, rows)
+        if len(rows) > _LONG:
+            summary = title or result["title"]
+            text = f"<details><summary>{summary}: {len(rows)} rows</summary>\n\n{text}\n\n</details>"
+        elif title:
+            text = f"**{title}**\n\n{text}"
+        parts.append(text)
+    return "\n\n".join(parts) + "\n"
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+
+
+def tables(result: dict[str, Any]) -> Iterator[tuple[str, Texts, list[Texts], list[str]]]:
+    """Yield title, columns and rows of each table, as texts, and the colour of each row."""
+    if "rows" in result:
+        colours = [{None: "", True: "green", False: "red"}[row["met"]] for row in result["rows"]]
+        yield "", _COLUMNS, [_texts(row) for row in result["rows"]], colours
+    for table in result.get("tables", ()):
+        rows = [tuple(cell(value) for value in row) for row in table["rows"]]
+        yield table["title"], tuple(table["columns"]), rows, [""] * len(rows)
+
+
+def cell(value: Any) -> str:
+    """Return a study's cell: four digits of a float."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
+    return str(value)
+
+
+def target(row: dict[str, Any]) -> str:
+    """Return a row's target."""
+    if row["target"] is None:
+        return ""
+    ((quantity, at_most),) = row["target"].items()
+    return f"≤ {at_most:g} {row['unit']}" if quantity == "ours" else f"ratio ≤ {figure(at_most)}"
+
+
+def ratio(row: dict[str, Any]) -> str:
+    """Return a row's time ratio, with quartiles in brackets."""
+    if row["ratio"] is None:
+        return ""
+    text = figure(row["ratio"])
+    if row["ratio_quartiles"] is not None:
+        text += f" ({figure(row['ratio_quartiles'][0])}-{figure(row['ratio_quartiles'][1])})"
+    return text
+
+
+def figure(value: float) -> str:
+    """Return three digits, without exponents."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _texts(row: dict[str, Any]) -> Texts:
+    others = "; ".join(f"{name} {figure(value)}" for name, value in row["others"].items())
+    met = {None: "", True: "yes", False: "no"}[row["met"]]
+    return row["name"], f"{figure(row['ours'])} {row['unit']}", others, ratio(row), target(row), met

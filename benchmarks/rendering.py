@@ -1,0 +1,94 @@
+"""BENCHMARKS.md from the JSON files of one run."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from benchmarks import drawing, markdown, report
+from benchmarks.registry import STUDIES, entries
+
+_HEADINGS = {"speed": "Speed", "beam": "Pipelines", "accuracy": "Accuracy", "figures": "The papers' figures"}
+_HOW = """\
+How to run it again, what each one measures beside what, and how it can mislead: [README.md](README.md). *Time ratio* is
+our time over that of the first one beside it: the median over interleaved rounds, with quartiles in brackets; below 1
+ours is faster. Ratios within a run compare; times of different runs do not.
+"""
+
+
+def write(run: Path, into: Path) -> Path:
+    """Write ``BENCHMARKS.md`` and ``pictures/`` into a folder from a run's results, and return the document's path."""
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.glob("*.json"))]
+    results = [result for result in results if isinstance(result, dict) and result.get("command") in _HEADINGS]
+    results.sort(key=_place)
+    if not results:
+        raise SystemExit(f"there are no results in {run}")
+    pictures = into / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for old in pictures.glob("*.png"):
+        old.unlink()
+    for result in results:
+        for file in result["pictures"].values():
+            shutil.copyfile(run / file, pictures / file)
+    document = into / "BENCHMARKS.md"
+    parts = ["# Benchmarks", _run(results), _HOW.strip(), *_targets(results, pictures)]
+    for command, heading in _HEADINGS.items():
+        own = [result for result in results if result["command"] == command]
+        if own:
+            parts.append(f"## {heading}")
+            parts += [markdown.section(result, heading="###", pictures="pictures/").strip() for result in own]
+    document.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return document
+
+
+def _place(result: dict[str, Any]) -> tuple[int, int]:
+    """Return where a result stands: as its command's entries run; those no longer there come last."""
+    names = list(entries(result["command"]))
+    place = names.index(result["name"]) if result["name"] in names else len(names)
+    return list(_HEADINGS).index(result["command"]), place
+
+
+def _run(results: list[dict[str, Any]]) -> str:
+    """Return the command, the machine and the versions of a run."""
+    card = results[0]["machine"]
+    commands = [command for command in _HEADINGS if any(result["command"] == command for result in results)]
+    quick = " --quick" if all(result["effort"] == "quick" for result in results) else ""
+    data = dict.fromkeys(STUDIES, " --data DATA")
+    lines = [f"python -m benchmarks {command}{quick}{data.get(command, '')} --out RUN" for command in commands]
+    minutes = sum(result["seconds"] for result in results) / 60
+    versions = ", ".join(f"{name} {version}" for name, version in card["versions"].items() if version)
+    dates = [result["machine"]["date"] for result in results]
+    when = " to ".join(sorted({min(dates), max(dates)}))
+    efforts = ", ".join(sorted({result["effort"] for result in results}))
+    code = "\n".join([*lines, "python -m benchmarks render --out RUN"])
+    return (
+        f"One run ({efforts}), {when}, {minutes:.0f} minutes, on {card['cpu']}, {card['cores']} cores, "
+        f"{card['system']}, Python {card['python']}; {versions}. What it wrote, by\n\n```bash\n{code}\n```"
+    )
+
+
+def _targets(results: list[dict[str, Any]], pictures: Path) -> list[str]:
+    """Return the overview: every row that has a target, and a picture of it."""
+    lines, bars = [], []
+    for result in results:
+        for row in result.get("rows", ()):
+            if row["target"] is None:
+                continue
+            met = "met" if row["met"] else "missed"
+            beside = next(iter(row["others"]), "")
+            ours = f"{markdown.figure(row['ours'])} {row['unit']}"
+            lines.append((result["name"], row["name"], ours, beside, markdown.ratio(row), markdown.target(row), met))
+            if row["ratio"]:
+                bars.append(
+                    (f"{result['name']}: {row['name']}\nbeside {beside}", 1 / row["ratio"], 0 if row["met"] else 1)
+                )
+    if not lines:
+        return []
+    parts = ["## Targets", markdown.grid(("", "", "ours", "beside", "time ratio", "target", ""), lines)]
+    if bars:
+        file = pictures / "targets.png"
+        file.write_bytes(
+            report.png(drawing.bar_chart("Where there is a target, by time ratio; orange misses it", bars))
+        )
+        parts.append("![How many times as long others take](pictures/targets.png)")
+    return parts

@@ -1,0 +1,284 @@
+"""How costs grow: with the batch, k, s, dim, the stream's length, the number of keys, and a matrix's nonzeros.
+
+Each line varies one quantity and times the same call at every size, in turn; its slope is that of the least-squares
+line through the logarithms of sizes and times: 1 is proportional, 0 independent. Theory counts operations. Times add
+what a call costs by itself, which flattens a line at small sizes, and caches, which steepen it at large ones; so the
+largest time over the smallest stands beside the slope. A time here is the least of all rounds, not their median: other
+work on the machine only adds to it, and would bend a line.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import sparse
+
+import streamsketch as ss
+from benchmarks.rows import Effort
+from benchmarks.study import Study, Table
+from benchmarks.timing import Work, interleave
+from streamsketch.encoding import Ints
+
+_DIM = 1 << 32
+
+
+@dataclass(frozen=True)
+class Line:
+    """One quantity that varies, and what is timed at each of its sizes."""
+
+    name: str
+    against: str
+    expected: float
+    unit: str
+    works: Mapping[int, Work]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A line with its times, ns for each of ``unit``, and its slope."""
+
+    line: Line
+    times: Mapping[int, float]
+
+    @property
+    def slope(self) -> float:
+        """The exponent of the fitted power law."""
+        sizes, times = np.log2(list(self.times)), np.log2(list(self.times.values()))
+        return float(np.polyfit(sizes, times, 1)[0])
+
+    @property
+    def spread(self) -> float:
+        """The largest time over the smallest."""
+        return max(self.times.values()) / min(self.times.values())
+
+
+def run(effort: Effort) -> Study:
+    """Measure ten lines."""
+    fitted = [_fit(make(effort), effort) for make in _LINES]
+    slopes = [
+        (
+            one.line.name,
+            one.line.against,
+            int(math.log2(min(one.times))),
+            int(math.log2(max(one.times))),
+            one.line.expected,
+            round(one.slope, 3),
+            one.spread,
+        )
+        for one in fitted
+    ]
+    times = [
+        (one.line.name, one.line.against, int(math.log2(size)), time, one.line.unit)
+        for one in fitted
+        for size, time in one.times.items()
+    ]
+    return Study(
+        [
+            Table(
+                "Fitted slopes",
+                ("what", "grows", "from 2^", "to 2^", "expected slope", "slope", "largest / smallest time"),
+                slopes,
+            ),
+            Table("Times", ("what", "grows", "size 2^", "ns", "for each"), times),
+        ],
+        _finding(fitted),
+        {"lines": _picture(fitted)},
+    )
+
+
+def _fit(line: Line, effort: Effort) -> Fitted:
+    named = {str(size): work for size, work in line.works.items()}
+    timings = interleave(named, effort.rounds, sample=effort.sample / 4)
+    return Fitted(line, {size: 1e9 * min(timings.seconds[str(size)]) for size in line.works})
+
+
+def _events(n: int, dim: int = _DIM) -> tuple[Ints, Ints]:
+    rng = np.random.default_rng(6)
+    return rng.integers(0, dim, n), rng.integers(-9, 10, n)
+
+
+def _sjlt(*, dim: int = _DIM, sketch_dim: int = 1024, sparsity: int = 8) -> ss.SJLT:
+    return ss.SJLT(dim=dim, sketch_dim=sketch_dim, sparsity=sparsity, seed=2024)
+
+
+def _update(projection: ss.SJLT, n: int, *, per_item: bool = True) -> Work:
+    sketch, (indices, values) = projection.sketch(), _events(n, projection.dim)
+    return Work(lambda: sketch.update(indices, values), n if per_item else 1)
+
+
+def _by_batch(effort: Effort) -> Line:
+    most = effort.size(1 << 20, least=64)
+    sizes = _powers(min(1 << 12, most), most, 4)
+    works = {n: _update(_sjlt(), n, per_item=False) for n in sizes}
+    return Line("batch update", "items in the batch", 1, "batch", works)
+
+
+def _by_sparsity(effort: Effort) -> Line:
+    n = _items(effort)
+    works = {s: _update(_sjlt(sketch_dim=128 * s, sparsity=s), n) for s in _powers(2, 64, 2)}
+    return Line("batch update", "s (k = 128 s)", 1, "item", works)
+
+
+def _by_sketch_dim(effort: Effort) -> Line:
+    n = _items(effort)
+    works = {k: _update(_sjlt(sketch_dim=k), n) for k in _powers(256, 16384, 2)}
+    return Line("batch update", "k", 0, "item", works)
+
+
+def _by_dim(effort: Effort) -> Line:
+    n = _items(effort)
+    works = {1 << bits: _update(_sjlt(dim=1 << bits), n) for bits in (12, 20, 28, 36, 44, 52, 60)}
+    return Line("batch update", "dim", 0, "item", works)
+
+
+def _by_stream(effort: Effort) -> Line:
+    """Time a batch after ever more have gone before: the sketch's state is all that could remember them."""
+    n, batch = effort.size(1 << 14, least=16), _events(effort.size(1 << 14, least=16))
+
+    def after(length: int) -> Work:
+        sketch = _sjlt().sketch()
+        for _ in range(length // n):
+            sketch.update(*batch)
+        return Work(lambda: sketch.update(*batch), n)
+
+    works = {length: after(length) for length in _powers(n, n << 10, 4)}
+    return Line("batch update", "items before", 0, "item", works)
+
+
+def _by_keys(effort: Effort) -> Line:
+    n = effort.size(1 << 19, least=64)
+    indices, values = _events(n)
+    rng = np.random.default_rng(7)
+
+    def keyed(keys: int) -> Work:
+        codes = pa.array(rng.integers(0, keys, n).astype(np.int32))
+        column = pa.DictionaryArray.from_arrays(codes, pa.array([f"key {key}" for key in range(keys)]))
+        table = _sjlt().table()
+        return Work(lambda: table.update(column, indices, values), n)
+
+    works = {keys: keyed(keys) for keys in _powers(1, effort.size(4096, least=16), 4)}
+    return Line("SketchTable.update", "number of keys", 0, "event", works)
+
+
+def _by_nonzeros(effort: Effort) -> Line:
+    rows, dim = effort.size(200, least=2), 1 << 20
+    projection, rng = _sjlt(dim=dim), np.random.default_rng(8)
+
+    def matrix(nonzeros: int) -> Work:
+        columns = np.sort(rng.integers(0, dim, (rows, nonzeros)), axis=1).ravel()
+        ends = np.arange(0, rows * nonzeros + 1, nonzeros)
+        csr = sparse.csr_array((rng.normal(size=columns.size), columns, ends), shape=(rows, dim))
+        csr.sum_duplicates()
+        return Work(lambda: projection.transform(csr), rows)
+
+    works = {nonzeros: matrix(nonzeros) for nonzeros in _powers(512, 32768, 4)}
+    return Line("CSR transform", "nonzeros of a row", 1, "row", works)
+
+
+def _by_columns(effort: Effort) -> Line:
+    rows = effort.size(64, least=2)
+    rng = np.random.default_rng(9)
+
+    def matrix(dim: int) -> Work:
+        dense, projection = rng.normal(size=(rows, dim)), _sjlt(dim=dim)
+        return Work(lambda: projection.transform(dense), rows)
+
+    works = {dim: matrix(dim) for dim in _powers(2048, 32768, 2)}
+    return Line("dense transform", "dim", 1, "row", works)
+
+
+def _by_merge(_: Effort) -> Line:
+    def merge(k: int) -> Work:
+        one, other = _sjlt(sketch_dim=k).sketch(), _sjlt(sketch_dim=k).sketch()
+        return Work(lambda: one.merge(other))
+
+    works = {k: merge(k) for k in _powers(1 << 14, 1 << 20, 4)}
+    return Line("merge", "k", 1, "merge", works)
+
+
+def _by_release(effort: Effort) -> Line:
+    def release(k: int) -> Work:
+        projection = _sjlt(sketch_dim=k)
+
+        def fresh() -> ss.PrivateSketch:
+            return projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1))
+
+        return Work(fresh)
+
+    works = {k: release(k) for k in _powers(1024, effort.size(1 << 16, least=4096), 2)}
+    return Line("release with Laplace noise", "k", 1, "release", works)
+
+
+def _items(effort: Effort) -> int:
+    return effort.size(1 << 18, least=64)
+
+
+def _powers(first: int, last: int, factor: int) -> list[int]:
+    """Return powers of ``factor`` times the power of two at or below ``first``, up to ``last``: at least two."""
+    sizes = [1 << (first.bit_length() - 1)]
+    while sizes[-1] * factor <= last or len(sizes) < 2:
+        sizes.append(sizes[-1] * factor)
+    return sizes
+
+
+_LINES: Sequence[Callable[[Effort], Line]] = (
+    _by_batch,
+    _by_sparsity,
+    _by_sketch_dim,
+    _by_dim,
+    _by_stream,
+    _by_keys,
+    _by_nonzeros,
+    _by_columns,
+    _by_merge,
+    _by_release,
+)
+
+
+def _finding(fitted: Sequence[Fitted]) -> str:
+    by = {(one.line.name, one.line.against): one for one in fitted}
+    s, k = by["batch update", "s (k = 128 s)"], by["batch update", "k"]
+    dim, before = by["batch update", "dim"], by["batch update", "items before"]
+    keys = by["SketchTable.update", "number of keys"]
+    narrow, wide = (
+        [time for size, time in dim.times.items() if (size > 1 << 32) == is_wide] for is_wide in (False, True)
+    )
+    step = statistics.median(wide) / statistics.median(narrow)
+    return (
+        f"A batch update should cost O(s) an item and not depend on dim, k or the stream's length. Its time grows as "
+        f"s^{s.slope:.2f}, dim^{dim.slope:.3f}, k^{k.slope:.3f} and (items before)^{before.slope:.3f}. Dims beyond "
+        f"2^32 take {step:.2f} times as long as those below, as a step of the hash then takes four products instead of "
+        f"two. Over all k the largest time is {k.spread:.2f} times the smallest: no operation is added to an item, but "
+        f"wider fields need a second hash word, and the scratch of 16 k bytes outgrows the first cache. Keys cost "
+        f"(keys)^{keys.slope:.2f}, up to {keys.spread:.1f} times: one key is a plain sketch, and many have 8 k bytes "
+        f"of cells each, which outgrow all caches."
+    )
+
+
+def _picture(fitted: Sequence[Fitted]) -> Figure:
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    growing, flat = figure.subplots(1, 2)
+    for axes, expected, title in ((growing, 1, "should grow in proportion"), (flat, 0, "should not grow")):
+        for place, one in enumerate(one for one in fitted if one.line.expected == expected):
+            _draw(axes, one, f"C{place}")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        axes.set_xlabel("size, over the least")
+        axes.set_ylabel("time, over that at the least size")
+        axes.set_title(f"What {title}", fontsize=10, loc="left")
+        axes.grid(visible=True, linewidth=0.3)
+        axes.legend(frameon=False, fontsize=7)
+    growing.set_aspect("auto")
+    flat.set_ylim(0.25, max(16.0, *flat.get_ylim()))
+    return figure
+
+
+def _draw(axes: Axes, one: Fitted, colour: str) -> None:
+    sizes, times = np.array(list(one.times)), np.array(list(one.times.values()))
+    label = f"{one.line.name}, {one.line.against}: {one.slope:.2f}"
+    axes.plot(sizes / sizes[0], times / times[0], "o-", color=colour, label=label, markersize=3, linewidth=1)

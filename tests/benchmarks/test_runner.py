@@ -1,0 +1,142 @@
+"""The command: what it runs, writes, draws, lists and refuses, with made-up studies."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from benchmarks import accuracy, report
+from benchmarks.__main__ import app
+from benchmarks.data import Data
+from benchmarks.registry import COMMANDS, entries
+from benchmarks.rows import Effort
+from benchmarks.study import Study, Table
+
+REGISTERED = {command: list(entries(command)) for command in COMMANDS}
+"""Before any is made up."""
+
+
+def run_study(effort: Effort, data: Data) -> Study:
+    figure = Figure()
+    figure.subplots().plot([0, 1], [1, 0])
+    cells = Table("some cells", ("what", "how many", "a | b"), [("x", np.int64(3), float("nan")), ("y", 0.5, np.inf)])
+    found = f"run at {effort.name}, digits {data.digits().vectors.shape}, folder {data.folder is not None}"
+    return Study([cells], found, {"line": figure})
+
+
+def fail(effort: Effort, data: Data) -> Study:
+    raise ArithmeticError(f"no result at {effort.name} {data}")
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Register two studies that are nowhere on disk."""
+    for name, run in (("fine", run_study), ("broken", fail)):
+        module = ModuleType(f"benchmarks.accuracy.{name}", f"The {name} study.\n\nMore.")
+        module.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(accuracy.NAMES, name, name)
+    return
+
+
+def invoke(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    return done.exit_code, done.output
+
+
+def test_a_study_is_written_as_json_markdown_and_a_picture(tmp_path: Path) -> None:
+    code, output = invoke("accuracy", "fine", "--quick", "--data", tmp_path, "--out", tmp_path / "out")
+    assert code == 0, output
+    assert "More." not in output
+    assert "some cells" in output
+    finding = "run at quick, digits (1797, 64), folder True"
+    assert finding in output
+    written = json.loads((tmp_path / "out" / "accuracy-fine.json").read_text())
+    assert written["title"] == "The fine study"
+    assert written["effort"] == "quick"
+    assert written["seconds"] >= 0
+    assert written["tables"] == [
+        {"title": "some cells", "columns": ["what", "how many", "a | b"], "rows": [["x", 3, None], ["y", 0.5, "∞"]]}
+    ]
+    assert written["pictures"] == {"line": "accuracy-fine-line.png"}
+    assert (tmp_path / "out" / "accuracy-fine-line.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "accuracy-fine.md").read_text() == (
+        f"# The fine study\n\n{finding}\n\n![The fine study: line](accuracy-fine-line.png)\n\n**some cells**\n\n"
+        "| what | how many | a \\| b |\n| --- | --- | --- |\n| x | 3 |  |\n| y | 0.5 | ∞ |\n"
+    )
+
+
+def test_one_that_raises_does_not_stop_the_others_and_fails_the_run(tmp_path: Path) -> None:
+    code, output = invoke("accuracy", "broken", "fine", "--quick", "--out", tmp_path)
+    assert code == 1
+    assert "ArithmeticError: no result at quick" in output
+    assert "these failed, see above: broken" in output
+    assert {path.stem for path in tmp_path.glob("*.json")} == {"accuracy-fine"}
+
+
+def test_unknown_names_are_refused_with_the_list(tmp_path: Path) -> None:
+    for command in COMMANDS:
+        code, output = invoke(command, "nonesuch", "--out", tmp_path)
+        assert code == 2
+        assert f"{command} has no nonesuch; there are" in output
+    assert "fine, broken" in " ".join(invoke("accuracy", "nonesuch")[1].split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_data_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    code, output = invoke("accuracy", "fine", "--data", tmp_path / "missing")
+    assert code == 2
+    assert "must be a folder" in output
+
+
+def test_help_lists_the_names() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert set(commands) == {*COMMANDS, "render"}
+    for command in COMMANDS:
+        assert set(REGISTERED[command]) <= set(re.split(r"[ ,.:]+", commands[command].params[0].help))
+
+
+def test_speed_writes_ratios_with_a_picture(tmp_path: Path) -> None:
+    code, output = invoke("speed", "wire", "--quick", "--out", tmp_path)
+    assert code == 0, output
+    written = json.loads((tmp_path / "speed-wire.json").read_text())
+    assert written["effort"] == "quick"
+    assert written["pictures"] == {"ratios": "speed-wire-ratios.png"}
+
+
+def test_render_writes_one_document_from_a_run(tmp_path: Path) -> None:
+    run, into = tmp_path / "run", tmp_path / "into"
+    assert invoke("accuracy", "fine", "--quick", "--out", run)[0] == 0
+    assert invoke("speed", "events", "wire", "--quick", "--out", run)[0] == 0
+    (run / "other.json").write_text("[]")
+    (into / "pictures").mkdir(parents=True)
+    (into / "pictures" / "old.png").touch()
+    code, output = invoke("render", "--out", run, "--into", into)
+    assert code == 0, output
+    text = (into / "BENCHMARKS.md").read_text()
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert headings[:3] == ["# Benchmarks", "## Targets", "## Speed"]
+    assert headings[-2:] == ["## Accuracy", "### The fine study"]
+    assert "python -m benchmarks speed --quick" in text
+    pictures = {path.name for path in (into / "pictures").iterdir()}
+    assert pictures == {"targets.png", "speed-events-ratios.png", "speed-wire-ratios.png", "accuracy-fine-line.png"}
+    assert all(f"(pictures/{name})" in text for name in pictures)
+
+
+def test_render_refuses_a_folder_without_results(tmp_path: Path) -> None:
+    code, output = invoke("render", "--out", tmp_path, "--into", tmp_path)
+    assert code == 2
+    assert "there are no results" in output
+
+
+def test_what_json_has_no_name_for_is_translated() -> None:
+    given = {"a": (np.float64(0.5), np.float64(1) > 0), 1: [float("-inf"), float("nan"), None, "x"]}
+    assert report.plain(given) == {"a": [0.5, True], "1": ["-∞", None, None, "x"]}
