@@ -26,3 +26,21 @@ def panels(rows: int, columns: int, width: float = 5.0, height: float = 4.0, **s
         panel.grid(visible=True, linewidth=0.3)
         panel.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def points(place: int) -> dict[str, Any]:
+    """Return the style of the ``place``-th series of points with error bars."""
+    return {
+        "color": COLOURS[place],
+        "marker": MARKERS[place],
+        "markersize": 4.5,
+        "linestyle": "",
+        "elinewidth": 1.0,
+        "capsize": 0,
+    }
+
+
+def legend_below(figure: Figure, panel: Any, columns: int = 4) -> None:
+    """Put a panel's legend below all panels, where it hides nothing."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
