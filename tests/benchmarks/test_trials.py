@@ -7,6 +7,7 @@ import pytest
 
 import streamsketch as ss
 from benchmarks import trials
+from benchmarks.accuracy import coverage
 from benchmarks.trials import COSINE, DISTANCE, NORM, PRODUCT, Budget, Sample
 from streamsketch.privacy.noise import Cumulants
 
@@ -79,3 +80,15 @@ def test_pairs_have_their_length_and_sparsity() -> None:
             assert np.count_nonzero(vector) <= most
     with pytest.raises(ValueError, match="got 'sparse'"):
         trials.pair_of("sparse", 128)
+
+
+def test_the_computed_coverage_of_one_nonzero_is_a_sum_over_cells_met() -> None:
+    """For k = 2, s = 2: no cell met, a quarter of the time, states 0 ± 0; for the others the library is asked."""
+    projection = ss.VerySparse(dim=1, sketch_dim=2, sparsity=2, seed=0)
+    found = 0.0
+    for met, chance in ((0, 0.25), (1, 0.5), (2, 0.25)):
+        sketch = ss.Sketch.from_state(projection, np.array([met > 0, met > 1]).astype(np.int64), 1)
+        low, high = ss.squared_norm(sketch).interval()
+        found += chance * (low - 1e-9 <= 1 <= high + 1e-9)
+    assert coverage.one_nonzero_coverage(2, 2) == pytest.approx(found)
+    assert found < 1
