@@ -127,7 +127,8 @@ def simulate(
         projection = make(seed)
         states = projection.transform(vectors, exact=True)
         pair: list[ss.PrivateSketch | Sketch] = [
-            Sketch.from_state(projection, state, mass) for state, mass in zip(states, masses, strict=True)
+            Sketch.from_state(projection, state, int(mass / projection.grid))
+            for state, mass in zip(states, masses, strict=True)
         ]
         if budget is not None:
             noise = budget.noise(projection)
