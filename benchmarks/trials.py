@@ -133,7 +133,7 @@ def simulate(
         if budget is not None:
             noise = budget.noise(projection)
             guarantee = guarantee_of(noise, budget.epsilon, budget.delta, NEIGHBOURS)
-            bits = KeyedBits(_SECRET, f"{projection} {budget}".encode() + vectors.tobytes())
+            bits = keyed(f"{projection} {budget}".encode() + vectors.tobytes())
             pair = [add_noise(sketch, noise, guarantee, bits) for sketch in pair if isinstance(sketch, Sketch)]
             noises.append(noise.cumulants.scaled(projection.unit))
         for name in quantities:
@@ -144,6 +144,11 @@ def simulate(
                     raise
     samples = {name: _sample(name, found, make(0), (x, y), noises) for name, found in estimates.items()}
     return {name: dataclasses.replace(one, refused=trials - one.values.size) for name, one in samples.items()}
+
+
+def keyed(context: bytes) -> KeyedBits:
+    """Return bits for noise that is the same each time, and another for another context."""
+    return KeyedBits(_SECRET, context)
 
 
 def _sample(

@@ -5,4 +5,5 @@ NAMES: dict[str, str] = {
     "standard-error": "standard_error",
     "coverage": "coverage",
     "crossover": "crossover",
+    "planner": "planner",
 }

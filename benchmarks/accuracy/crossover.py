@@ -154,7 +154,7 @@ def _finding(crossings: Sequence[tuple[Any, ...]], points: Sequence[Point]) -> s
         else f"**All {len(points)} measured errors agree with their prediction within sampling**, on both sides"
     )
     rule = (
-        "**So the rule names Laplace too early**, and is right on its other side: above e^(-s) Gaussian is the better one."
+        "**So the rule names Laplace too early**, and is right on its other side, where Gaussian is the better one."
         if min(*closes, *distants) > 1
         else "**So the rule errs on both sides.**"
     )

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.accuracy import crossover
+from benchmarks.accuracy import crossover, planner
 
 
 @pytest.mark.parametrize("sparsity", crossover.SPARSITIES)
@@ -23,3 +23,16 @@ def test_a_fine_lattice_crosses_where_continuous_noise_does() -> None:
     coarse = crossover.lattice_crossover(1.0, 4)
     assert coarse is not None
     assert coarse > fine
+
+
+def test_losses_are_those_of_the_named_mechanism_over_the_better_one() -> None:
+    """At s = 4, δ = 1e-2 the rule names Laplace, whose noise is wider; a pure promise leaves no choice."""
+    errors = planner.standard_errors(1.0, 1e-2, 4, 0.0)
+    assert list(errors) == ["laplace", "gaussian"]
+    assert planner.losses_of(1.0, 1e-2, 4, 0.0) == (errors["laplace"] / errors["gaussian"], 1.0)
+    assert errors["laplace"] > 1.5 * errors["gaussian"]
+    assert planner.losses_of(1.0, 0.0, 4, 1e3) == (1.0, 1.0)
+
+
+def test_scenes_state_their_distances() -> None:
+    assert [scene.squared_distance for scene in planner.SCENES] == [4_000, 4_000, 40_000, 400_000, 4_000, 405_000]
