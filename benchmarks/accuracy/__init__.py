@@ -6,4 +6,5 @@ NAMES: dict[str, str] = {
     "coverage": "coverage",
     "crossover": "crossover",
     "planner": "planner",
+    "comparison": "comparison",
 }
