@@ -4,4 +4,5 @@
 NAMES: dict[str, str] = {
     "ll-fig7": "sensitivity",
     "ll-fig8": "sign_changes",
+    "ll-fig10": "levels",
 }
