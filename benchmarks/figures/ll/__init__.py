@@ -5,4 +5,5 @@ NAMES: dict[str, str] = {
     "ll-fig7": "sensitivity",
     "ll-fig8": "sign_changes",
     "ll-fig10": "levels",
+    "ll-fig11": "variance_ratio",
 }
