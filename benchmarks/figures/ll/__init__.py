@@ -6,4 +6,5 @@ NAMES: dict[str, str] = {
     "ll-fig8": "sign_changes",
     "ll-fig10": "levels",
     "ll-fig11": "variance_ratio",
+    "ll-fig12": "gaussian_noise",
 }
