@@ -1,4 +1,4 @@
-"""``python -m benchmarks speed [names…] [--quick] [--out DIR]``, ``federated`` and ``retrieval [--data FILE]``."""
+"""``python -m benchmarks speed [names…] [--quick] [--out DIR]`` and ``federated``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import report, retrieval, speed
+from benchmarks import report, speed
 from benchmarks.rows import FULL, QUICK
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
@@ -67,24 +67,6 @@ def learn_federated(
         table.add_row(row["mechanism"], f"{row['epsilon']:g}", bits, accuracy)
     console.print(table)
     console.print(f"federated.json and federated.png are in {out}", soft_wrap=True)
-
-
-@app.command("retrieval")
-def measure_retrieval(
-    *,
-    data: Annotated[Path | None, typer.Option(help="An .npz of images; scikit-learn's digits by default.")] = None,
-    sketch_dim: Annotated[list[int] | None, typer.Option(help="k; may be given several times.")] = None,
-    queries: Annotated[int, typer.Option(help="How many images to search for.")] = 200,
-    collection: Annotated[int, typer.Option(help="How many to search among.")] = 5000,
-    out: Annotated[Path, typer.Option(help="Folder for the JSON and Markdown files.")] = Path("out/benchmarks"),
-) -> None:
-    """Precision@10 and recall@100 of private retrieval against ε, by every method of Li and Li 2023."""
-    images = retrieval.read_images(data)
-    console = Console()
-    with console.status(images.name):
-        dims = sketch_dim or images.sketch_dims
-        points = retrieval.measure(images, dims, queries=queries, collection=collection)
-    console.print(retrieval.write(out, images, points), soft_wrap=True)
 
 
 if __name__ == "__main__":
