@@ -13,7 +13,7 @@ from benchmarks.figures.ll.claims import Claim, table, told
 
 pytest.importorskip("sklearn")
 
-from benchmarks.figures.ll import publishing, retrieval
+from benchmarks.figures.ll import publishing, retrieval, svm
 
 
 @pytest.mark.parametrize(("name", "p", "k"), [("Gaussian", 500, 64), ("very sparse, s = 10", 500, 64)])
@@ -164,3 +164,15 @@ def test_retrieval_is_in_the_papers_order() -> None:
     assert at["iDP-SignRP-RR", 3.0] < 1.5 * at["iDP-SignRP-RR", 0.5]
     assert all(at[name, 0.5] < 3 * chance for name in names[:4])
     assert at["DP-SignOPORP-RR-smooth", 3.0] > 1.5 * max(at[name, 3.0] for name in names[:2])
+
+
+def test_a_machine_learns_from_private_features() -> None:
+    """With margins as above."""
+    (digits,) = publishing.image_sets(Data(), 64)
+    result = svm.measure(digits.sample(900), [1.0, 50.0], ["DP-OPORP", "iDP-SignRP-RR"])
+    at = {(point.method, point.epsilon): point.accuracy for point in result.points}
+    assert result.public > 0.9
+    assert result.guessed < 0.2
+    assert at["DP-OPORP", 1.0] < 0.4
+    assert at["DP-OPORP", 50.0] > 0.7
+    assert at["iDP-SignRP-RR", 1.0] > 0.5

@@ -3,6 +3,7 @@
 # Name at the command line → module in this folder, which loads only when it runs.
 NAMES: dict[str, str] = {
     "ll-retrieval": "retrieval",
+    "ll-svm": "svm",
     "ll-fig7": "sensitivity",
     "ll-fig8": "sign_changes",
     "ll-fig10": "levels",
