@@ -1,0 +1,58 @@
+"""The helpers behind the figures of Asi et al. 2023: their statistics, their vectors, and the cut-off of times."""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.figures.afnnt import parts
+from streamsketch.local import PrivHS
+
+
+def test_vectors_are_unit_and_share_half_their_squared_length() -> None:
+    vectors = parts.synthetic(40, 4096, np.random.default_rng(1))
+    assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-12
+    products = vectors @ vectors.T
+    apart = products[~np.eye(40, dtype=bool)]
+    assert abs(apart.mean() - 0.5) < 0.01  # ⟨v, v'⟩ of N(μ, I/d) at length 1
+    assert apart.std() < 0.05
+
+
+def test_estimate_is_a_mean_with_students_interval() -> None:
+    estimate = parts.Estimate.of(np.array([1.0, 2.0, 3.0]), expected=2.0)
+    assert estimate.mean == 2.0
+    assert estimate.half == pytest.approx(2.92 / math.sqrt(3), rel=1e-3)  # t of 2 degrees of freedom, table value
+    assert estimate.covers
+    assert estimate.chance == pytest.approx(1.0)
+    assert not parts.Estimate.of(np.array([1.0, 2.0, 3.0]), expected=4.0).covers
+
+
+def test_intervals_cover_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(2)
+    inside = sum(parts.Estimate.of(rng.normal(7.0, 2.0, size=5), expected=7.0).covers for _ in range(2000))
+    assert 1742 < inside < 1858  # 1800 ± 4.3 standard deviations: false rejects below 2e-5
+
+
+def test_a_wrong_closed_form_is_called_wrong() -> None:
+    rng = np.random.default_rng(3)
+    errors = rng.normal(100.0, 5.0, size=(10, 40))
+    assert "all as chance has it" in parts.against_theory([parts.Estimate.of(row, 100.0) for row in errors])
+    assert "more than chance explains" in parts.against_theory([parts.Estimate.of(row, 90.0) for row in errors])
+
+
+def test_squared_errors_are_those_of_the_mechanism_and_come_out_again() -> None:
+    mechanism = PrivHS(dim=64, epsilon=3.0)
+    errors = parts.squared_errors(mechanism, people=20, runs=60, seed=5)
+    assert np.array_equal(errors, parts.squared_errors(mechanism, people=20, runs=60, seed=5))
+    assert not np.array_equal(errors, parts.squared_errors(mechanism, people=20, runs=60, seed=6))
+    estimate = parts.Estimate.of(errors, mechanism.expected_squared_error(20))
+    assert estimate.chance > 1e-4  # the false-reject rate, had the seed not been fixed
+
+
+def test_slope_is_the_exponent() -> None:
+    assert parts.slope([1, 2, 4, 8], [3, 12, 48, 192]) == pytest.approx(2.0)
+
+
+def test_powers_of_two_and_lists() -> None:
+    assert [parts.power_of_two(size) for size in (1, 2, 3, 1023, 1024)] == [1, 2, 2, 512, 1024]
+    assert [parts.listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
