@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.figures.afnnt import parts
+from benchmarks.figures.afnnt import budget, parts
 from streamsketch.local import PrivHS
 
 
@@ -56,3 +56,11 @@ def test_slope_is_the_exponent() -> None:
 def test_powers_of_two_and_lists() -> None:
     assert [parts.power_of_two(size) for size in (1, 2, 3, 1023, 1024)] == [1, 2, 2, 512, 1024]
     assert [parts.listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+def test_shared_rotations_err_between_their_bounds() -> None:
+    panel = budget.Panel.measure(64, 20, (1, 32), (parts.FAST_CORR,), runs=40)
+    most, found = panel.expected["FastProjUnit-corr", 1], panel.measured["FastProjUnit-corr", 1]
+    assert found.expected <= most
+    assert min(point.chance for point in panel.measured.values()) > 1e-4
+    assert panel.optimum < panel.expected["FastProjUnit-corr", 32] < most

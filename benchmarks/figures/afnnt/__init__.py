@@ -3,4 +3,5 @@
 # Name at the command line → module in this folder, which loads only when it runs.
 NAMES: dict[str, str] = {
     "afnnt-fig1": "errors",
+    "afnnt-fig2": "budget",
 }

@@ -168,6 +168,6 @@ def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
 def plain_ticks(axis: Axis, *, thin: bool = False) -> None:
     """Label a log axis with 1, 2, 5, 10, … or, ``thin``, with powers of ten alone."""
     axis.set_major_locator(LogLocator(subs=(1.0,) if thin else (1.0, 2.0, 5.0), numticks=99))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
