@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.figures.afnnt import budget, parts
+from benchmarks.figures.afnnt import budget, costs, parts
+from benchmarks.rows import TINY
 from streamsketch.local import PrivHS
 
 
@@ -64,3 +65,29 @@ def test_shared_rotations_err_between_their_bounds() -> None:
     assert found.expected <= most
     assert min(point.chance for point in panel.measured.values()) > 1e-4
     assert panel.optimum < panel.expected["FastProjUnit-corr", 32] < most
+
+
+def test_a_mechanism_ends_at_the_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, dims = (parts.PRIV_HS, parts.PRIV_UNIT_G), [16, 32, 64]
+    monkeypatch.setattr(costs, "_tried", lambda mechanism, *_: 9.0 if mechanism.kind == "priv-hs" else 0.0)
+    found = costs.sweep(lines, dims, 2.0, 8, TINY, people=2, limit=9.0)
+    assert costs.dims_of(found, "PrivHS") == []
+    assert costs.dims_of(found, "PrivUnitG") == dims
+    assert all(cost.client > 0 and cost.add > 0 and cost.finish > 0 for cost in found.values())
+    assert costs.exponent(found, "PrivHS", "total") is None
+
+
+def test_a_mechanism_that_would_exceed_the_cut_off_by_growing_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(costs, "_tried", lambda mechanism, *_: float(tried.append(mechanism.dim) or 0.0))
+    found = costs.sweep((parts.PRIV_HS,), [16, 32], 2.0, 8, TINY, people=2, limit=1e-9)
+    assert tried == [16]
+    assert costs.dims_of(found, "PrivHS") == [16]
+
+
+def test_exponents_are_those_of_the_largest_dimensions() -> None:
+    found = {("a", dim): costs.Cost(dim**2.0, 1.0, 3.0) for dim in (2, 4, 8)} | {("a", 1): costs.Cost(99.0, 1.0, 3.0)}
+    assert costs.exponent(found, "a", "client") == pytest.approx(2.0)
+    assert costs.exponent(found, "a", "add") == pytest.approx(0.0)
+    assert costs.exponent(found, "b", "add") is None
+    assert found["a", 2].total == 8.0

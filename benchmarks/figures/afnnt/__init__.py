@@ -4,4 +4,5 @@
 NAMES: dict[str, str] = {
     "afnnt-fig1": "errors",
     "afnnt-fig2": "budget",
+    "afnnt-fig3": "running_time",
 }
