@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.figures.afnnt import budget, costs, parts
+from benchmarks.figures.afnnt import budget, costs, parts, tradeoffs
 from benchmarks.rows import TINY
 from streamsketch.local import PrivHS
 
@@ -91,3 +91,9 @@ def test_exponents_are_those_of_the_largest_dimensions() -> None:
     assert costs.exponent(found, "a", "add") == pytest.approx(0.0)
     assert costs.exponent(found, "b", "add") is None
     assert found["a", 2].total == 8.0
+
+
+def test_terms_have_their_exponents() -> None:
+    assert tradeoffs.of_term(lambda d: 5 * d, [2, 8, 16, 32]) == pytest.approx(1.0)
+    assert tradeoffs.of_term(lambda d: d * math.log(d), [1 << 10, 1 << 11, 1 << 12]) == pytest.approx(1.13, abs=0.01)
+    assert tradeoffs.of_term(lambda d: d, [2, 4]) is None

@@ -5,4 +5,5 @@ NAMES: dict[str, str] = {
     "afnnt-fig1": "errors",
     "afnnt-fig2": "budget",
     "afnnt-fig3": "running_time",
+    "afnnt-table1": "tradeoffs",
 }
