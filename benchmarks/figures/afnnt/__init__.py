@@ -5,5 +5,6 @@ NAMES: dict[str, str] = {
     "afnnt-fig1": "errors",
     "afnnt-fig2": "budget",
     "afnnt-fig3": "running_time",
+    "afnnt-fig4-5": "federated",
     "afnnt-table1": "tradeoffs",
 }
