@@ -1,6 +1,7 @@
 """Every benchmark runs at a tiny size. No time is asserted: figures are reported, by people who look at them."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import streamsketch as ss
 from benchmarks import report, speed
 from benchmarks.__main__ import app
 from benchmarks.rows import TINY, Row, Target
+from benchmarks.speed import startup
 from benchmarks.speed.limits import hash_words, scatter_only
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
@@ -33,6 +35,17 @@ def test_benchmark_runs_and_its_json_is_well_formed(name: str, tmp_path: Path) -
         assert all(other > 0 for other in row["others"].values())
         assert (row["met"] is None) == (row["target"] is None)
     assert len((tmp_path / f"{name}.md").read_text().splitlines()) == len(rows) + 2
+
+
+def test_the_import_is_timed_by_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare process that happens to be slower than one that imports takes nothing off it."""
+
+    def python(_: str, *arguments: str) -> str:
+        time.sleep(0.01 if arguments[-1] == "pass" else 0.0)
+        return "0.125"
+
+    monkeypatch.setattr(startup, "_python", python)
+    assert [row.ours for row in startup.run(TINY) if "alone" in row.name] == [0.125]
 
 
 def test_every_module_of_the_folder_is_registered_or_a_helper() -> None:
