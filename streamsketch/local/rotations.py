@@ -5,12 +5,12 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.special import gammaln
 
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import streams
+from streamsketch.local.agreed import gamma_ratio
 from streamsketch.local.mechanism import whole_steps
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.projections import Gaussian, Rotation
@@ -262,10 +262,9 @@ def mean_length(dim: int | None, size: int) -> float:
 
     √(d/k) Γ((k+1)/2)Γ(d/2) / (Γ((d+1)/2)Γ(k/2)) (Asi et al. 2023, Lemma F.1); √(2/k) Γ((k+1)/2)/Γ(k/2).
     """
-    log = float(gammaln((size + 1) / 2) - gammaln(size / 2))
     if dim is None:
-        return math.sqrt(2 / size) * math.exp(log)
-    return math.sqrt(dim / size) * math.exp(log + float(gammaln(dim / 2) - gammaln((dim + 1) / 2)))
+        return math.sqrt(2 / size) * gamma_ratio(size / 2)
+    return math.sqrt(dim / size) * gamma_ratio(size / 2) / gamma_ratio(dim / 2)
 
 
 def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) -> float:
