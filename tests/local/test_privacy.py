@@ -106,7 +106,7 @@ def test_re_priv_hs_flips_each_bit_by_its_own_word() -> None:
 
 def test_sqkr_tells_the_truth_for_exactly_those_words() -> None:
     """Three bits: words at the edges choose between the quantised bits and the uniform ones, all eight of them."""
-    mechanism, vector = SQKR(dim=8, epsilon=3.0), directions(8)["gaussian"]
+    mechanism, vector = SQKR(dim=8, epsilon=3.0, rotation="hadamard"), directions(8)["gaussian"]
     zeros, ones = [0, 0, 0], [ALL - 1] * 3  # a coefficient inside (-K, K) is rounded up by 0, down by 2^64 - 1
     for last, honest in ((0, True), (mechanism.telling - 1, True), (mechanism.telling, False), (ALL - 1, False)):
         for pattern in np.ndindex(2, 2, 2):
@@ -274,6 +274,7 @@ def gaussian_sigma(epsilon: float) -> float:
     [
         lambda: PrivHS(dim=6, epsilon=2.0),
         lambda: SQKR(dim=6, epsilon=2.0),
+        lambda: SQKR(dim=6, epsilon=2.0, rotation="hadamard"),
         lambda: CompPrivUnitG(dim=6, epsilon=2.0),
         lambda: ProjUnit(dim=6, epsilon=2.0, sketch_dim=3, compressed=True),
         lambda: GaussianMechanism(dim=6, epsilon=2.0, delta=1e-6),
