@@ -21,6 +21,8 @@ from streamsketch.local.agreed import agreed
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
 
 _GRID = 2.0**-10  # of b, for ε from 1 on
+_MOST = 24.0  # of b: beyond it 1 - p would be few of the 2^52 words that decide it
+_WORDS = 2.0**52  # see `normal.uniforms`
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
@@ -31,7 +33,7 @@ class GaussianCap(NamedTuple):
     Attributes
     ----------
     inside
-        p, the probability of the cap.
+        p, the probability of the cap: a multiple of 2^-52, rounded down.
     mass
         q₁, the cap's mass under N(0, 1).
     threshold
@@ -57,7 +59,7 @@ class SphereCap(NamedTuple):
     Attributes
     ----------
     inside
-        p, the probability of the cap.
+        p, the probability of the cap: a multiple of 2^-52, rounded down.
     mass
         q₁, the cap's share of the sphere.
     threshold
@@ -112,15 +114,17 @@ def sphere_cap(dim: int, epsilon: float) -> SphereCap:
 
 
 def _least(error: Callable[[float], float], epsilon: float) -> float:
-    found = minimize_scalar(error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-9 * max(1.0, epsilon)})
+    most = min(epsilon, _MOST)
+    found = minimize_scalar(error, bounds=(0.0, most), method="bounded", options={"xatol": 1e-9 * max(1.0, epsilon)})
     grid = _GRID * min(1.0, 2.0 ** math.floor(math.log2(epsilon)))
-    return min(grid * max(1, round(float(found.x) / grid)), epsilon - grid)
+    return min(grid * max(1, round(float(found.x) / grid)), most - grid)
 
 
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
     """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
     log_mass = float(log_expit(share - epsilon))
-    inside = math.exp(float(log_expit(share)))
+    outside = math.ceil(math.exp(float(log_expit(-share))) * _WORDS) / _WORDS  # a number of words, never one too few
+    inside = 1 - outside
     return inside, log_mass, float(log_expit(epsilon - share)), -math.expm1(-epsilon) * inside * math.exp(-log_mass)
 
 
@@ -143,7 +147,7 @@ def _sphere(share: float, dim: int, epsilon: float) -> SphereCap:
     deficit = 1 - mean
     if mean > 0.5:  # 1 - m is 2 E (1 - ⟨V, v⟩)/2; a Beta variable's mean below b is a half of I_b(half + 1, half)
         share_below = float(betainc(half + 1, half, below))
-        outside = math.exp(float(log_expit(-share)) - log_rest)
+        outside = (1 - inside) / math.exp(log_rest)
         deficit = inside * share_below / mass + outside * (1 - share_below)
         mean = 1 - deficit
     return SphereCap(inside, mass, 1 - 2 * below, mean, deficit)

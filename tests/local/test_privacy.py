@@ -18,6 +18,7 @@ from scipy import stats
 from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from streamsketch.local import randomized_response as response
 from streamsketch.local.compressed import uneven
+from streamsketch.local.normal import uniforms
 from streamsketch.local.parameters import GaussianCap
 from tests import naive_local
 from tests.local.directions import bits, directions, repeated
@@ -137,6 +138,24 @@ def test_the_density_ratio_is_e_to_the_epsilon(family: type[Any], epsilon: float
     cap = family(dim=100, epsilon=epsilon).cap
     assert density_ratio(cap.inside, cap.mass) == pytest.approx(math.exp(epsilon), rel=1e-8)
     assert density_ratio(cap.inside + (1 - cap.inside) * 0.01, cap.mass) > math.exp(epsilon) * 1.005
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-10, 1.0, 16.0, 64.0, 256.0])
+@pytest.mark.parametrize("family", [PrivUnit, PrivUnitG])
+@pytest.mark.parametrize("dim", [2, 3, 1000])
+def test_coins_put_no_more_in_the_cap_than_epsilon_allows(family: type[Any], dim: int, epsilon: float) -> None:
+    """By the number of words: a p within 2^-53 of 1 would never leave the cap, whatever ε is. q₁ is good to 1e-9."""
+    cap = family(dim=dim, epsilon=epsilon).cap
+    words = Fraction(cap.inside) * 2**52  # uniforms are (i + ½)/2^52
+    assert words.denominator == 1
+    edges = uniforms(np.array([int(words) - 1 << 12, int(words) << 12], dtype=np.uint64)) < cap.inside
+    assert edges.tolist() == [True, False]
+    inside, mass = Fraction(cap.inside), Fraction(cap.mass)
+    with mpmath.workdps(50):
+        ratio = inside / (1 - inside) * (1 - mass) / mass
+        spent = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+    assert spent <= epsilon + 1e-9
+    assert spent >= epsilon - 2e-5  # at most 24 of it are spent on p, one of 2^17 words outside
 
 
 def heights_pvalue(mechanism: PrivUnitG, sampled_with: GaussianCap, vector: np.ndarray) -> float:
