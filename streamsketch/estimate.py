@@ -85,8 +85,10 @@ class Estimate:
         confidence
             Probability in (0, 1) with which the interval shall hold the true quantity.
         method
-            ``"normal"``: the normal quantile times the standard error. ``"chebyshev"``: 1/√(1 - confidence) times
-            it, which holds for any distribution of that variance.
+            ``"normal"``: the normal quantile times the standard error. With few cells it covers less, as an estimate
+            that is too small states an error that is too small: for a squared norm of many coordinates 95 % are 92.0 %
+            from 32 cells, 94.2 % from 128 and 94.9 % from 1024. ``"chebyshev"``: 1/√(1 - confidence) times it, which
+            holds for any distribution of that variance.
 
         Raises
         ------

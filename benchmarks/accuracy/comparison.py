@@ -5,9 +5,9 @@ below. KKMM's own noise is drawn in floating point, as the paper has it: with th
 sensitivity of the matrix, and with that of Theorem 2, which trusts the sensitivity to be at most 2. Then the time to
 sketch one vector, dense or sparse, and to find the sensitivity, by dim.
 
-How it misleads: times are those of this library's code for one vector, where calls cost as much as sums do; KKMM's map
-is a dense BLAS product, on BLAS' threads, with a matrix that is in memory already. Values are on a grid of 1/16, so that the
-lattice adds nothing to Gaussian noise.
+How it misleads: times are those of this library's code for one vector, where calls cost as much as sums do; KKMM's
+map is a dense BLAS product, on BLAS' threads, with a matrix that is in memory already. Values are on a grid of 1/16, so
+that the lattice adds nothing to Gaussian noise.
 """
 
 import functools
@@ -248,8 +248,8 @@ def _finding(methods: Sequence[Method], times: Times) -> str:
         else "**All observed errors are as predicted, within sampling**"
     )
     parts = [
-        f"{agreement}: observed over predicted {min(ratios):.3f} to {max(ratios):.3f} over {len(methods)} settings. "
-        "What follows compares predictions."
+        f"{agreement}: observed over predicted {min(ratios):.3f} to {max(ratios):.3f} over {len(methods)} settings.",
+        "What follows compares predictions.",
     ]
     by = {(one.name, one.delta): one.predicted for one in methods}
     base = methods[0].predicted
