@@ -140,6 +140,13 @@ def test_wide_vectors_leave_out_what_needs_every_coordinate() -> None:
     assert 1 / 2 <= found.near <= 1  # a single ±1 always is, and a sum of two is if it is 0
 
 
+def test_short_vectors_are_blamed_only_where_they_are_shorter() -> None:
+    near = {"digits": 0.2, "MNIST": 0.08}
+    assert "not flat on digits" in publishing.told_near(near, ["MNIST"])
+    assert "not flat" not in publishing.told_near(near, ["digits"])
+    assert "not flat" not in publishing.told_near(near, ["digits", "MNIST"])
+
+
 def test_cosines_of_arrays_and_of_sparse_rows_are_equal() -> None:
     rng = np.random.default_rng(1)
     rows = rng.integers(-3, 4, (5, 7))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from benchmarks.study import Table
 
+FLAT = "iDP-SignRP is almost flat in ε"
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -9,7 +9,7 @@ How it misleads: the norm bound of DP-SignRP-RR is the least norm in the data, w
 without looking; and individual privacy is not differential privacy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -179,6 +179,18 @@ def shares(vectors: Vectors, k: int) -> Shares:
     bins, sums = (projection(k).transform(vectors.rows, exact=True) for projection in (oporp, rademacher))
     steps = vectors.one * -(-GRID // vectors.one)
     return Shares(float(np.mean(bins == 0)), float(np.mean(np.abs(sums) <= steps)))
+
+
+def told_near(near: Mapping[str, float], flat: Collection[str]) -> str:
+    """Return a sentence on the sums iDP-SignRP perturbs on each set, and whether they explain on which it is flat."""
+    listed = "; ".join(f"{name} {100 * share:.0f} %" for name, share in near.items())
+    others = [name for name in near if name not in flat]
+    told = f"iDP-SignRP perturbs only sums within β of 0: {listed}. "
+    if others and min(near[name] for name in others) > max((near[name] for name in flat), default=0.0):
+        told += (
+            f"That it is not flat on {' and '.join(others)} is the data's doing: short vectors have more such sums. "
+        )
+    return told
 
 
 def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
