@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.figures.afnnt import budget, costs, parts, tradeoffs
+from benchmarks.figures.afnnt import budget, costs, parts, running_time, tradeoffs
 from benchmarks.rows import TINY
 from streamsketch.local import PrivHS
 
@@ -97,3 +97,25 @@ def test_terms_have_their_exponents() -> None:
     assert tradeoffs.of_term(lambda d: 5 * d, [2, 8, 16, 32]) == pytest.approx(1.0)
     assert tradeoffs.of_term(lambda d: d * math.log(d), [1 << 10, 1 << 11, 1 << 12]) == pytest.approx(1.13, abs=0.01)
     assert tradeoffs.of_term(lambda d: d, [2, 4]) is None
+
+
+@pytest.mark.parametrize("ends", [{}, {"PrivUnitG": 8, "FastProjUnit": 8}, {"PrivUnitG": 8, "ProjUnit": 4}])
+def test_a_slow_machine_makes_no_error(ends: dict[str, int]) -> None:
+    one = costs.Cost(1.0, 1.0, 1.0)
+    sweep = {(name, dim): one for name, end in ends.items() for dim in (2, 4, 8) if dim <= end}
+    text = running_time.finding(dict.fromkeys(running_time.EPSILONS, sweep), [2, 4, 8], k=2, limit=1.0)
+    assert "nothing to compare" in text
+
+
+def test_orderings_are_read_off_the_times() -> None:
+    def sweep(fast: float) -> costs.Costs:
+        seconds = {line.name: 1.0 for line in running_time.LINES} | {"ProjUnit": 50.0, "FastProjUnit": fast}
+        return {(name, dim): costs.Cost(dim * time, 0.0, 0.0) for name, time in seconds.items() for dim in (32, 64)}
+
+    def finding(fast: float) -> str:
+        return running_time.finding(dict.fromkeys(running_time.EPSILONS, sweep(fast)), [32, 64], k=2, limit=1.0)
+
+    assert finding(0.1).startswith("**Agrees.**")
+    assert "10.0 times as long" in finding(0.1)
+    assert "Not found here: FastProjUnit takes no longer than PrivUnitG." in finding(9.0)
+    assert "Not found here: FastProjUnit is faster than ProjUnit" in finding(99.0)
