@@ -33,7 +33,7 @@ MECHANISMS: dict[str, Build | None] = {
     PROJECTED: lambda d, epsilon: ProjUnit(
         dim=d, epsilon=epsilon, sketch_dim=min(d // 4, 1000), shared=True, ball=True
     ),
-    "SQKR": lambda d, epsilon: SQKR(dim=d, epsilon=epsilon, ball=True),
+    "SQKR": lambda d, epsilon: SQKR(dim=d, epsilon=epsilon, rotation="hadamard", ball=True),
     "RePrivHS": lambda d, epsilon: RePrivHS(dim=d, epsilon=epsilon, ball=True),
     "PrivHS": lambda d, epsilon: PrivHS(dim=d, epsilon=epsilon, ball=True),
     GAUSSIAN: lambda d, epsilon: GaussianMechanism(dim=d, epsilon=epsilon, delta=DELTA, ball=True),

@@ -60,7 +60,7 @@ FAST_COMP = Line(
     "h",
 )
 COMP = Line("CompPrivUnitG", lambda d, epsilon, _: CompPrivUnitG(dim=d, epsilon=epsilon), "#999999", "P")
-SQKR_LINE = Line("SQKR", lambda d, epsilon, _: SQKR(dim=d, epsilon=epsilon), "#009E73", "X")
+SQKR_LINE = Line("SQKR", lambda d, epsilon, _: SQKR(dim=d, epsilon=epsilon, rotation="hadamard"), "#009E73", "X")
 RE_PRIV_HS = Line("RePrivHS", lambda d, epsilon, _: RePrivHS(dim=d, epsilon=epsilon), "#CC79A7", "<")
 PRIV_HS = Line("PrivHS", lambda d, epsilon, _: PrivHS(dim=d, epsilon=epsilon), "#D55E00", ">")
 
