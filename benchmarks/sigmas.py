@@ -13,7 +13,7 @@ from streamsketch.privacy.calibration import gaussian_log_delta
 
 
 def kkmm(epsilon: float, delta: float) -> float:
-    """Return √(2(ln(1/2δ) + ε))/ε, for δ < 1/2 (KKMM Theorem 1; its Eq. 3 is this for δ/2).
+    """Return √(2(ln(1/2δ) + ε))/ε, for δ < 1/2 (KKMM Theorem 1, read back from Eq. 3, which is for δ/2).
 
     Examples
     --------
