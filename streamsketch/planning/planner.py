@@ -132,8 +132,9 @@ def plan(
     mechanism is the one with less error at the distances that matter, which need not be the one that the rule
     δ < exp(-Δ1²/Δ2²) names.
 
-    An option's standard error is exact: that of `squared_distance` (THEORY.md 4). The error at a confidence is the
-    normal law's, and for differences that few items make the law of THEORY.md 4.1, which is where sparsity pays.
+    An option's standard error is that of `squared_distance` (THEORY.md 4): exact for differences that many items make,
+    and too large for those of few: of the map's part two equal items have 1/√2, and a single one nothing. The error at
+    a confidence is the normal law's, and for differences of few items the law of THEORY.md 4.1, where sparsity pays.
 
     Parameters
     ----------
