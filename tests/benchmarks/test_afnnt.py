@@ -79,8 +79,13 @@ def test_a_mechanism_ends_at_the_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_mechanism_that_would_exceed_the_cut_off_by_growing_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
-    monkeypatch.setattr(costs, "_tried", lambda mechanism, *_: float(tried.append(mechanism.dim) or 0.0))
-    found = costs.sweep((parts.PRIV_HS,), [16, 32], 2.0, 8, TINY, people=2, limit=1e-9)
+
+    def half(mechanism: PrivHS, *_: object) -> float:
+        tried.append(mechanism.dim)
+        return 4.0
+
+    monkeypatch.setattr(costs, "_tried", half)
+    found = costs.sweep((parts.PRIV_HS,), [16, 64], 2.0, 8, TINY, people=2, limit=8.0)
     assert tried == [16]
     assert costs.dims_of(found, "PrivHS") == [16]
 

@@ -19,7 +19,7 @@ from streamsketch.local import ProjUnit
 
 EPSILON = 10.0
 BUDGETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-FEW_BUDGETS = (1, 2, 4, 8, 16, 32, 64, 128)
+FEW_BUDGETS = (1, 2, 4, 8, 16, 32, 64)
 LINES = (parts.PROJ_UNIT, parts.PROJ_UNIT_CORR, parts.FAST, parts.FAST_CORR)
 FAST_LINES = (parts.FAST, parts.FAST_CORR)
 
@@ -66,7 +66,7 @@ class Panel:
 def run(effort: Effort, data: Data) -> Study:
     """Compute, measure and draw."""
     del data  # the paper's vectors are synthetic
-    dim, few = parts.power_of_two(effort.size(1 << 15, least=256)), parts.power_of_two(effort.size(640, least=32))
+    dim, few = parts.power_of_two(effort.size(1 << 15, least=256)), parts.power_of_two(effort.size(320, least=32))
     people, runs = effort.size(50, least=10), effort.size(30, least=5)
     wide = Panel.measure(dim, people, tuple(k for k in BUDGETS if k <= dim), FAST_LINES, runs)
     narrow = Panel.measure(few, people, tuple(k for k in FEW_BUDGETS if 2 * k <= few), LINES, runs)
