@@ -5,6 +5,7 @@ import json
 import signal
 import stat
 import subprocess
+import sys
 import termios
 import time
 from pathlib import Path
@@ -168,6 +169,22 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
     again = ["--index", "a", "--format", "csv", "--projection", "agreed.json", "-o", "b.raw-sketch"]
     twice = forks.run("sketch", "-", *again, cwd=folder, stdin=b"a,a\n1,2\n")
     assert "standard input has a more than once" in twice.stderr
+
+
+def test_a_mistake_in_a_file_ends_the_process_before_the_interpreter_ends() -> None:
+    # Arrow's threads may still hold bytes of Python's then, and letting go of them aborted one process in five
+    script = (
+        "import atexit, sys, streamsketch as ss, streamsketch.cli as cli\n"
+        "def mistaken(**_): raise ss.InvalidInputError('not so')\n"
+        "cli.app = mistaken\n"
+        "sys.stdout.write('before ')\n"
+        "atexit.register(print, 'in order')\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, check=False, env=ENVIRONMENT, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "before ", "error: not so\n")
 
 
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:
