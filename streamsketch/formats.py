@@ -83,7 +83,10 @@ def _csv_options(columns: list[str], text: list[str]) -> dict[str, Any]:
 
 
 def _not_csv(path: str, columns: list[str], error: Exception) -> InvalidInputError:
-    # Arrow's own text may quote the file, which is private
+    # Arrow's own text may quote the file, which is private; of a column it quotes the name that was asked for
+    if isinstance(error, pa.ArrowKeyError):
+        missing = next((name for name in columns if f"'{name}'" in str(error)), ", ".join(columns))
+        return InvalidInputError(f"{path} has no column {missing} in its header line")
     return InvalidInputError(
         f"{path} cannot be read as CSV ({type(error).__name__}). It needs a header line with the columns "
         f"{', '.join(columns)}, as many cells in every line, and {NUMBER_FORM} for values; if it is compressed, it may "

@@ -187,6 +187,21 @@ def test_a_mistake_in_a_file_ends_the_process_before_the_interpreter_ends() -> N
     assert (done.returncode, done.stdout, done.stderr) == (2, "before ", "error: not so\n")
 
 
+def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(folder: Path) -> None:
+    sketch = [*COMMAND, "sketch", "--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    for arguments, prelude, message in [
+        (["-", "--format", "csv"], "exec 0<&-", "error: standard input (-) is closed; there is nothing to read\n"),
+        (["sales.csv"], "ulimit -f 0", "error: a.raw-sketch cannot be read or written: File too large\n"),
+    ]:
+        line = f'{prelude}; exec "$@"'
+        done = subprocess.run(  # noqa: S603
+            ["/bin/sh", "-c", line, "sh", *sketch, *arguments], cwd=folder, capture_output=True, check=False,
+            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"}, text=True,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+        assert not list(folder.glob("*a.raw-sketch*"))
+
+
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:
     save_raw(RawSketch(PROJECTION.sketch()), folder / "there.raw-sketch")
     (folder / "bad.csv").write_text("shop,item,aisle,amount\nx,y,1,lots\n")
@@ -195,7 +210,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
     out = ["-o", "a.raw-sketch"]
     for arguments, message in [
         (["nowhere.csv", *EVENTS, *agreed, *out], "nowhere.csv cannot be read or written: No such file"),
-        (["sales.csv", "--index", "colour", *agreed, *out], "needs a header line with the columns colour"),
+        (["sales.csv", "--index", "colour", *agreed, *out], "sales.csv has no column colour in its header line"),
         (["sales.parquet", "--index", "colour", *agreed, *out], "has no column colour, only shop, item, aisle, amount"),
         (["sales.csv", *EVENTS, *out], "--projection FILE"),
         (["sales.csv", *EVENTS, "--projection", "sales.csv", *out], "sales.csv is not a projection"),
