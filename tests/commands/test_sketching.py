@@ -1,6 +1,7 @@
 """sketch, merge and release, through the real executable."""
 
 import fcntl
+import gzip
 import json
 import signal
 import stat
@@ -205,12 +206,17 @@ def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(folder:
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:
     save_raw(RawSketch(PROJECTION.sketch()), folder / "there.raw-sketch")
     (folder / "bad.csv").write_text("shop,item,aisle,amount\nx,y,1,lots\n")
+    (folder / "twice.csv").write_text("item,item\nx,y\n")
+    (folder / "twice.csv.gz").write_bytes(gzip.compress(b"item,item\nx,y\n"))
     (folder / "bad.jsonl").write_text('{"shop": "x", "item": "y", "aisle": 1, "amount": NaN}\n')
     agreed = ["--projection", "agreed.json"]
     out = ["-o", "a.raw-sketch"]
     for arguments, message in [
         (["nowhere.csv", *EVENTS, *agreed, *out], "nowhere.csv cannot be read or written: No such file"),
-        (["sales.csv", "--index", "colour", *agreed, *out], "sales.csv has no column colour in its header line"),
+        (
+            ["sales.csv", "--index", "colour", *agreed, *out],
+            "sales.csv has no column colour, only shop, item, aisle, amount",
+        ),
         (["sales.parquet", "--index", "colour", *agreed, *out], "has no column colour, only shop, item, aisle, amount"),
         (["sales.csv", *EVENTS, *out], "--projection FILE"),
         (["sales.csv", *EVENTS, "--projection", "sales.csv", *out], "sales.csv is not a projection"),
@@ -220,6 +226,8 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["sales.csv", *EVENTS, *agreed, "-o", "a.sketch"], "named *.raw-sketch, got a.sketch"),
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
+        (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
+        (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
         (["-", *EVENTS, *agreed, *out], "say what standard input is: --format csv"),
         (["-", "sales.csv", *EVENTS, *agreed, *out], "is read alone"),
