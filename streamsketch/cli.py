@@ -1,5 +1,7 @@
 """The ``streamsketch`` command."""
 
+import contextlib
+import os
 import signal
 import sys
 from typing import Annotated, NoReturn
@@ -74,4 +76,16 @@ def main() -> None:
         say_mistake(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")
     else:
         return
-    sys.exit(2)
+    _end_at_once(2)
+
+
+def _end_at_once(status: int) -> NoReturn:
+    """End without the interpreter's own end.
+
+    After an error in a file Arrow's threads may still hold bytes of Python's, and to let go of them while the
+    interpreter ends aborts the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(status)

@@ -34,6 +34,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes, *, secret: bool = Fal
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(target)) from error  # a full disk does not say whose file
     finally:
         partial.unlink(missing_ok=True)
 

@@ -19,6 +19,7 @@ from streamsketch.file_checks import check_columns, raise_if_of_the_file_system
 
 _BATCH_ROWS = 1 << 17
 _READ_BYTES = 1 << 22
+_HEADER_BYTES = 1 << 16
 _NUMBER = pa.decimal128(38, 12)
 NUMBER_FORM = "plain decimal numbers of up to 12 places"
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
@@ -65,11 +66,32 @@ def _parquet_batches(file: Any, path: str, group: int, columns: list[str]) -> It
 
 
 def _csv_batches(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
+    _check_csv_header(file, path, columns)
     try:
         yield from pa_csv.open_csv(_uncompressed(file, path), **_csv_options(columns, text))
     except (pa.ArrowException, OSError) as error:
         raise_if_of_the_file_system(error)
         raise _not_csv(path, columns, error) from None
+
+
+def _check_csv_header(file: Any, path: str, columns: list[str]) -> None:
+    """Refuse a file that names a column twice, of which Arrow would take one.
+
+    What cannot be looked at twice, or has more in its first line than a simple header, is left to Arrow.
+    """
+    if not file.seekable():
+        return
+    start = pa.BufferReader(file.read(_HEADER_BYTES))
+    file.seek(0)
+    codec = _compression(path)
+    try:
+        stream = pa.CompressedInputStream(start, codec) if codec else start
+        header, end, _ = stream.read(_HEADER_BYTES).partition(b"\n")
+        header.decode()
+    except (OSError, UnicodeDecodeError):  # the reading itself will say if the file is not sound
+        return
+    if end and header.strip() and header.count(b'"') % 2 == 0 and b"\r" not in header.rstrip(b"\r"):
+        csv_header(header, path, columns)
 
 
 def _csv_options(columns: list[str], text: list[str]) -> dict[str, Any]:
@@ -83,7 +105,10 @@ def _csv_options(columns: list[str], text: list[str]) -> dict[str, Any]:
 
 
 def _not_csv(path: str, columns: list[str], error: Exception) -> InvalidInputError:
-    # Arrow's own text may quote the file, which is private
+    # Arrow's own text may quote the file, which is private; of a column it quotes the name that was asked for
+    if isinstance(error, pa.ArrowKeyError):
+        missing = next((name for name in columns if f"'{name}'" in str(error)), ", ".join(columns))
+        return InvalidInputError(f"{path} has no column {missing} in its header line")
     return InvalidInputError(
         f"{path} cannot be read as CSV ({type(error).__name__}). It needs a header line with the columns "
         f"{', '.join(columns)}, as many cells in every line, and {NUMBER_FORM} for values; if it is compressed, it may "
@@ -218,8 +243,12 @@ def _avro_batches(file: Any, path: str, columns: list[str], _: list[str]) -> Ite
 
 def _uncompressed(file: Any, path: str) -> Any:
     stream = pa.PythonFile(file, mode="r")
-    codec = _CODECS.get(path.lower().rsplit(".", 1)[-1])
+    codec = _compression(path)
     return pa.CompressedInputStream(stream, codec) if codec else stream
+
+
+def _compression(path: str) -> str | None:
+    return _CODECS.get(path.lower().rsplit(".", 1)[-1])
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

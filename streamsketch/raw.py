@@ -131,9 +131,16 @@ def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
 # --- to bytes -----------------------------------------------------------------------------------------------------
 
 
-def encode(raw: RawSketch) -> bytes:
-    """Return a raw sketch as the bytes of a file."""
+def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
+    """Return a raw sketch as the bytes of a file; one too large to be read again is refused."""
     state = raw.state
+    rows = len(state) if isinstance(state, SketchTable) else 1
+    size = 8 * rows * (state.projection.sketch_dim + 1)
+    if size > max_bytes:
+        raise InvalidInputError(
+            f"{rows:,} sketches of {state.projection.sketch_dim:,} cells take {size:,} bytes, more than the "
+            f"{max_bytes:,} that are read again; sketch fewer keys in one file, or with fewer cells"
+        )
     header = {
         "projection": state.projection.to_json(),
         "keys": len(state) if isinstance(state, SketchTable) else None,

@@ -136,3 +136,12 @@ def test_a_table_from_its_parts_checks_them() -> None:
         ss.SketchTable.from_state(PROJECTION, ["a", "b"], table.cells, table.masses.astype(float))
     with pytest.raises(ss.InvalidInputError, match="cannot belong together"):
         ss.SketchTable.from_state(PROJECTION, ["a", "b"], table.cells, np.zeros(2, dtype=np.int64))
+
+
+def test_what_could_not_be_read_again_is_not_written() -> None:
+    table = PROJECTION.table()
+    table.update(["a", "b"], [1, 2])
+    size = len(raw.encode(RawSketch(table)))
+    with pytest.raises(ss.InvalidInputError, match=r"2 sketches of .* cells take .* bytes, more than the 100 "):
+        raw.encode(RawSketch(table), max_bytes=100)
+    assert len(raw.encode(RawSketch(table), max_bytes=size)) == size

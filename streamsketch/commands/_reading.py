@@ -46,9 +46,9 @@ def _sketches_of(path: Path, command: str, *, raw: bool) -> dict[Any, AnySketch]
     if path.suffix != SUFFIX and not is_raw(path):
         return {None: load_release(path)}
     if not raw:
+        or_raw = ", or say --raw to compare it all the same, for your eyes only" if command == "compare" else ""
         raise ss.InvalidInputError(
-            f"{path} is a raw sketch, which is secret, and so is all that is computed from it. Release it first, or "
-            f"say --raw to {command} it all the same, for your eyes only"
+            f"{path} is a raw sketch, which is secret, and so is all that is computed from it. Release it first{or_raw}"
         )
     state = load_raw_file(path).state
     return {None: state} if isinstance(state, ss.Sketch) else dict(state)

@@ -26,6 +26,8 @@ def compare(files: Files, *, confidence: Confidence = 0.95, raw: Raw = False, as
     ]
     pairs.sort(key=lambda pair: pair[0].value)
     cosines = [_cosine(sketches[first], sketches[second]) for _, first, second in pairs]
+    if raw and any(isinstance(sketch, ss.Sketch) for sketch in sketches.values()):
+        say("Raw sketches took part: what is printed here is as secret as they are.")
     if as_json:
         rows = [
             {"first": first, "second": second, **estimate_fields(distance, confidence), "cosine": _fields(cosine)}
@@ -39,8 +41,6 @@ def compare(files: Files, *, confidence: Confidence = 0.95, raw: Raw = False, as
         "cosine": ["undefined" if cosine is None else str(cosine) for cosine in cosines],
     }
     show(table_of(columns))
-    if raw and any(isinstance(sketch, ss.Sketch) for sketch in sketches.values()):
-        say("Raw sketches took part: this table is as secret as they are.")
 
 
 def _cosine(first: AnySketch, second: AnySketch) -> ss.Estimate | None:

@@ -13,6 +13,10 @@ from streamsketch.text import filled
 
 _PARQUET = b"PAR1"
 _NAMED_KEYS = 5
+_TABLE = (
+    "A table counts as one release: the promise of each key covers all of its keys, as long as no unit is in more keys "
+    "than the promise says (in one, where it says nothing). A unit in more of them spends ε in each."
+)
 _DIFFERENT = "Together: these releases hide different changes, {}, so their ε do not add up to one promise."
 
 
@@ -57,7 +61,7 @@ def explain(
         return
     typer.echo("\n\n".join(f"{_title(source, keys)}\n\n{one}" for source, one, keys in groups))
     if any(source.is_table for source in sources):
-        typer.echo(f"\n{filled('A table counts as one release: the promise of each key covers all of its keys.')}")
+        typer.echo(f"\n{filled(_TABLE)}")
     if together is not None:
         typer.echo(f"\n{together}")
     elif len(relations) > 1:

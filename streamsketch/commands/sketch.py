@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +102,8 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
         return
     if len(inputs) > 1:
         raise ss.InvalidInputError("standard input (-) is read alone; sketch the files by themselves and merge")
+    if sys.stdin is None:
+        raise ss.InvalidInputError("standard input (-) is closed; there is nothing to read")
     if form not in ("csv", "jsonl"):
         raise ss.InvalidInputError("say what standard input is: --format csv, with a header line, or --format jsonl")
     if not 0 < every < float("inf"):

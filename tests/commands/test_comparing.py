@@ -142,10 +142,15 @@ def test_files_of_one_name_are_told_apart_by_their_folders(files: list[Path], tm
 def test_raw_sketches_are_compared_only_when_told(tmp_path: Path, forks: Forks) -> None:
     save_wrong(tmp_path)
     for name in ("mine.raw-sketch", "disguised.sketch"):
-        assert "is a raw sketch, which is secret" in forks.refused("compare", "south.sketch", name, cwd=tmp_path)
+        refused = forks.refused("compare", "south.sketch", name, cwd=tmp_path)
+        assert "is a raw sketch, which is secret" in refused
+        assert "say --raw to compare it all the same" in refused
     done = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", cwd=tmp_path)
     assert "mine – " in done.stdout or " – mine" in done.stdout
     assert "as secret as they are" in done.stderr
+    told = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", "--json", cwd=tmp_path)
+    assert "as secret as they are" in told.stderr
+    assert len(json.loads(told.stdout)) == 1
 
 
 def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Path, forks: Forks) -> None:
@@ -192,7 +197,9 @@ def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path
         ([files[0], "other.sketch"], "seed (3 here, 4 there)"),
         ([files[0], "notes.parquet"], "not a sound table"),
     ]:
-        assert message in forks.refused("nearest", *arguments, cwd=tmp_path)
+        refused = forks.refused("nearest", *arguments, cwd=tmp_path)
+        assert message in refused
+        assert "--raw" not in refused, "an option of compare alone"
 
 
 # --- mean -------------------------------------------------------------------------------------------------------------

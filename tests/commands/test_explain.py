@@ -36,6 +36,7 @@ def test_several_files_are_added_up(files: list[Path]) -> None:
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "table.parquet: 3 keys (AA, B6, \\x1b[2J)" in shown
+    assert "as long as no unit is in more keys than the promise says" in " ".join(shown.split())
     assert "\x1b" not in done.stdout
     assert "Together, 3 releases: if one sale may be in all of them, ε and δ add up to ε = 3, δ = 3e-06" in shown
     assert "by the closed form for Gaussian noise" in shown

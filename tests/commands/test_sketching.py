@@ -1,10 +1,12 @@
 """sketch, merge and release, through the real executable."""
 
 import fcntl
+import gzip
 import json
 import signal
 import stat
 import subprocess
+import sys
 import termios
 import time
 from pathlib import Path
@@ -170,15 +172,51 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
     assert "standard input has a more than once" in twice.stderr
 
 
+def test_a_mistake_in_a_file_ends_the_process_before_the_interpreter_ends() -> None:
+    # Arrow's threads may still hold bytes of Python's then, and letting go of them aborted one process in five
+    script = (
+        "import atexit, sys, streamsketch as ss, streamsketch.cli as cli\n"
+        "def mistaken(**_): raise ss.InvalidInputError('not so')\n"
+        "cli.app = mistaken\n"
+        "sys.stdout.write('before ')\n"
+        "atexit.register(print, 'in order')\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, check=False, env=ENVIRONMENT, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "before ", "error: not so\n")
+
+
+def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(folder: Path) -> None:
+    sketch = [*COMMAND, "sketch", "--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    for arguments, prelude, message in [
+        (["-", "--format", "csv"], "exec 0<&-", "error: standard input (-) is closed; there is nothing to read\n"),
+        (["sales.csv"], "ulimit -f 0", "error: a.raw-sketch cannot be read or written: File too large\n"),
+    ]:
+        line = f'{prelude}; exec "$@"'
+        done = subprocess.run(  # noqa: S603
+            ["/bin/sh", "-c", line, "sh", *sketch, *arguments], cwd=folder, capture_output=True, check=False,
+            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"}, text=True,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+        assert not list(folder.glob("*a.raw-sketch*"))
+
+
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:
     save_raw(RawSketch(PROJECTION.sketch()), folder / "there.raw-sketch")
     (folder / "bad.csv").write_text("shop,item,aisle,amount\nx,y,1,lots\n")
+    (folder / "twice.csv").write_text("item,item\nx,y\n")
+    (folder / "twice.csv.gz").write_bytes(gzip.compress(b"item,item\nx,y\n"))
     (folder / "bad.jsonl").write_text('{"shop": "x", "item": "y", "aisle": 1, "amount": NaN}\n')
     agreed = ["--projection", "agreed.json"]
     out = ["-o", "a.raw-sketch"]
     for arguments, message in [
         (["nowhere.csv", *EVENTS, *agreed, *out], "nowhere.csv cannot be read or written: No such file"),
-        (["sales.csv", "--index", "colour", *agreed, *out], "needs a header line with the columns colour"),
+        (
+            ["sales.csv", "--index", "colour", *agreed, *out],
+            "sales.csv has no column colour, only shop, item, aisle, amount",
+        ),
         (["sales.parquet", "--index", "colour", *agreed, *out], "has no column colour, only shop, item, aisle, amount"),
         (["sales.csv", *EVENTS, *out], "--projection FILE"),
         (["sales.csv", *EVENTS, "--projection", "sales.csv", *out], "sales.csv is not a projection"),
@@ -188,6 +226,8 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["sales.csv", *EVENTS, *agreed, "-o", "a.sketch"], "named *.raw-sketch, got a.sketch"),
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
+        (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
+        (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
         (["-", *EVENTS, *agreed, *out], "say what standard input is: --format csv"),
         (["-", "sales.csv", *EVENTS, *agreed, *out], "is read alone"),
