@@ -9,7 +9,7 @@ from scipy import sparse
 
 from benchmarks.data import Data, Texts
 from benchmarks.figures.ll import gaussian_noise, levels, sensitivity, sign_changes, variance_ratio
-from benchmarks.figures.ll.claims import Claim, table, told
+from benchmarks.figures.ll.claims import Claim, Pair, above, table, told
 
 pytest.importorskip("sklearn")
 
@@ -105,6 +105,15 @@ def test_claims_are_told_with_where_they_hold() -> None:
     ]
     assert told(claims) == "- a > b: holds on digits (2, 1), does not hold on mails (1, 2)."
     assert table(claims).rows[1] == ("a > b", "mails", False, "1, 2")
+
+
+def test_a_claim_within_the_error_cannot_be_told() -> None:
+    clear, close = Pair(5.0, (0.8, 0.03), (0.7, 0.04)), Pair(10.0, (0.8, 0.06), (0.71, 0.08))
+    below = Pair(20.0, (0.6, 0.03), (0.7, 0.04))
+    assert above("a > b", "digits", [clear]).holds is True
+    assert above("a > b", "digits", [clear, close]).holds is None
+    assert above("a > b", "digits", [clear, close, below]).holds is False
+    assert above("a > b", "digits", [clear]).numbers == "0.80 against 0.70 at ε = 5"
 
 
 def test_texts_are_published_as_presence() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 import streamsketch as ss
@@ -105,6 +106,7 @@ def _picture(shares: list[tuple[Cell, ...]], repeats: int) -> Figure:
             panel.plot([level for level, _ in own], [share for _, share in own], label=name, **look(place))
         panel.set_xlabel("level L")
         panel.set_xlim(0, 20 if p == DIMS[0] else _LAST)
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].set_ylabel("share of cells")
     legend_below(figure, axes[0], 5)
     return figure

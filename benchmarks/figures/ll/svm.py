@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from benchmarks.data import Data
-from benchmarks.figures.ll.claims import FLAT, Claim, table, told
+from benchmarks.figures.ll.claims import FLAT, Claim, Pair, above, table, told
 from benchmarks.figures.ll.drawing import legend_under, look, panels
 from benchmarks.figures.ll.publishing import (
     INDIVIDUAL,
@@ -37,6 +37,7 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 
 EPSILONS = (0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+_FEW_FLIPS = 10.0  # at this ε and more a sign that is no coin is flipped once in 22,000
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,9 @@ def held_against(result: Result) -> list[Claim]:
     apart = max(abs(at["DP-RP-G-OPT-B", e].accuracy - at["DP-OPORP", e].accuracy) for e in epsilons)
     middle = [epsilon for epsilon in epsilons if epsilon in (5.0, 10.0)]
 
-    def above(one: str, other: str, where: Sequence[float], text: str) -> Claim:
-        numbers = [(at[one, epsilon].accuracy, at[other, epsilon].accuracy, epsilon) for epsilon in where]
-        told = ", ".join(f"{a:.2f} against {b:.2f} at ε = {epsilon:g}" for a, b, epsilon in numbers)
-        return Claim(text, name, all(a > b for a, b, _ in numbers), told)
+    def over(one: str, other: str, where: Sequence[float], text: str) -> Claim:
+        found = [(at[one, epsilon], at[other, epsilon], epsilon) for epsilon in where]
+        return above(text, name, [Pair(e, (a.accuracy, a.half_width), (b.accuracy, b.half_width)) for a, b, e in found])
 
     claims = [
         Claim(FLAT, name, high - low < 2 * half, f"{low:.2f} to {high:.2f}"),
@@ -140,11 +140,11 @@ def held_against(result: Result) -> list[Claim]:
         Claim("DP-RP-G-OPT-B and DP-OPORP perform equally", name, apart < 2 * half, f"at most {apart:.2f} apart"),
     ]
     signs = "DP-SignOPORP-RR-smooth"
-    claims += [above(signs, "DP-OPORP", [e], f"{signs} is above DP-OPORP at ε = {e:g}") for e in middle]
-    claims.append(above(signs, "DP-SignRP-RR-smooth", middle, f"{signs} is above DP-SignRP-RR-smooth at ε = 5 to 10"))
+    claims += [over(signs, "DP-OPORP", [e], f"{signs} is above DP-OPORP at ε = {e:g}") for e in middle]
+    claims.append(over(signs, "DP-SignRP-RR-smooth", middle, f"{signs} is above DP-SignRP-RR-smooth at ε = 5 to 10"))
     if result.vectors.dense:
         text = "DP-OPORP is above noise on the raw data at ε = 5 to 10"
-        claims.append(above("DP-OPORP", "Raw-data-G-OPT", middle, text))
+        claims.append(over("DP-OPORP", "Raw-data-G-OPT", middle, text))
     return claims
 
 
@@ -152,11 +152,23 @@ def _finding(results: Sequence[Result], flat: Sequence[str]) -> str:
     free = "; ".join(f"{r.vectors.name} {r.public:.2f} without privacy, {r.guessed:.2f} by guessing" for r in results)
     halves = "; ".join(f"{r.vectors.name} ±{max(p.half_width for p in r.points):.2f}" for r in results)
     near = {r.vectors.name: shares(r.vectors.sample(200), r.vectors.sketch_dims[0]).near for r in results}
+    last = max(point.epsilon for result in results for point in result.points)
+    signs, bins = "DP-SignOPORP-RR-smooth", "DP-OPORP"
+    at = {(p.data, p.method): p.accuracy for result in results for p in result.points if p.epsilon == last}
+    names = [result.vectors.name for result in results]
+    limits = "; ".join(f"{name} {at[name, signs]:.2f} and {at[name, bins]:.2f}" for name in names)
+    cause = (
+        "So at large ε signs of bins teach less than the bins do, although flips are rare: that is the method on these "
+        "data, not the code. "
+        if all(at[name, signs] < at[name, bins] for name in names) and last >= _FEW_FLIPS
+        else ""
+    )
     return (
         f"Accuracies: {free}. Half a 95 % interval of one point: {halves}; differences within it say nothing. "
         f"{told_near(near, flat)}{left_out([r.vectors for r in results])}"
+        f"At ε = {last:g} {signs} and {bins} have: {limits}. {cause}"
         "The paper's plots, its scaling of WEBSPAM and its C are not in the text we have, so its sentences are what we "
-        "hold against our numbers, on other data: where they differ, the data are the first suspect."
+        "hold against our numbers, on other data."
     )
 
 
