@@ -32,8 +32,12 @@ if TYPE_CHECKING:
         squared_distance,
         squared_norm,
     )
+    from streamsketch.explanation.one import Explanation
+    from streamsketch.explanation.together import JointExplanation, explain_together
     from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
+    from streamsketch.planning.facts import Goal, Streams
+    from streamsketch.planning.planner import Plan, plan
     from streamsketch.privacy.calibration import Candidate
     from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
     from streamsketch.privacy.noise import Cumulants
@@ -79,8 +83,12 @@ _HOMES = {
         "squared_distance",
         "squared_norm",
     ),
+    "streamsketch.explanation.one": ("Explanation",),
+    "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
     "streamsketch.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
+    "streamsketch.planning.facts": ("Goal", "Streams"),
+    "streamsketch.planning.planner": ("Plan", "plan"),
     "streamsketch.privacy.calibration": ("Candidate",),
     "streamsketch.privacy.guarantee": ("L1", "Guarantee", "Neighbours", "OneCoordinate", "compose"),
     "streamsketch.privacy.noise": ("Cumulants",),
@@ -124,15 +132,19 @@ __all__ = [
     "DependentNoiseError",
     "Estimate",
     "Estimates",
+    "Explanation",
     "Gaussian",
+    "Goal",
     "Guarantee",
     "Identity",
     "IncompatibleProjectionsError",
     "Interval",
     "InvalidInputError",
+    "JointExplanation",
     "Neighbours",
     "OneCoordinate",
     "PanPrivateSketch",
+    "Plan",
     "PrivateProjection",
     "PrivateSketch",
     "Projection",
@@ -141,6 +153,7 @@ __all__ = [
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
+    "Streams",
     "StreamsketchError",
     "Uniform",
     "VerySparse",
@@ -148,6 +161,7 @@ __all__ = [
     "__version__",
     "compose",
     "cosine",
+    "explain_together",
     "hadamard_transform",
     "inner_product",
     "load",
@@ -156,6 +170,7 @@ __all__ = [
     "mechanisms",
     "normalised_inner_product",
     "pairwise",
+    "plan",
     "quantise",
     "release_vector",
     "save_table",

@@ -1,33 +1,41 @@
 """The ``streamsketch`` command."""
 
-from itertools import combinations
-from pathlib import Path
-from typing import Annotated
+import signal
+import sys
+from typing import Annotated, NoReturn
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import streamsketch as ss
-from streamsketch.estimate import rounded
+from streamsketch.commands._showing import say_mistake
+from streamsketch.commands.compare import compare
+from streamsketch.commands.demo import demo
+from streamsketch.commands.explain import explain
+from streamsketch.commands.inspect import inspect
+from streamsketch.commands.mean import mean
+from streamsketch.commands.merge import merge
+from streamsketch.commands.nearest import nearest
+from streamsketch.commands.plan import plan
+from streamsketch.commands.release import release
+from streamsketch.commands.report import report
+from streamsketch.commands.sketch import sketch
+
+_HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 
 app = typer.Typer(
-    name="streamsketch",
-    help="Private sketches of data streams: look at them, compare them.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
+    name="streamsketch", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
 )
-
-_NOISE = {
-    "output": "noise per cell",
-    "input": "noise per coordinate",
-    "hadamard": "noise after Hadamard",
-}
-
-Files = Annotated[list[Path], typer.Argument(help=".sketch files", metavar="FILE...")]
+app.command()(demo)
+app.command()(plan)
+app.command()(sketch)
+app.command()(merge)
+app.command()(release)
+app.command()(inspect)
+app.command()(explain)
+app.command()(compare)
+app.command()(nearest)
+app.command()(mean)
+app.command()(report)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -36,7 +44,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def options(
     *,
     _version: Annotated[
@@ -44,107 +52,26 @@ def options(
         typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
-    """Private sketches of data streams: look at them, compare them."""
+    """Take the options that stand before any subcommand."""
 
 
-@app.command()
-def inspect(file: Annotated[Path, typer.Argument(help="a .sketch file", metavar="FILE")]) -> None:
-    """Show what a private sketch holds and what it promises."""
-    release = _load(file)
-    projection = release.projection
-    try:
-        norm = ss.squared_norm(release)
-    except ss.StreamsketchError as error:
-        raise _mistake(f"{file} holds numbers beyond use: {error}") from None
-    table = Table(box=box.SIMPLE, show_header=False, title=escape(str(file)), title_justify="left")
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    facts = {
-        "promise": str(release.guarantee),
-        "projection": projection.to_json(),
-        "fingerprint": projection.fingerprint,
-        "cells": f"{projection.sketch_dim}, unit {release.unit:.6g}",
-        _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
-        "squared norm": f"{norm}, 95 % interval {_interval(norm)}",
-        "releases inside": str(len(release.release_ids)),
-        "size": f"{file.stat().st_size:,} bytes",
-    }
-    for name, fact in facts.items():
-        table.add_row(name, escape(fact))
-    _show(table)
-
-
-@app.command()
-def compare(
-    files: Files,
-    confidence: Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")] = 0.95,
-) -> None:
-    """Estimate squared distances and cosines between private sketches, nearest pair first."""
-    if len(files) < 2:
-        raise _mistake(f"compare needs at least two files, got {len(files)}")
-    releases = {file: _load(file) for file in files}
-    if len(releases) < len(files):
-        raise _mistake("a file is named twice; compare different releases")
-    stems = [file.stem for file in files]
-    names = {file: file.stem if stems.count(file.stem) == 1 else str(file) for file in files}
-    try:
-        pairs = [
-            (ss.squared_distance(releases[first], releases[second]), first, second)
-            for first, second in combinations(releases, 2)
-        ]
-        pairs.sort(key=lambda pair: pair[0].value)
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("pair", overflow="fold", min_width=13)
-        for name in ("squared distance", "± s.e.", f"{100 * confidence:.4g} % interval", "cosine"):
-            table.add_column(name, justify="right")
-        for distance, first, second in pairs:
-            table.add_row(
-                escape(f"{names[first]} – {names[second]}"),
-                rounded(distance.value, distance.standard_error),
-                rounded(distance.standard_error, distance.standard_error),
-                _interval(distance, confidence),
-                _cosine(releases[first], releases[second]),
-            )
-    except ss.StreamsketchError as error:
-        raise _mistake(str(error)) from None
-    _show(table)
-
-
-def _show(table: Table) -> None:
-    console = Console()
-    if not console.is_terminal:  # a pipe or a file has no edge to fold at
-        console = Console(width=160)
-    console.print(table)
-
-
-def _load(file: Path) -> ss.PrivateSketch:
-    try:
-        return ss.load(file)
-    except ss.WireFormatError as error:
-        raise _mistake(f"{file} is not a sound private sketch: {error}") from None
-    except OSError as error:
-        raise _mistake(f"{file} cannot be read: {error.strerror}") from None
-
-
-def _interval(estimate: ss.Estimate, confidence: float = 0.95) -> str:
-    low, high = (rounded(end, estimate.standard_error) for end in estimate.interval(confidence))
-    return f"{low} … {high}"
-
-
-def _cosine(first: ss.PrivateSketch, second: ss.PrivateSketch) -> str:
-    try:
-        estimate = ss.cosine(first, second)
-    except ss.InvalidInputError:
-        return "undefined"
-    return str(estimate)
-
-
-def _mistake(message: str) -> typer.Exit:
-    """Print a user's mistake as a sentence; return the exit to raise."""
-    Console(stderr=True).print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
-    return typer.Exit(2)
+def _interrupted(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def main() -> None:
-    """Run the command."""
-    app()
+    """Run the command: 0 when done, 2 for a mistake, 130 or 143 when interrupted or terminated."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
+    try:
+        app(prog_name="streamsketch")
+    except ss.StreamsketchError as error:
+        say_mistake(str(error))
+    except BrokenPipeError:
+        sys.stdout = None  # nobody reads on; flushing it would fail again
+        sys.exit(1)
+    except OSError as error:
+        say_mistake(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")
+    else:
+        return
+    sys.exit(2)

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import Literal, NamedTuple, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,14 @@ from scipy.special import ndtri
 
 from streamsketch.errors import InvalidInputError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Floats: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["normal", "chebyshev"]
+
+
+_SHOWN = 3  # of many estimates
 
 
 class Interval(NamedTuple):
@@ -28,7 +35,7 @@ class Intervals(NamedTuple):
     high: Floats
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Estimate:
     """An estimated quantity and how far off it may be.
 
@@ -78,8 +85,10 @@ class Estimate:
         confidence
             Probability in (0, 1) with which the interval shall hold the true quantity.
         method
-            ``"normal"``: the normal quantile times the standard error. ``"chebyshev"``: 1/√(1 - confidence) times
-            it, which holds for any distribution of that variance.
+            ``"normal"``: the normal quantile times the standard error. With few cells it covers less, as an estimate
+            that is too small states an error that is too small: for a squared norm of many coordinates 95 % are 92.0 %
+            from 32 cells, 94.2 % from 128 and 94.9 % from 1024. ``"chebyshev"``: 1/√(1 - confidence) times it, which
+            holds for any distribution of that variance.
 
         Raises
         ------
@@ -90,11 +99,15 @@ class Estimate:
         low, high = (min(max(end, self.lowest), self.highest) for end in (self.value - reach, self.value + reach))
         return Interval(low, high)
 
+    def __repr__(self) -> str:
+        low, high = (rounded(end, self.standard_error) for end in self.interval(0.95))
+        return f"<Estimate {self}, 95 % interval {low} … {high}>"
+
     def __str__(self) -> str:
         return f"{rounded(self.value, self.standard_error)} ± {rounded(self.standard_error, self.standard_error)}"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Estimates:
     """Many estimates at once, as float64 arrays of equal shape; fields mean what they do in `Estimate`.
 
@@ -143,6 +156,60 @@ class Estimates:
             self.lowest,
             self.highest,
         )
+
+    def to_arrow(self, keys: Any) -> "pa.Table":
+        """Return the estimates between all pairs of n keys as an Arrow table, which every data frame can be made of.
+
+        Parameters
+        ----------
+        keys
+            The n keys, in the order in which their sketches were given to `pairwise`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, a row for each
+            pair of different keys.
+
+        Raises
+        ------
+        InvalidInputError
+            If these are not (n, n) estimates for n keys, or the keys are of several types.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, CountSketch, pairwise
+        >>> sketches = [CountSketch(dim=100, sketch_dim=8, seed=1).sketch() for _ in range(3)]
+        >>> pairwise(sketches).to_arrow(["a", "b", "c"]).column("second").to_pylist()
+        ['b', 'c', 'c']
+        """
+        import pyarrow as pa  # noqa: PLC0415 - estimates alone need no Arrow
+
+        from streamsketch.columns import key_column  # noqa: PLC0415 - as above
+
+        names = key_column(list(keys), "key")
+        if self.value.shape != (len(names), len(names)):
+            raise InvalidInputError(
+                f"pairs of {len(names)} keys need estimates of shape ({len(names)}, {len(names)}), these have "
+                f"{self.value.shape}"
+            )
+        first, second = np.triu_indices(len(names), 1)
+        interval = self.interval(0.95)
+        return pa.table(
+            {
+                "first": names.take(pa.array(first)),
+                "second": names.take(pa.array(second)),
+                "estimate": self.value[first, second],
+                "standard_error": self.standard_error[first, second],
+                "low_95": interval.low[first, second],
+                "high_95": interval.high[first, second],
+            }
+        )
+
+    def __repr__(self) -> str:
+        shown = [str(self[place]) for place in islice(np.ndindex(self.value.shape), _SHOWN)]
+        more = ", …" if self.value.size > len(shown) else ""
+        return f"<{self}: {', '.join(shown)}{more}>"
 
     def __str__(self) -> str:
         return f"{' by '.join(map(str, self.value.shape))} estimates"

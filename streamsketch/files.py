@@ -1,15 +1,56 @@
 """Files that appear whole or not at all."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file that appears whole or not at all."""
+_ALL, _OWNER = 0o666, 0o600
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes, *, secret: bool = False) -> None:
+    """Write a file that appears whole or not at all, even if the power fails.
+
+    Parameters
+    ----------
+    path
+        Where; what is there is replaced.
+    data
+        The content.
+    secret
+        Whether only the owner may read it.
+    """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
-        partial.write_bytes(data)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER if secret else _ALL)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold the folder of a file against others who call this, so that what was read is still there when it is replaced.
+
+    No lock file is left behind; where the system has no such locks, nothing is held.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(Path(path).parent, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems lock no folders
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

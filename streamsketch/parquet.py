@@ -24,7 +24,7 @@ def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[st
     """Write private sketches as a Parquet table that `load_table` and any Parquet reader can open.
 
     Columns: ``key`` (the mapping's keys), ``sketch`` (binary, the exchange format of WIRE.md), and for people
-    ``epsilon``, ``delta``, ``unit`` and ``mechanism``.
+    ``epsilon``, ``delta``, ``unit``, ``mechanism`` and ``conditions`` (a list, usually empty).
 
     Parameters
     ----------
@@ -70,6 +70,7 @@ def table_of(sketches: Mapping[Any, Any], kind: type[Any] = PrivateSketch, colum
             "delta": pa.array([release.guarantee.delta for release in releases]),
             "unit": pa.array([release.guarantee.neighbours.unit for release in releases]),
             "mechanism": pa.array([release.guarantee.mechanism for release in releases]),
+            "conditions": pa.array([list(release.guarantee.conditions) for release in releases], pa.list_(pa.string())),
         },
         metadata={"streamsketch.projection": releases[0].projection.to_json()},
     )

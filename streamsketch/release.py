@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.sensitivity import sensitivity_of
 from streamsketch.sketch import Sketch
+
+if TYPE_CHECKING:
+    from streamsketch.explanation.one import Explanation
 
 RELEASE_ID_BYTES = 8
 _SAY_POPULATIONS = (
@@ -245,6 +248,14 @@ class PrivateSketch:
 
     def __sub__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="subtracted", method="subtract"))
+
+    # --- explaining -----------------------------------------------------------------------------------------
+
+    def explain(self) -> "Explanation":
+        """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
+        from streamsketch.explanation.one import explanation_of  # noqa: PLC0415 - as in `to_bytes`
+
+        return explanation_of(self)
 
     # --- exchange -------------------------------------------------------------------------------------------
 

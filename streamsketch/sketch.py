@@ -1,12 +1,14 @@
 """Sketch: one stream's exact, secret state."""
 
 from array import array
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streamsketch.encoding import Ints, encode_columns, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
+from streamsketch.frames import batches_of, names_of
 from streamsketch.projections.base import MAX_MASS, Projection
 
 if TYPE_CHECKING:
@@ -144,6 +146,39 @@ class Sketch:
         self._flush()
         self._mass = self._projection.add_to(self._state, encoded, quantised, self._mass)
         self._fit_buffer(len(self._indices))
+
+    def update_rows(self, rows: Any, *, index: str | Sequence[str], value: str | None = None) -> None:
+        """Add the rows of a whole table: of pandas, polars, Arrow, DuckDB, or any other with Arrow's C stream.
+
+        Parameters
+        ----------
+        rows
+            The table; what is lazy is read batch by batch.
+        index
+            Column of indices, or several, read as a tuple.
+        value
+            Column of values; by default each row counts 1.
+
+        Raises
+        ------
+        TypeError
+            If ``rows`` is no such table.
+        InvalidInputError, SketchOverflowError
+            For columns that are not there, and as `update`. After any error the sketch is as it was.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from streamsketch import HASHED_DIM, CountSketch
+        >>> sketch = CountSketch(dim=HASHED_DIM, sketch_dim=64, seed=7).sketch()
+        >>> sketch.update_rows(pa.table({"item": ["milk", "pears"], "sold": [3, 2]}), index="item", value="sold")
+        """
+        names = names_of(index)
+        added = Sketch(self._projection)
+        for batch in batches_of(rows, [*names, *([] if value is None else [value])]):
+            indices = index_column(self._projection, [batch.column(name) for name in names])
+            added.update(indices, 1 if value is None else batch.column(value))
+        self.merge(added)
 
     def _flush(self) -> None:
         if self._pending:
@@ -298,6 +333,11 @@ class Sketch:
         from streamsketch.release import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
 
         return release_sketch(self, epsilon, delta, neighbours, mechanism)
+
+
+def index_column(projection: Projection, columns: Sequence[Any]) -> Any:
+    """Return one column of an index as it is, several as the indices of tuples."""
+    return columns[0] if len(columns) == 1 else projection.indices_of(*columns)
 
 
 def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Ints, Ints]:

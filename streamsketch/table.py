@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from streamsketch.columns import key_column, value_type
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
+from streamsketch.frames import batches_of, names_of
 from streamsketch.projections.base import Projection
 from streamsketch.projections.kernels import add_masses
-from streamsketch.sketch import Sketch, encode_batch
+from streamsketch.sketch import Sketch, encode_batch, index_column
 
 
 class SketchTable(Mapping[Any, Sketch]):
@@ -50,6 +51,40 @@ class SketchTable(Mapping[Any, Sketch]):
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
         self._mass = 0
 
+    @classmethod
+    def from_state(cls, projection: Projection, keys: Any, cells: Ints, masses: Ints) -> "SketchTable":
+        """Return a table that holds copies of the given sketches, as `cells` and `masses` gave them.
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        keys
+            Column of n different keys.
+        cells, masses
+            int64: (n, sketch_dim) and (n,), as for `Sketch.from_state`.
+
+        Raises
+        ------
+        InvalidInputError, SketchOverflowError
+            For other shapes or types, keys that repeat, or as `Sketch.from_state`.
+        """
+        table = cls(projection, keys)
+        count = len(table)
+        wanted = {"cells": (count, projection.sketch_dim), "masses": (count,)}
+        for name, array in (("cells", cells), ("masses", masses)):
+            if len(keys) != count or array.dtype != np.int64 or array.shape != wanted[name]:
+                raise InvalidInputError(
+                    f"{name} must be int64 of shape {wanted[name]} for {count} different keys, got {array.dtype} of "
+                    f"shape {array.shape} for {len(keys)} keys"
+                )
+        for row, mass in zip(cells, masses, strict=True):
+            Sketch.from_state(projection, row, mass)  # checks them
+        total = sum(masses.tolist())
+        projection.check_mass(total)
+        table._cells, table._masses, table._mass = cells.copy(), masses.copy(), total
+        return table
+
     # --- updating -------------------------------------------------------------------------------------------
 
     def update(self, keys: Any, indices: Any, values: Any = 1) -> None:
@@ -68,6 +103,15 @@ class SketchTable(Mapping[Any, Sketch]):
             As `Sketch.update`; the table is then as it was.
         """
         self.add_steps(*keyed_steps(self._projection, keys, indices, values))
+
+    def update_rows(self, rows: Any, *, key: str, index: str | Sequence[str], value: str | None = None) -> None:
+        """Add the rows of a whole table, as `Sketch.update_rows`, to the sketches of the keys in a column of it."""
+        names = names_of(index)
+        added = SketchTable(self._projection)
+        for batch in batches_of(rows, [key, *names, *([] if value is None else [value])]):
+            indices = index_column(self._projection, [batch.column(name) for name in names])
+            added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
+        self.merge(added)
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are on the grid already, their keys given by their places in a list.
@@ -137,6 +181,16 @@ class SketchTable(Mapping[Any, Sketch]):
     def projection(self) -> Projection:
         """The public map."""
         return self._projection
+
+    @property
+    def cells(self) -> Ints:
+        """A copy of all exact cells, which are secret: int64, (n_keys, sketch_dim), in the keys' order."""
+        return self._cells[: len(self)].copy()
+
+    @property
+    def masses(self) -> Ints:
+        """A copy of each key's `Sketch.mass`, as secret: int64, (n_keys,)."""
+        return self._masses[: len(self)].copy()
 
     @property
     def nbytes(self) -> int:

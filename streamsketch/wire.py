@@ -139,6 +139,7 @@ def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Gu
             max_keys=0 if neighbours.max_keys == 1 else neighbours.max_keys,
         ),
         mechanism=guarantee.mechanism,
+        conditions=guarantee.conditions if isinstance(guarantee, Guarantee) else (),
     )
 
 
@@ -253,7 +254,7 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
         )
     bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
     neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
-    return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism)
+    return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism, message.conditions)
 
 
 def ratio_of(where: str, message: wire_pb2.Ratio) -> Fraction:

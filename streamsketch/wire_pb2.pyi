@@ -63,16 +63,18 @@ class Noise(_message.Message):
     def __init__(self, k2: _Optional[float] = ..., k4: _Optional[float] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Guarantee(_message.Message):
-    __slots__ = ("epsilon", "delta", "neighbours", "mechanism")
+    __slots__ = ("epsilon", "delta", "neighbours", "mechanism", "conditions")
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
     epsilon: float
     delta: float
     neighbours: Neighbours
     mechanism: str
-    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ...) -> None: ...
+    conditions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Neighbours(_message.Message):
     __slots__ = ("kind", "bound", "unit", "max_keys")

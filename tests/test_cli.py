@@ -1,97 +1,103 @@
-"""The command, through the real executable."""
+"""The command as a whole: help, completion, the demo, and how it ends."""
 
+import json
+import os
+import re
+import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import streamsketch as ss
+from tests.commands.running import COMMAND, ENVIRONMENT, Forks, succeeded
 
-PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
-
-
-def streamsketch(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("streamsketch")), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
-    paths = []
-    for name, count in (("north", 500), ("south", 520), ("[east]", 9000)):
-        sketch = PROJECTION.sketch()
-        sketch.update([1, 2], [count, 700])
-        sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).save(tmp_path / f"{name}.sketch")
-        paths.append(tmp_path / f"{name}.sketch")
-    return paths
+COMMANDS = [
+    "demo",
+    "plan",
+    "sketch",
+    "merge",
+    "release",
+    "inspect",
+    "explain",
+    "compare",
+    "nearest",
+    "mean",
+    "report",
+]
 
 
-def test_inspect_shows_the_promise_and_the_size(files: list[Path]) -> None:
-    done = streamsketch("inspect", files[0])
-    shown = " ".join(done.stdout.split())
-    assert done.returncode == 0
-    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
-    assert PROJECTION.fingerprint in shown
-    assert "95 % interval" in shown
+def test_version_and_help(tmp_path: Path) -> None:
+    with Forks() as forks:
+        assert forks.run("--version", cwd=tmp_path).stdout.strip() == ss.__version__
+        helped = forks.run("--help", cwd=tmp_path).stdout
+        assert all(command in helped for command in COMMANDS)
+        for command in COMMANDS:
+            assert "--json" in forks.run(command, "--help", cwd=tmp_path).stdout
+        assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
 
 
-def test_inspect_says_where_the_noise_was_added(tmp_path: Path) -> None:
-    released = ss.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
-    released.save(tmp_path / "a.sketch")
-    shown = " ".join(streamsketch("inspect", tmp_path / "a.sketch").stdout.split())
-    assert "noise per coordinate standard deviation" in shown
-    assert "scale 1, on the input" in shown
+def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path) -> None:
+    result = json.loads(succeeded("demo", "--json", cwd=tmp_path))
+    assert len(result["pairs"]) == 45
+    covered = sum(pair["low"] <= pair["exact"] <= pair["high"] for pair in result["pairs"])
+    assert covered == result["inside"]
+    for pair in result["pairs"]:  # wrong once in 10^9 at most, though the projection is one
+        assert abs(pair["squared_distance"] - pair["exact"]) < 7 * pair["standard_error"]
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_compare_lists_the_nearest_pair_first(files: list[Path]) -> None:
-    done = streamsketch("compare", *files, "--confidence", "0.9")
-    assert done.returncode == 0
-    assert "90 % interval" in done.stdout
-    lines = [line for line in done.stdout.splitlines() if "–" in line]
-    assert "north – south" in lines[0]
-    assert sum("[east]" in line for line in lines) == 2
+def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "80")
+    monkeypatch.setitem(ENVIRONMENT, "FORCE_COLOR", "1")  # as on a terminal
+    with Forks() as forks:
+        done = forks.run("demo", "-o", "all.parquet", cwd=tmp_path)
+        assert "ε = 1, δ = 0 for one word of at most 1 (L1)" in done.stdout
+        assert sum(bool(re.search(r"….* (yes|no) ", line)) for line in done.stdout.splitlines()) == 10, "none is folded"
+    assert len(ss.load_table(tmp_path / "all.parquet")) == 10
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(files: list[Path]) -> None:
-    twin = files[0].parent / "other" / files[0].name
-    twin.parent.mkdir()
-    twin.write_bytes(files[1].read_bytes())
-    shown = streamsketch("compare", files[0], twin).stdout.replace("\n", "")
-    assert "other" in shown.replace(" ", "")
+def test_the_demo_refuses_to_write_over_anything(tmp_path: Path) -> None:
+    (tmp_path / "all.parquet").touch()
+    with Forks() as forks:
+        assert "is there already" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)
+        assert "named *.parquet" in forks.refused("demo", "-o", "all.sketch", cwd=tmp_path)
+        assert "there is no folder" in forks.refused("demo", "-o", "no/all.parquet", cwd=tmp_path)
+        assert "No such option: --fast" in forks.refused("demo", "--fast", cwd=tmp_path)
+        assert "unexpected extra argument" in forks.refused("demo", "asyncio", cwd=tmp_path)
 
 
-def test_version_and_help() -> None:
-    assert streamsketch("--version").stdout.strip() == ss.__version__
-    assert "compare" in streamsketch("--help").stdout
+def test_a_shell_completes_commands_and_choices() -> None:
+    def completed(words: str) -> list[str]:
+        variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        environment = {**ENVIRONMENT, **variables, "_STREAMSKETCH_COMPLETE": "complete_bash"}
+        done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+        return done.stdout.split()
+
+    assert completed("streamsketch rel") == ["release"]
+    assert completed("streamsketch release --mechanism l") == ["laplace", "least-variance"]
 
 
-def mistakes(files: list[Path]) -> list[tuple[list[object], str]]:
-    cut = files[0].with_name("cut.sketch")
-    cut.write_bytes(files[0].read_bytes()[:-1])
-    other = files[0].with_name("other.sketch")
-    stranger = PROJECTION.replace(seed=4).sketch()
-    stranger.release(epsilon=1.0, neighbours=ss.L1(1)).save(other)
-    copied = files[0].with_name("copy.sketch")
-    copied.write_bytes(files[0].read_bytes())
-    return [
-        (["compare", files[0]], "at least two files, got 1"),
-        (["compare", files[0], files[0]], "named twice"),
-        (["compare", files[0], copied], "share the noise"),
-        (["compare", files[0], other], "seed (3 here, 4 there)"),
-        (["compare", files[0], files[1], "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
-        (["inspect", cut], "cut off"),
-        (["inspect", Path(__file__)], "bytes 0-7"),
-        (["inspect", files[0].parent], "cannot be read: Is a directory"),
-        (["inspect", "nowhere.sketch"], "cannot be read: No such file"),
-    ]
+def test_a_pipe_that_closes_early_is_no_mistake() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    pipes = {"stdout": writer, "stderr": subprocess.PIPE}
+    done = subprocess.run([*COMMAND, "demo", "--json"], env=ENVIRONMENT, check=False, **pipes)  # type: ignore[call-overload] # noqa: S603
+    os.close(writer)
+    assert done.returncode == 1
+    assert done.stderr == b""
 
 
-def test_mistakes_are_sentences_on_stderr_with_status_two(files: list[Path]) -> None:
-    for arguments, message in mistakes(files):
-        done = streamsketch(*arguments)
-        assert done.returncode == 2, arguments
-        assert message in done.stderr
-        assert done.stderr.startswith("error: ")
-        assert "Traceback" not in done.stderr
-        assert done.stdout == ""
+def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "endless.csv")
+    (tmp_path / "p.json").write_text(ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=8, seed=1).to_json())
+    command = [*COMMAND, "sketch", "endless.csv", "--index", "a", "--projection", "p.json", "-o", "a.raw-sketch"]
+    with subprocess.Popen(command, env=ENVIRONMENT, cwd=tmp_path, stderr=subprocess.PIPE) as running:  # noqa: S603
+        with (tmp_path / "endless.csv").open("wb"):  # opens when the command does: it is past its imports
+            running.send_signal(signal.SIGINT)
+            assert running.wait() == 130
+        assert running.stderr is not None
+        assert running.stderr.read() == b""
+    assert not (tmp_path / "a.raw-sketch").exists()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from benchmarks import sigmas
 from streamsketch.privacy.noise import DiscreteGaussian
 
 RATING = ss.L1(1, unit="rating")
@@ -36,7 +37,7 @@ def test_it_never_takes_more_noise_than_the_papers_theorem(epsilon: float) -> No
     )
     assert isinstance(publish.noise, DiscreteGaussian)
     w2 = np.linalg.norm(projection.columns(range(200)), axis=0).max()
-    paper = w2 * math.sqrt(2 * (math.log(1e6) + epsilon)) / epsilon  # Kenthapadi et al. 2013, Theorem 1
+    paper = w2 * sigmas.kkmm(epsilon, 1e-6)
     assert math.sqrt(publish.noise.sigma_squared) < paper
     assert publish.noise.sigma_squared > (0.3 * paper) ** 2
 

@@ -2,8 +2,10 @@
 
 import doctest
 import os
+import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,14 +22,32 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Enter a scratch folder that finds the repository's data under the README's relative paths."""
-    (tmp_path / "pipelines").symlink_to(ROOT / "pipelines")
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Enter what a fresh clone holds, files that git knows and no others, with this environment as its ``.venv``."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone: git does not say what belongs to it")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in listed.split("\0")[:-1]:
+        if (ROOT / name).exists():  # not deleted since the last commit
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    venv = tmp_path / ".venv"
+    venv.mkdir()
+    for part in Path(sys.prefix).glob("[!.]*"):
+        (venv / part.name).symlink_to(part)
+    (venv / f".complete-{platform.python_version()}").touch()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return tmp_path
 
 
-def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_python_blocks_error_and_command_lines_run_in_order(clone: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     ran = 0
     for language, text in BLOCKS:
@@ -41,25 +61,27 @@ def test_python_blocks_error_and_command_lines_run_in_order(elsewhere: Path, cap
         elif language == "sh" and text.startswith("streamsketch"):
             for line in text.splitlines():
                 _, *arguments = shlex.split(line)
-                command = [str(Path(sys.executable).with_name("streamsketch")), *arguments]
-                subprocess.run(command, check=True, cwd=elsewhere)  # noqa: S603
+                subprocess.run([clone / ".venv/bin/python", "-m", "streamsketch", *arguments], check=True)  # noqa: S603
             ran += 1
     assert ran >= 6
     shown = capfd.readouterr().out
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
+    (planned,) = [text for language, text in BLOCKS if language == "text" and text.startswith("Plan: ")]
+    assert shown.count(planned) == 2, "from Python and from the command"
+    assert "Together, 2 releases: if one sale may be in all of them" in shown
     assert re.search(r"between [\d,]+ and [\d,]+", shown)
     assert shown.count("('AA', 'B6')") == 1, "the Beam example prints six pairs"
+    assert "\n1.0\n" in shown, "the search of the scikit-learn pipeline finds all"
     assert "UA ε = 1, δ = 1e-09 for one aircraft of at most 30 in each of at most 2 keys (L1)" in shown
 
 
-def test_the_figures_for_whole_aircraft_come_out(elsewhere: Path) -> None:
+def test_the_figures_for_whole_aircraft_come_out(clone: Path) -> None:
     (command,) = [text for language, text in BLOCKS if "--unit-column" in text and language == "sh"]
     _, *arguments = shlex.split(command.replace("\\\n", " "))
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    subprocess.run([sys.executable, *arguments], check=True, cwd=elsewhere, env={**os.environ, "PYTHONPATH": path})  # noqa: S603
+    subprocess.run([clone / ".venv/bin/python", *arguments], check=True)  # noqa: S603
     found = {
         f"{row['first']} – {row['second']}": row
-        for row in pq.read_table(elsewhere / "out" / "aircraft" / "distances.parquet").to_pylist()
+        for row in pq.read_table(clone / "out" / "aircraft" / "distances.parquet").to_pylist()
     }
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in README.splitlines() if line.startswith("|")]
     (pairs,) = [line[1:] for line in lines if line[0] == "squared distance, in millions"]
@@ -119,23 +141,15 @@ def test_no_block_is_left_untested() -> None:
     assert {language for language, _ in BLOCKS} == {"sh", "text", "python", "pycon"}
 
 
-def demo_command(output: Path) -> list[str]:
-    """Return what ``make demo`` would run, with this interpreter."""
-    recipe = subprocess.run(  # noqa: S603
-        ["make", "--dry-run", "--always-make", "demo", f"OUT={output}"],  # noqa: S607 - the README says make
-        cwd=ROOT,
+def test_the_demo_prints_a_table_and_writes_every_result(clone: Path) -> None:
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(  # noqa: S603
+        ["make", "demo", f"PYTHON={sys.executable}"],  # noqa: S607 - as the README says
+        env=surroundings,
         capture_output=True,
         text=True,
         check=True,
-        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
-    ).stdout
-    line = recipe.replace("\\\n", " ").strip().split("\n")[-1]
-    _, *arguments = shlex.split(line)
-    return [sys.executable, *arguments]
-
-
-def test_the_demo_prints_a_table_and_writes_every_result(tmp_path: Path) -> None:
-    done = subprocess.run(demo_command(tmp_path), cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
+    )
     shown = " ".join(done.stdout.split())
     assert "nearest first" in shown
     covered = re.search(r"(\d+) of 120 intervals cover the exact distance", shown)
@@ -145,6 +159,6 @@ def test_the_demo_prints_a_table_and_writes_every_result(tmp_path: Path) -> None
     assert worse is not None
     assert 3.5 < float(worse[1]) < 4.3
     assert done.stderr == ""
-    assert len(list((tmp_path / "sketches").glob("*.sketch"))) == 16
+    assert len(list((clone / "out" / "sketches").glob("*.sketch"))) == 16
     for name in ("sketches.parquet", "distances.parquet", "distances.csv", "distances.png"):
-        assert (tmp_path / name).stat().st_size > 1000, name
+        assert (clone / "out" / name).stat().st_size > 1000, name

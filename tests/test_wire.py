@@ -74,6 +74,7 @@ def releases(draw: st.DrawFn) -> ss.PrivateSketch:
         draw(st.floats(0, 0.99)),
         relation(bound, draw(st.sampled_from(["user", "Gerät"]))),
         "m",
+        draw(st.lists(st.sampled_from(["no vector is zero", "Norm über 3", "z"]))),
     )
     k2 = draw(st.floats(0, 1e30))
     noise = Cumulants(k2, draw(st.floats(-2 * k2**2, 1e70)))

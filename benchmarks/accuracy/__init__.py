@@ -1,4 +1,10 @@
 """Studies of accuracy: one module each, with a ``run(effort, data)`` that returns a `Study`."""
 
 # Name at the command line → module in this folder, which loads only when it runs.
-NAMES: dict[str, str] = {}
+NAMES: dict[str, str] = {
+    "standard-error": "standard_error",
+    "coverage": "coverage",
+    "crossover": "crossover",
+    "planner": "planner",
+    "comparison": "comparison",
+}

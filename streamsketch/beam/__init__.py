@@ -20,11 +20,12 @@ from streamsketch.beam.coders import (
 from streamsketch.beam.distances import DistancesTo, PairwiseDistances
 from streamsketch.beam.means import MeanPerKey
 from streamsketch.beam.nearest import NearestNeighbours
+from streamsketch.beam.nearest_signs import NearestSigns
 from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
 from streamsketch.beam.results import comparison_schema
 from streamsketch.beam.selection import SelectKeys
-from streamsketch.beam.signs import NearestSigns, ReleaseSignsPerKey
+from streamsketch.beam.signs import ReleaseSignsPerKey
 from streamsketch.beam.sketching import MergeSketches, SketchPerKey
 from streamsketch.beam.windows import SlidingWindowSums, TumblingWindows
 

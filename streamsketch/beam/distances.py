@@ -1,17 +1,19 @@
 """Squared distances between the releases of a collection, and to those of another."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 import numpy as np
 
-from streamsketch.beam.blocks import KeyedBlock, ToBlocks, gaps, order
+from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block, order
 from streamsketch.beam.keys import plain_key
 from streamsketch.beam.results import Form, check_form, check_kinds, in_form, kinds_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import PrivateSketch
+
+References: TypeAlias = list[tuple[Any, Any]] | beam.PCollection
 
 
 class PairwiseDistances(beam.PTransform):
@@ -53,7 +55,7 @@ class PairwiseDistances(beam.PTransform):
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(releases.pipeline)
-        blocks = releases | CheckedBlocks()
+        blocks = releases | Gather(keyed_block)
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
@@ -98,8 +100,8 @@ class DistancesTo(beam.PTransform):
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(releases.pipeline)
-        blocks = releases | CheckedBlocks()
-        references = blocks_of(self._references, releases.pipeline)
+        blocks = releases | Gather(keyed_block)
+        references = blocks_of(self._references, releases.pipeline, keyed_block)
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
@@ -107,23 +109,23 @@ class DistancesTo(beam.PTransform):
         )
 
 
-def references_of(references: Any) -> list[tuple[Any, PrivateSketch]] | beam.PCollection:
+def references_of(references: Any) -> References:
     """Return references as a collection or a list; raise `InvalidInputError` if there are none."""
     if isinstance(references, beam.PCollection):
         return references
     if not isinstance(references, Mapping) or not references:
         raise InvalidInputError(
-            "references must be a mapping from keys to PrivateSketch objects with at least one of them, or a "
-            f"collection of such pairs, got {'none' if isinstance(references, Mapping) else type(references).__name__}"
+            "references must be a mapping from keys to releases with at least one of them, or a collection of such "
+            f"pairs, got {'none' if isinstance(references, Mapping) else type(references).__name__}"
         )
-    return [(plain_key(key, "keys of references"), sketch) for key, sketch in references.items()]
+    return [(plain_key(key, "keys of references"), release) for key, release in references.items()]
 
 
-def blocks_of(references: list[tuple[Any, PrivateSketch]] | beam.PCollection, pipeline: beam.Pipeline) -> Any:
+def blocks_of(references: References, pipeline: beam.Pipeline, make: Make) -> Any:
     """Return references as blocks, as a side input."""
     if isinstance(references, list):
         references = pipeline | "References" >> beam.Create(references)
-    return beam.pvalue.AsList(references | "Reference blocks" >> CheckedBlocks())
+    return beam.pvalue.AsList(references | "Reference blocks" >> Gather(make))
 
 
 def key_kinds(blocks: beam.PCollection, form: Form) -> beam.pvalue.AsList | None:
@@ -131,15 +133,6 @@ def key_kinds(blocks: beam.PCollection, form: Form) -> beam.pvalue.AsList | None
     if form == "estimates":
         return None
     return beam.pvalue.AsList(blocks | "Types of keys" >> beam.FlatMap(lambda block: kinds_of(block.keys)))
-
-
-class CheckedBlocks(beam.PTransform):
-    """Gather releases as `ToBlocks`, and refuse keys that have no order or encoding of their own."""
-
-    def expand(self, releases: beam.PCollection) -> beam.PCollection:
-        """Apply the transform."""
-        checked = releases | "Check keys" >> beam.MapTuple(lambda key, sketch: (plain_key(key, "keys"), sketch))
-        return checked | ToBlocks()
 
 
 def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form) -> Iterator[Any]:

@@ -1,13 +1,13 @@
 """The nearest other releases of each release in a collection."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 
-from streamsketch.beam.blocks import KeyedBlock, gaps
-from streamsketch.beam.distances import CheckedBlocks, blocks_of, key_kinds, references_of
+from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
+from streamsketch.beam.distances import blocks_of, key_kinds, references_of
 from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
@@ -15,7 +15,55 @@ from streamsketch.estimate import Estimates
 from streamsketch.release import PrivateSketch
 
 
-class NearestNeighbours(beam.PTransform):
+class Search(beam.PTransform):
+    """Find each key's nearest others: what searches of every kind of release share.
+
+    Parameters
+    ----------
+    top, references, results
+        As in `NearestNeighbours`.
+    make
+        What makes a block, for `Gather`.
+    find
+        A function of a block, all blocks, ``top``, ``results``, the types of all keys and whether the block is one of
+        the others, which yields what was found for the block's keys.
+
+    Raises
+    ------
+    InvalidInputError
+        For top < 1, empty references or another form.
+    """
+
+    def __init__(
+        self,
+        top: int,
+        references: Mapping[Any, Any] | beam.PCollection | None,
+        results: Form,
+        *,
+        make: Make,
+        find: Callable[..., Iterator[Any]],
+    ) -> None:
+        super().__init__()
+        if type(top) is not int or top < 1:
+            raise InvalidInputError(f"top must be an integer >= 1, got {top!r:.40}")
+        check_form(results)
+        self._top, self._results, self._make, self._find = top, results, make, find
+        self._references = None if references is None else references_of(references)
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        refuse_broken_runner(releases.pipeline)
+        blocks, own = releases | Gather(self._make), self._references is None
+        if self._references is None:
+            others = beam.pvalue.AsList(blocks)
+        else:
+            others = blocks_of(self._references, releases.pipeline, self._make)
+        kinds = key_kinds(blocks, self._results)
+        search = beam.FlatMap(self._find, others, self._top, self._results, kinds, own=own)
+        return blocks | "Spread blocks" >> beam.Reshuffle() | "Search blocks" >> search
+
+
+class NearestNeighbours(Search):
     """Find each release's nearest others: ``KV[key, PrivateSketch] → KV[key, list[(key, Estimate)]]``.
 
     Nearest is by estimated squared distance, so noise decides between neighbours whose intervals overlap, and the
@@ -54,28 +102,7 @@ class NearestNeighbours(beam.PTransform):
         references: Mapping[Any, PrivateSketch] | beam.PCollection | None = None,
         results: Form = "estimates",
     ) -> None:
-        super().__init__()
-        if type(top) is not int or top < 1:
-            raise InvalidInputError(f"top must be an integer >= 1, got {top!r:.40}")
-        check_form(results)
-        self._top, self._results = top, results
-        self._references = None if references is None else references_of(references)
-
-    def expand(self, releases: beam.PCollection) -> beam.PCollection:
-        """Apply the transform."""
-        refuse_broken_runner(releases.pipeline)
-        blocks = releases | CheckedBlocks()
-        if self._references is None:
-            others = beam.pvalue.AsList(blocks)
-        else:
-            others = blocks_of(self._references, releases.pipeline)
-        own = self._references is None
-        kinds = key_kinds(blocks, self._results)
-        return (
-            blocks
-            | "Spread blocks" >> beam.Reshuffle()
-            | "Search blocks" >> beam.FlatMap(_nearest, others, self._top, self._results, kinds, own=own)
-        )
+        super().__init__(top, references, results, make=keyed_block, find=_nearest)
 
 
 def _nearest(

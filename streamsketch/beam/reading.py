@@ -7,15 +7,15 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.beam.formats import batches, parts_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.formats import batches, parts_of
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its parts."""
 
 
 class ReadColumns(beam.PTransform):
-    """Read columns of Parquet, CSV, Avro and text files: ``→ PCollection[pyarrow.RecordBatch]``.
+    """Read columns of Parquet, CSV, JSON, Avro and text files: ``→ PCollection[pyarrow.RecordBatch]``.
 
     Parquet files are split by row group; the others are read whole, one worker a file. Text is UTF-8, with or without a
     byte order mark.
@@ -30,13 +30,13 @@ class ReadColumns(beam.PTransform):
     ----------
     patterns
         File names or globs, on any file system Beam knows. Names that end in ``.csv`` are read as CSV with a header
-        line, in ``.txt`` or ``.log`` as lines of text (each also with ``.gz``, ``.bz2`` or ``.zst`` behind), in
-        ``.avro`` as Avro records, others as Parquet.
+        line, in ``.jsonl`` or ``.ndjson`` as lines of JSON objects, in ``.txt`` or ``.log`` as lines of text (each also
+        with ``.gz``, ``.bz2`` or ``.zst`` behind), in ``.avro`` as Avro records, others as Parquet.
     columns
         The columns to read. Files of lines have two: ``line``, without its end, and ``file``, the name.
     text
-        Columns of CSV files to read as text: keys and indices, so that 007 stays 007. The others are read as exact
-        decimals of up to 12 places. Nothing is guessed, so every file is read alike.
+        Columns of CSV and JSON files to read as text: keys and indices, so that 007 stays 007. The others are read as
+        exact decimals of up to 12 places. Nothing is guessed, so every file is read alike.
 
     Raises
     ------

@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.local.agreed import power_below
 from streamsketch.local.normal import Floats
 from streamsketch.local.report import Report, Reports
 
@@ -24,11 +25,10 @@ class MeanAggregator:
     """Adds up locally private reports, and estimates the mean of the vectors behind them.
 
     Every contribution is rounded once, to a multiple of 2^-22 of its root mean square, and added as an integer: so
-    merges are exact, and the mean has the same bits however the reports were split and ordered. (Across machines too,
-    but for what a mechanism computes by exp, log and the like, such as ProjUnit's factor: a last bit of it may differ
-    between mathematical libraries, and then a contribution's rounding.) The rounding moves a
-    coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one report's root mean
-    square, whatever the number of reports; over random signs by √n less. Memory is O(dim).
+    merges are exact, and the mean has the same bits however the reports were split and ordered, on every machine:
+    contributions follow from IEEE sums, products, quotients and roots, and from numbers of 32 bits (WIRE.md). The
+    rounding moves a coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one
+    report's root mean square, whatever the number of reports; over random signs by √n less. Memory is O(dim).
 
     Its state comes from reports alone, which are private already: it is as safe to share as they are.
 
@@ -141,7 +141,7 @@ class MeanAggregator:
         if not isinstance(other, MeanAggregator):
             raise TypeError(f"a MeanAggregator merges with another, got a {type(other).__name__}")
         self._check_same(other.mechanism)
-        if other.step_exponent != self._step_exponent:  # pickled where the mathematical library rounds otherwise
+        if other.step_exponent != self._step_exponent:  # pickled where it came out otherwise
             raise InvalidInputError(
                 f"totals in steps of 2^{other.step_exponent} do not add up to those of 2^{self._step_exponent}"
             )
@@ -232,4 +232,4 @@ class MeanAggregator:
 
 def step_exponent_of(mechanism: "Mechanism") -> int:
     """Return e, 2^e the greatest power of two that is at most 2^-22 of what a report adds to a cell."""
-    return math.floor(math.log2(mechanism.cell_size)) - _STEPS_PER_SIZE
+    return power_below(mechanism.cell_size) - _STEPS_PER_SIZE

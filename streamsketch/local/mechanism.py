@@ -93,7 +93,7 @@ class Mechanism(ABC):
     def limiting_squared_error(self) -> float:
         """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms.
 
-        Of a vector without structure where it is not 0, to second order: no bound for every vector (THEORY.md 7.2).
+        See `ProjUnit`, the only one where it is not 0, for which vectors it is exact, and for which a bound.
         """
         return 0.0
 

@@ -3,7 +3,9 @@
 PrivUnit and PrivUnitG move their output into the cap {⟨V, v⟩ ≥ γ}, which has mass q₁ (1 - q in the papers) without v,
 with probability p. They are ε-LDP if and only if (p / q₁) · ((1 - q₁) / (1 - p)) ≤ e^ε. Equality leaves one free
 number, b = ln(p / (1-p)), the share of ε that is spent on p; ln(q₁ / (1-q₁)) = b - ε is the rest. The error as a
-function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4).
+function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4). It is sought, and rounded to a grid of 2^-10 or
+ε's share of it: any b spends ε exactly, this costs some 10^-7 of the error, and machines whose libraries differ
+find the same b and so the same caps.
 """
 
 import functools
@@ -12,9 +14,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from scipy.optimize import minimize_scalar
-from scipy.special import betaincinv, gammaln, log_expit, ndtri_exp
+from scipy.special import betainc, betaincinv, gammaln, log_expit, ndtri_exp
+
+from streamsketch.local.agreed import agreed
 
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
+
+_GRID = 2.0**-10  # of b, for ε from 1 on
+_MOST = 24.0  # of b: beyond it 1 - p would be few of the 2^52 words that decide it
+_WORDS = 2.0**52  # see `normal.uniforms`
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
@@ -25,13 +33,14 @@ class GaussianCap(NamedTuple):
     Attributes
     ----------
     inside
-        p, the probability of the cap.
+        p, the probability of the cap: a multiple of 2^-52, rounded down.
     mass
         q₁, the cap's mass under N(0, 1).
     threshold
         g = Φ⁻¹(1 - q₁), where the cap begins.
     scale
-        τ = 1/μ, μ = E α the mean along v: what the output is multiplied by.
+        τ = 1/μ, μ = E α the mean along v: what the output is multiplied by. To 32 bits, as servers must agree on it:
+        that shrinks or stretches the mean by at most 2^-32.
     """
 
     inside: float
@@ -50,19 +59,27 @@ class SphereCap(NamedTuple):
     Attributes
     ----------
     inside
-        p, the probability of the cap.
+        p, the probability of the cap: a multiple of 2^-52, rounded down.
     mass
         q₁, the cap's share of the sphere.
     threshold
         γ, the least ⟨V, v⟩ in the cap.
     mean
         m = E⟨V, v⟩, what the output is divided by.
+    deficit
+        1 - m, without cancellation.
     """
 
     inside: float
     mass: float
     threshold: float
     mean: float
+    deficit: float
+
+    @property
+    def squared_error(self) -> float:
+        """1/m² - 1, without cancellation."""
+        return self.deficit * (1 + self.mean) / (self.mean * self.mean)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -93,18 +110,21 @@ def sphere_cap(dim: int, epsilon: float) -> SphereCap:
     >>> round(1 / cap.mean**2 - 1, 1)
     3082.6
     """
-    return _sphere(_least(lambda share: -math.log(_sphere(share, dim, epsilon).mean), epsilon), dim, epsilon)
+    return _sphere(_least(lambda share: math.log(_sphere(share, dim, epsilon).squared_error), epsilon), dim, epsilon)
 
 
 def _least(error: Callable[[float], float], epsilon: float) -> float:
-    found = minimize_scalar(error, bounds=(0.0, epsilon), method="bounded", options={"xatol": 1e-9 * max(1.0, epsilon)})
-    return float(found.x)
+    most = min(epsilon, _MOST)
+    found = minimize_scalar(error, bounds=(0.0, most), method="bounded", options={"xatol": 1e-9 * max(1.0, epsilon)})
+    grid = _GRID * min(1.0, 2.0 ** math.floor(math.log2(epsilon)))
+    return min(grid * max(1, round(float(found.x) / grid)), most - grid)
 
 
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
     """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
     log_mass = float(log_expit(share - epsilon))
-    inside = math.exp(float(log_expit(share)))
+    outside = math.ceil(math.exp(float(log_expit(-share))) * _WORDS) / _WORDS  # a number of words, never one too few
+    inside = 1 - outside
     return inside, log_mass, float(log_expit(epsilon - share)), -math.expm1(-epsilon) * inside * math.exp(-log_mass)
 
 
@@ -112,15 +132,22 @@ def _gaussian(share: float, epsilon: float) -> GaussianCap:
     inside, log_mass, _, gain = _masses(share, epsilon)
     threshold = -float(ndtri_exp(log_mass))
     density = math.exp(-threshold * threshold / 2 - _LOG_ROOT_2_PI)
-    return GaussianCap(inside, math.exp(log_mass), threshold, 1 / (density * gain))
+    return GaussianCap(inside, math.exp(log_mass), threshold, agreed(1 / (density * gain)))
 
 
 def _sphere(share: float, dim: int, epsilon: float) -> SphereCap:
-    inside, log_mass, _, gain = _masses(share, epsilon)
+    inside, log_mass, log_rest, gain = _masses(share, epsilon)
     mass = math.exp(log_mass)
     half = (dim - 1) / 2
     # (1 - ⟨V, v⟩)/2 follows Beta(half, half); the density's integral from γ up is c (1 - γ²)^half / (d - 1)
     below = float(betaincinv(half, half, mass))  # (1 - γ)/2, small where the cap is
     log_density = float(gammaln(dim / 2) - gammaln(half)) - 0.5 * math.log(math.pi)
     log_integral = log_density - math.log(dim - 1) + half * math.log(4 * below * (1 - below))
-    return SphereCap(inside, mass, 1 - 2 * below, min(1.0, gain * math.exp(log_integral)))
+    mean = gain * math.exp(log_integral)
+    deficit = 1 - mean
+    if mean > 0.5:  # 1 - m is 2 E (1 - ⟨V, v⟩)/2; a Beta variable's mean below b is a half of I_b(half + 1, half)
+        share_below = float(betainc(half + 1, half, below))
+        outside = (1 - inside) / math.exp(log_rest)
+        deficit = inside * share_below / mass + outside * (1 - share_below)
+        mean = 1 - deficit
+    return SphereCap(inside, mass, 1 - 2 * below, mean, deficit)

@@ -2,23 +2,19 @@
 
 import dataclasses
 import functools
-import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
 from streamsketch.hashing import Words
 from streamsketch.local import randomized_response
+from streamsketch.local.directions import add_directions, direction_salts, reach, sides
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.report import Layout
-from streamsketch.local.streams import gaussian_vector, salt, stream_of, word
-from streamsketch.privacy.sampling import BitSource, Bytes
+from streamsketch.privacy.sampling import BitSource
 
 MAX_REPETITIONS = 256
 
@@ -73,9 +69,7 @@ class PrivHS(Mechanism):
     @property
     def radius(self) -> float:
         """Length of what one direction contributes: √π Γ((d+1)/2)/Γ(d/2) over 1 - 2 P(flip)."""
-        d = self.sphere_dim
-        inverse = math.sqrt(math.pi) * math.exp(float(gammaln((d + 1) / 2) - gammaln(d / 2)))
-        return inverse / (1 - 2 * randomized_response.share(self.flipping))
+        return reach(self.sphere_dim) / (1 - 2 * randomized_response.share(self.flipping))
 
     @property
     def layout(self) -> Layout:
@@ -89,19 +83,19 @@ class PrivHS(Mechanism):
 
     @property
     def _salts(self) -> tuple[np.uint64, np.uint64]:
-        return salt(self.seed, f"{self.kind}/directions"), salt(self.seed, f"{self.kind}/entries")
+        return direction_salts(self.seed, self.kind)
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""
         seeds[:] = secret_words(bits, seeds.size)
-        _sides(units, seeds, *self._salts, values)
+        sides(units, seeds, *self._salts, values)
         drawn = secret_words(bits, values.size).reshape(values.shape)
         values ^= randomized_response.below(drawn, self.flipping)
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
         """Return the mean of ±B0·g/‖g‖ over a report's directions; see `Mechanism.contributions`."""
         out = np.zeros((seeds.size, self.sphere_dim))
-        _add_directions(seeds, *self._salts, values, out)
+        add_directions(seeds, *self._salts, values, out)
         out *= self.radius / self.directions
         return out
 
@@ -146,36 +140,6 @@ class RePrivHS(PrivHS):
     def directions(self) -> int:
         """R."""
         return self.repetitions
-
-
-@kernel
-def _sides(units: Floats, seeds: Words, salted: np.uint64, entries: np.uint64, out: Bytes) -> None:
-    """Write 1 where ⟨g, v⟩ ≥ 0 for each direction of each seed, else 0."""
-    scratch, direction = np.empty(units.shape[1], dtype=np.uint64), np.empty(units.shape[1])
-    for i in range(seeds.size):
-        start = stream_of(seeds[i], salted)
-        for r in range(out.shape[1]):
-            gaussian_vector(word(start, r), entries, scratch, direction)
-            along = 0.0
-            for j in range(direction.size):
-                along += direction[j] * units[i, j]
-            out[i, r] = along >= 0.0
-
-
-@kernel
-def _add_directions(seeds: Words, salted: np.uint64, entries: np.uint64, sides: Ints, out: Floats) -> None:
-    """Add g/‖g‖ of each direction to its seed's row, negated where the side is 0."""
-    scratch, direction = np.empty(out.shape[1], dtype=np.uint64), np.empty(out.shape[1])
-    for i in range(seeds.size):
-        start = stream_of(seeds[i], salted)
-        for r in range(sides.shape[1]):
-            gaussian_vector(word(start, r), entries, scratch, direction)
-            square = 0.0
-            for j in range(direction.size):
-                square += direction[j] * direction[j]
-            factor = (1.0 if sides[i, r] else -1.0) / np.sqrt(square)
-            for j in range(direction.size):
-                out[i, j] += factor * direction[j]
 
 
 register(PrivHS)

@@ -60,7 +60,7 @@ class PrivUnit(WithPrecision):
     @property
     def squared_error(self) -> float:
         """1/m² - 1, exactly."""
-        return 1 / self.cap.mean**2 - 1
+        return self.cap.squared_error
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write (⟨V, v⟩ v + √(1 - ⟨V, v⟩²) w)/m, w uniform on the sphere across v; see `Mechanism.fill`."""

@@ -23,7 +23,7 @@ from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections import Gaussian, Rotation
 
 ROTATIONS = ("hadamard", "haar", "gaussian")
-_LOG_FAILURE = math.log(1e6)  # of the norm bound
+_LOG_FAILURE = 13.815510557964274  # ln 10^6, of the norm bound
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,10 +39,13 @@ class ProjUnit(WithPrecision):
     - ``shared=True`` (Section 3, Algorithms 3 and 4): one rotation for all, and rows drawn for each report. The server
       adds a report in O(k), and rotates back once. A shared Gaussian matrix would not do: it is no isometry.
 
-    Normalising shrinks the mean by a factor 1 - 1/(4k), which under a shared rotation differs a little from coordinate
-    to coordinate: `limiting_squared_error`, some 1/(16k²) and 25/(16k²), never averages out. ``unbiased=True`` removes
-    it: independent Haar and Gaussian maps divide by E‖Wv‖ (Algorithm 5); the others complete Wv to length √C instead
-    of normalising it (Algorithms 6 and 7), which multiplies the error by some C; see `norm_bound`.
+    Normalising biases the mean: `limiting_squared_error` never averages out. Independent Haar and Gaussian maps shrink
+    every vector by 1 - 1/(4k), and it is exact. Independent Hadamard maps bend vectors with structure too: it is a
+    bound over all vectors, some 0.12/k² (THEORY.md 7.2 says what of it is proved). Under a shared rotation it is that
+    of a vector without structure, some 25/(16k²), which no vector exceeds on average over seeds, but one that was
+    chosen knowing the seed may. ``unbiased=True`` removes it: independent Haar and Gaussian maps divide by E‖Wv‖
+    (Algorithm 5); the others complete Wv to length √C instead of normalising it (Algorithms 6 and 7), which multiplies
+    the error by some C; see `norm_bound`.
 
     ``compressed=True`` sends a seed in place of k floats, as `CompPrivUnitG` does, after some p/q₁ candidates in R^k.
     For what floats do to the guarantee otherwise see `PrivUnitG`.
@@ -175,7 +178,9 @@ class ProjUnit(WithPrecision):
     def squared_error(self) -> float:
         """The exact oracles of THEORY.md 7 for Algorithms 1 to 4, 5 and 6.
 
-        For the Hadamard map E‖Wv‖ is that of a vector without structure; others differ by at most some 1/k.
+        For Hadamard maps E‖Wv‖ is taken to be a Haar map's, which is within 1/k of every vector's: so this is within
+        2/k of its error, under a shared map of its average over seeds (proved where dim is a power of two, THEORY.md
+        7.1).
         """
         if self.completes:
             return self.norm_bound * self.cap.scale**2 * self.sphere_dim + self._along - 1
@@ -189,7 +194,7 @@ class ProjUnit(WithPrecision):
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared bias: to second order (1 - E‖Wv‖)², more under a shared rotation; 0 if unbiased."""
+        """Squared bias, 0 if unbiased; see `RandomMap.squared_bias` of the map: exact, a bound or an average."""
         return 0.0 if self.unbiased else self.map.squared_bias
 
     def projected(self, units: Floats, seeds: Words) -> Floats:

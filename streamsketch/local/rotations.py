@@ -5,12 +5,12 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.special import gammaln
 
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import streams
+from streamsketch.local.agreed import gamma_ratio
 from streamsketch.local.mechanism import whole_steps
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.projections import Gaussian, Rotation
@@ -19,6 +19,7 @@ from streamsketch.projections.hadamard import transform_cells
 _FRACTION_BITS = 12  # of the matrices' entries
 _TINY = 1e-12  # a projection this short is rounding, not direction
 _SEEDS_TRIED = 8
+_WORST, _MARGIN = 0.1193, 32.0  # of the bias that stays under independent Hadamard maps
 
 
 class RandomMap(ABC):
@@ -62,7 +63,7 @@ class RandomMap(ABC):
 
     @property
     def squared_bias(self) -> float:
-        """‖E WᵀWv/‖Wv‖ - v‖² over what differs between reports, for a vector without structure."""
+        """‖E WᵀWv/‖Wv‖ - v‖² over what differs between reports: exact here, for every v, as the bias is along v."""
         return (1 - self.mean_length) ** 2
 
     @abstractmethod
@@ -116,6 +117,11 @@ class HadamardMap(RandomMap):
     def padded_dim(self) -> int:
         """N."""
         return 1 << (self.dim - 1).bit_length()
+
+    @property
+    def squared_bias(self) -> float:
+        """See `scattered_squared_bias`."""
+        return scattered_squared_bias(self.padded_dim, self.size)
 
     @functools.cached_property
     def _salts(self) -> tuple[np.uint64, np.uint64]:
@@ -262,16 +268,30 @@ def mean_length(dim: int | None, size: int) -> float:
 
     √(d/k) Γ((k+1)/2)Γ(d/2) / (Γ((d+1)/2)Γ(k/2)) (Asi et al. 2023, Lemma F.1); √(2/k) Γ((k+1)/2)/Γ(k/2).
     """
-    log = float(gammaln((size + 1) / 2) - gammaln(size / 2))
     if dim is None:
-        return math.sqrt(2 / size) * math.exp(log)
-    return math.sqrt(dim / size) * math.exp(log + float(gammaln(dim / 2) - gammaln((dim + 1) / 2)))
+        return math.sqrt(2 / size) * gamma_ratio(size / 2)
+    return math.sqrt(dim / size) * gamma_ratio(size / 2) / gamma_ratio(dim / 2)
+
+
+def scattered_squared_bias(padded_dim: int, size: int) -> float:
+    """Return the most that never averages out under independent Hadamard maps, whatever the vector.
+
+    To leading order it is (c/k)²((1 - s₄)²/16 + s₆ - s₄²), s_m = Σ|v_i|^m, c = (N-k)/(N-1), and below 0.1193 (c/k)² for
+    every v: 1/16 of it without structure, most with 0.7 of the squared length in one coordinate. At small k vectors
+    whose Wv nearly vanishes leave more: 1 + 32/k covers all that were sought and found. Never above
+    min(k, N/k) + 1 - 2 E‖Wv‖, with E‖Wv‖ at its least: 1/√2, or 1/√(1 + 2c/k). THEORY.md 7.2.
+    """
+    share = (padded_dim - size) / max(1, padded_dim - 1)
+    shortest = max(math.sqrt(0.5), 1 / math.sqrt(1 + 2 * share / size))
+    most = min(float(size), padded_dim / size) + 1 - 2 * shortest
+    return max(0.0, min(_WORST * (share / size) ** 2 * (1 + _MARGIN / size), most))
 
 
 def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) -> float:
     """Return what never averages out under one rotation for all: c²(1/16 + 3/2 · d/N)/k², c = (N-k)/(N-1).
 
-    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian; at most what any can be for its
+    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian: no vector leaves more on average over
+    the seeds. One that was built from the seed may leave nearly all of its length. At most what any can be for its
     E‖Wv‖, min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, which is below at k = 1. THEORY.md 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)

@@ -1,4 +1,4 @@
-"""SQKR: subsampled and quantised Kashin coefficients, by randomised response."""
+"""SQKR: subsampled and quantised coefficients, by randomised response."""
 
 import dataclasses
 import functools
@@ -12,30 +12,40 @@ from numpy.typing import NDArray
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
-from streamsketch.local import randomized_response, streams
-from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size
-from streamsketch.local.mechanism import MAX_DIM, Mechanism, register, whole_steps
+from streamsketch.local import randomized_response
+from streamsketch.local.frames import Frame, GaussianFrame, HadamardFrame
+from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
 from streamsketch.privacy.sampling import BitSource
 
+ROTATIONS = ("gaussian", "hadamard")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SQKR(Mechanism):
-    """SQKR: k = max(⌊ε⌋, 1) of a vector's Kashin coefficients, one bit each, through 2^k-ary randomised response.
+    """SQKR: k = max(⌊ε⌋, 1) of a vector's coefficients in a public frame, one bit each, by 2^k-ary randomised response.
 
     Chen, Kairouz and Özgür 2020 (Section 4). Which coefficients follows from the report's public seed, drawn without
     regard to v; each is rounded to ±K/√D at random without bias; the k bits are told truthfully with probability
     (e^ε - 1)/(e^ε - 1 + 2^k), else uniform ones. ε-LDP for any two inputs by that last step alone, decided by integers.
-    Unbiased for every vector whose coefficients `KashinFrame` brings below K/√D: all of them up to
-    sphere_dim = 32, beyond all but a few of a seed's own.
+
+    - ``rotation="gaussian"``: a frame of 2^64 uniform directions, where v has coefficients that all equal ±K/√D, their
+      signs those of ⟨g, v⟩. Unbiased for every vector in every dimension, as far as SplitMix64's vectors are Gaussian,
+      and K is least. O(dim · k) for person and server.
+    - ``rotation="hadamard"``: as published, Kashin coefficients in a frame of 4 to 8 times dim signed columns of a
+      Hadamard matrix (`KashinFrame`), at K = 1.75 with about twice the error. The server adds a report in O(k), and
+      transforms once. Unbiased for every vector up to sphere_dim = 32. Beyond, it is not for every vector: any such
+      frame has some four coordinates along which (±½, ±½, ±½, ±½) shrinks by an eighth.
 
     Parameters
     ----------
     dim
-        As in `Mechanism`, at most 2^22.
+        As in `Mechanism`; for ``"hadamard"`` at most 2^22.
     epsilon, ball
         As in `Mechanism`.
+    rotation
+        ``"gaussian"`` or ``"hadamard"``.
     seed
         Public, 0 to 2^64 - 1: of the frame, and of what the reports' seeds mean.
 
@@ -46,33 +56,36 @@ class SQKR(Mechanism):
 
     Examples
     --------
-    >>> mechanism = SQKR(dim=1 << 10, epsilon=10.0)
-    >>> mechanism.bits_told, mechanism.layout.bits
-    (10, 74)
+    >>> mechanism = SQKR(dim=1 << 15, epsilon=10.0)
+    >>> mechanism.bits_told, round(mechanism.expected_squared_error(1)), mechanism.layout.bits
+    (10, 5637, 74)
     """
 
+    rotation: str = "gaussian"
     seed: int = 0
 
     kind = "sqkr"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._set_choice("rotation", ROTATIONS)
         self._set_int("seed", 0, (1 << 64) - 1)
-        if 4 * self.sphere_dim > MAX_DIM:
+        if self.rotation == "hadamard" and 4 * self.sphere_dim > MAX_DIM:
             raise InvalidInputError(
-                f"SQKR's frame has 4 to 8 times as many coefficients as coordinates: dim must be at most "
+                f"a Hadamard frame has 4 to 8 times as many coefficients as coordinates: dim must be at most "
                 f"{MAX_DIM // 4 - self.ball}, got {self.dim}"
             )
 
     @property
     def bits_told(self) -> int:
-        """How many coefficients a report tells of (k): max(⌊ε⌋, 1)."""
+        """How many coefficients a report tells of (k): max(⌊ε⌋, 1), and at most 4 · sphere_dim."""
         return min(max(int(self.epsilon), 1), 4 * self.sphere_dim)
 
     @functools.cached_property
-    def frame(self) -> KashinFrame:
+    def frame(self) -> Frame:
         """The public frame."""
-        return KashinFrame(self.sphere_dim, self.seed)
+        family = HadamardFrame if self.rotation == "hadamard" else GaussianFrame
+        return family(self.sphere_dim, self.kind, self.seed)
 
     @functools.cached_property
     def telling(self) -> int:
@@ -91,60 +104,53 @@ class SQKR(Mechanism):
 
     @property
     def state_dim(self) -> int:
-        """D coefficients."""
-        return frame_size(self.sphere_dim)
+        """The d coordinates, or D coefficients of a Hadamard frame."""
+        return self.frame.state_dim
+
+    @property
+    def _size(self) -> float:
+        return self.amplification * self.frame.reach / self.bits_told
 
     @property
     def cell_size(self) -> float:
-        """What a report adds to, or takes from, each of its k coefficients: A·K·√D/k."""
-        return self.amplification * LEVEL * math.sqrt(self.state_dim) / self.bits_told
+        """See `Mechanism.cell_size`; in a Hadamard frame a report adds ±A·K·√D/k to each of k coefficients."""
+        if self.rotation == "hadamard":
+            return self._size * math.sqrt(self.state_dim / self.sphere_dim)
+        return super().cell_size
 
     @property
     def squared_error(self) -> float:
-        """A²K²d/k + A(1 - 1/k)(D-d)/(D-1) - 1, to within A: the coefficients are taken to have length 1."""
-        a, k, d, size = self.amplification, self.bits_told, self.sphere_dim, self.state_dim
-        return (a * LEVEL) ** 2 * d / k + a * (1 - 1 / k) * (size - d) / (size - 1) - 1
+        """A²B²/k + A(1 - 1/k) - 1, B = √π Γ((d+1)/2)/Γ(d/2), exactly.
 
-    @functools.cached_property
-    def _salt(self) -> np.uint64:
-        return streams.salt(self.seed, f"{self.kind}/rows")
+        In a Hadamard frame A²K²d/k + A(1 - 1/k)(D-d)/(D-1) - 1, to within A.
+        """
+        a, k = self.amplification, self.bits_told
+        return (a * self.frame.reach) ** 2 / k + a * self.frame.together(k) - 1
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""
         people, k = values.shape
         seeds[:] = secret_words(bits, people)
-        coefficients = self.frame.spread(units / np.sqrt(dot_rows(units, units))[:, np.newaxis])
-        told = np.take_along_axis(coefficients, self._rows(seeds), axis=1) / self.frame.limit
+        told = self.frame.coefficients(units / np.sqrt(dot_rows(units, units))[:, np.newaxis], seeds, k)
         drawn = secret_words(bits, people * (2 * k + 1)).reshape(people, 2 * k + 1)
         truth = uniforms(drawn[:, :k]) < (1 + told) / 2
         honest = randomized_response.below(drawn[:, 2 * k :], self.telling)
         values[...] = np.where(honest, truth, drawn[:, k : 2 * k] >> np.uint64(63))
 
-    def _rows(self, seeds: Words) -> Ints:
-        rows = np.empty((seeds.size, self.bits_told), dtype=np.int64)
-        taken = np.zeros(self.state_dim, dtype=np.uint8)
-        for start, row in zip(streams.streams_of(seeds, self._salt), rows, strict=True):
-            streams.sample_rows(start, self.state_dim, taken, row)
-        return rows
-
-    def _signed(self, values: NDArray[Any]) -> Floats:
-        return (2.0 * values - 1) * self.cell_size
-
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
-        """Return the coefficients that reports stand for; see `Mechanism.contributions`."""
-        out = np.zeros((seeds.size, self.state_dim))
-        np.put_along_axis(out, self._rows(seeds), self._signed(values), axis=1)
-        return out
+        """Return what reports stand for in the frame; see `Mechanism.contributions`."""
+        return self.frame.lift(values, seeds, self._size)
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
-        """Add reports in O(k) each; see `Mechanism.add_steps`."""
-        steps = whole_steps(self._signed(values), step, limit)
-        starts = streams.streams_of(seeds, self._salt)
-        streams.scatter(steps, starts, np.zeros(self.state_dim, dtype=np.uint8), total)
+        """Add reports, in O(k) each for a Hadamard frame; see `Mechanism.add_steps`."""
+        if isinstance(self.frame, HadamardFrame):
+            self.frame.scatter((values, seeds, self._size), total, step, limit)
+        else:
+            super().add_steps(seeds, values, total, step, limit)
 
     def mean_of(self, total: Floats) -> Floats:
-        """Return the vector of the mean coefficients; see `Mechanism.mean_of`."""
-        return np.asarray(self.frame.synthesise(total[np.newaxis])[0])
+        """Return the mean vector; see `Mechanism.mean_of`."""
+        return self.frame.mean_of(total)
 
 
 register(SQKR)

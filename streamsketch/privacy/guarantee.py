@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Real
 from typing import ClassVar, Literal
@@ -14,6 +14,7 @@ from streamsketch.errors import InvalidInputError
 Populations = Literal["disjoint", "overlapping"]
 
 _MAX_TEXT = 200
+_MAX_CONDITIONS = 64
 _MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
 _MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a promise is noise or nothing
 
@@ -129,17 +130,23 @@ class Guarantee:
         The relation under which it holds.
     mechanism
         What was done, with its exact parameter, e.g. ``"discrete Laplace, scale 4"``.
+    conditions
+        What must be true of the data or the public seed for the promise to hold, one sentence each, nothing the library
+        can check; usually none. Kept sorted, each once. They go wherever the guarantee goes.
 
     Examples
     --------
     >>> print(Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 4"))
     ε = 1, δ = 0 for one event of at most 1 (L1), by discrete Laplace, scale 4
+    >>> print(Guarantee(1.0, 0.0, L1(1), "a mechanism", ["no vector is zero"]))
+    ε = 1, δ = 0 for one event of at most 1 (L1), by a mechanism, only if: no vector is zero
     """
 
     epsilon: float
     delta: float
     neighbours: Neighbours
     mechanism: str
+    conditions: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         epsilon, delta = check_budget(self.epsilon, self.delta)
@@ -148,6 +155,7 @@ class Guarantee:
                 f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(self.neighbours).__name__}"
             )
         _check_text("the mechanism", self.mechanism)
+        object.__setattr__(self, "conditions", _checked_conditions(self.conditions))
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
 
@@ -157,7 +165,7 @@ class Guarantee:
         return (
             f"ε = {_exact(self.epsilon)}, δ = {_exact(self.delta)} for one {self.neighbours.unit} of at most "
             f"{self.neighbours.bound} {'' if keys == 1 else f'in each of at most {keys} keys '}({relation}), "
-            f"by {self.mechanism}"
+            f"by {self.mechanism}{', only if: ' if self.conditions else ''}{'; '.join(self.conditions)}"
         )
 
 
@@ -194,8 +202,22 @@ def _check_text(name: str, text: str) -> None:
         raise InvalidInputError(f"{name} must be 1 to {_MAX_TEXT} printable characters, got {text!r:.60}")
 
 
+def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(conditions, str):
+        raise TypeError("conditions are a sequence of sentences, got a str; put it in a list")
+    for condition in conditions:
+        _check_text("a condition", condition)
+    found = tuple(sorted(set(conditions)))
+    if len(found) > _MAX_CONDITIONS:
+        raise InvalidInputError(
+            f"a guarantee holds under at most {_MAX_CONDITIONS} conditions, got {len(found)}, and none may be dropped. "
+            f"Publish with fewer different bounds"
+        )
+    return found
+
+
 def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Guarantee:
-    """Return the guarantee of publishing several releases together.
+    """Return the guarantee of publishing several releases together, under the conditions of all of them.
 
     Parameters
     ----------
@@ -212,7 +234,7 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
     TypeError
         For what is no `Guarantee`: individual differential privacy does not compose.
     InvalidInputError
-        For no guarantees, another word, or guarantees for different neighbour relations.
+        For no guarantees, another word, guarantees for different neighbour relations, or more than 64 conditions.
 
     Examples
     --------
@@ -249,4 +271,5 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
         delta = _sum_rounded_up([part.delta for part in parts])
     if delta >= 1:
         raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they promise nothing")
-    return Guarantee(epsilon, delta, first.neighbours, mechanism)
+    conditions = [condition for part in parts for condition in part.conditions]
+    return Guarantee(epsilon, delta, first.neighbours, mechanism, conditions)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee, Neighbours
 
 
@@ -24,6 +25,13 @@ class IndividualGuarantee:
     mechanism
         What was done.
 
+    Raises
+    ------
+    InvalidInputError
+        For numbers out of range, and neighbours with ``max_keys`` other than 1.
+    TypeError
+        If ``neighbours`` is no relation.
+
     Examples
     --------
     >>> from streamsketch import OneCoordinate
@@ -39,6 +47,11 @@ class IndividualGuarantee:
 
     def __post_init__(self) -> None:
         checked = Guarantee(self.epsilon, self.delta, self.neighbours, self.mechanism)  # the same ranges
+        if self.neighbours.max_keys != 1:
+            raise InvalidInputError(
+                f"individual differential privacy does not compose, so one unit may touch one key only, got "
+                f"max_keys={self.neighbours.max_keys}. Use a mechanism of differential privacy"
+            )
         object.__setattr__(self, "epsilon", checked.epsilon)
         object.__setattr__(self, "delta", checked.delta)
 

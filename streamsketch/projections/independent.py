@@ -67,9 +67,9 @@ class VerySparse(IndependentEntries):
     At scale √(s/k). Its columns have random norms, so its sensitivities are found by enumeration; an `SJLT` of the same
     density has a fixed, smaller one, and less variance. Made for comparison, and for data already projected with it.
     Its error bars rest on a fourth moment estimated from the cells, and are too narrow for a vector of one or two
-    nonzeros that meets few of them: of 95 % intervals for the squared norm of one nonzero, 92 % covered at
-    sketch_dim / s = 8, 87 % at 2, 63 % at 1 and 39 % at 1/2, where most such vectors meet no cell and look empty. Keep
-    that ratio at 10 or more.
+    nonzeros that meets few of them: of 95 % intervals for the squared norm of one nonzero, 92 % cover at
+    sketch_dim / s = 8, 77 % at 4, 87 % at 2, 63 % at 1 and 39 % at 1/2, where most such vectors meet no cell and look
+    empty. It rises and falls in between: from a ratio of 10 on at least 85 % cover, from 20 on 89 %. Keep to those.
 
     Parameters
     ----------

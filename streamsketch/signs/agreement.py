@@ -6,6 +6,7 @@ theorem gives C by quadrature: with g a sum of steps J_a at a, dC/dφ = Σ J_a J
 2π, φ = π/2 - θ, from C = 0 at φ = 0.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -21,19 +22,32 @@ _ANGLES = 129
 
 
 class Agreement(NamedTuple):
-    """E[s s'] and its derivative at angles from 0 to π."""
+    """E[s s'] at angles from 0 to π."""
 
     angles: Floats
     mean: Floats
     """Falling from at most 1 at 0 to its negative at π."""
-    slope: Floats
-    """dC/dθ, below 0."""
 
-    def at(self, mean: float) -> tuple[float, float, float]:
-        """Return the angle at which E[s s'] is ``mean``, cut to [0, π], the slope there, and E[s s'] there."""
-        angle = float(np.interp(mean, self.mean[::-1], self.angles[::-1]))
-        slope, expected = (float(np.interp(angle, self.angles, values)) for values in (self.slope, self.mean))
-        return angle, slope, expected
+    @property
+    def most(self) -> float:
+        """E[s s'] at angle 0."""
+        return float(self.mean[0])
+
+    def angle(self, mean: float) -> float:
+        """Return the angle at which E[s s'] is ``mean``, cut to [0, π]."""
+        return float(np.interp(mean, self.mean[::-1], self.angles[::-1]))
+
+    def cosine(self, mean: float, reach: float) -> float:
+        """Return the cosine at which E[s s'] is ``mean``; where none is, one beyond ±1, so that errors cancel there.
+
+        Beyond ±1 the inverse goes on along the chord over the last ``reach`` of E[s s']. Its derivative at ±1 would do
+        for gains as smooth as the cells' noise; of plain signs it is 0, however far errors reach.
+        """
+        reach = min(reach, 2 * self.most)
+        beyond = abs(mean) - self.most
+        if beyond <= 0:
+            return math.cos(self.angle(mean))
+        return math.copysign(1 + beyond * (1 - math.cos(self.angle(self.most - reach))) / reach, mean)
 
 
 def agreement(pairs: list[tuple[Gain, Gain]]) -> Agreement:
@@ -52,7 +66,6 @@ def agreement(pairs: list[tuple[Gain, Gain]]) -> Agreement:
     return Agreement(
         np.concatenate([np.pi / 2 - phi[::-1], np.pi / 2 + phi[1:]]),
         np.concatenate([rises[::-1], -rises[1:]]),
-        -np.concatenate([rates[::-1], rates[1:]]),
     )
 
 

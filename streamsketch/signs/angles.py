@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.special import erf, ndtr
 
+from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
@@ -17,6 +18,8 @@ from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 _GROUPS = 8  # of rows, where their steps differ
+_MAX_NORM = 1e300
+_MOST_STEPS = 2.0**64  # the cells of longer vectors do not fit their integers
 
 
 def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
@@ -24,8 +27,9 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
 
     For ``constant`` flips, kept with probability (1 + c)/2: ``θ̂ = π/2·(1 - (1 - 2H/k) / (c_x c_y))``, H the Hamming
     distance, unbiased, of variance ``(θ(π - θ) + π²/4·(1/(c_x c_y)² - 1)) / k``; for equal laws that is Theorem 4.5 of
-    Li and Li 2023. For flips that depend on the cells' size, and individual privacy, the same by the inverse of
-    E[s s'] as a function of θ, which needs the norms.
+    Li and Li 2023. For flips that depend on the cells' size, and individual privacy, the inverse of E[s s'] as a
+    function of θ at 1 - 2H/k, which needs the norms, cut to [0, π], so that it is biased inwards near 0 and π. Its
+    variance is the mean square of what one standard deviation of 1 - 2H/k to either side makes of it, at most π²/4.
 
     Exact for a Gaussian projection, and otherwise as far as cells are nearly normal: sums of many coordinates, none of
     which dominates. Empty bins of an `OPORP` are coins, which pull θ̂ to π/2.
@@ -41,7 +45,8 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     Raises
     ------
     InvalidInputError
-        For a missing norm, or one that is not positive and finite.
+        For a missing norm, or one that no sketch of the projection has: not positive, or not finite, or beyond 2^±64
+        steps of the projection's grid.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
 
@@ -57,28 +62,31 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     >>> abs(estimate.value - math.pi / 4) < 6 * estimate.standard_error
     True
     """
-    k = x.projection.sketch_dim if isinstance(x, Signs) else 1
-    mean = 1 - 2 * hamming_distance(x, y) / k
+    k, mean = _agreeing(x, y)
     kept = _constant(x) * _constant(y)
-    half = math.pi / (2 * k)  # of a cell: no angle is known better than by one
     if kept > 0:
         value = math.pi / 2 * (1 - mean / kept)
-        inside = min(max(value, half), math.pi - half)
+        inside = _inside(value, k)
         variance = (math.pi**2 / 4 / kept**2 - (math.pi / 2 - inside) ** 2) / k
     else:
-        norms = _checked(norm_x), _checked(norm_y)
-        value, slope, expected = _curve(_cells(x, norms[0]), _cells(y, norms[1])).at(mean)
-        inside = min(max(value, half), math.pi - half)
-        variance = max((1 - expected**2) / (slope**2 * k), inside * (math.pi - inside) / k)
+        curve = _curve_of(x, y, norm_x, norm_y)
+        mean = min(max(mean, -curve.most), curve.most)
+        value, error = curve.angle(mean), _deviation(mean, k)
+        inside = _inside(value, k)
+        squares = (value - curve.angle(mean - error)) ** 2 + (value - curve.angle(mean + error)) ** 2
+        variance = min(max(squares / 2, inside * (math.pi - inside) / k), math.pi**2 / 4)
     projection_variance = min(inside * (math.pi - inside) / k, variance)
     return Estimate(value, projection_variance, variance - projection_variance, lowest=0.0, highest=math.pi)
 
 
 def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
-    """Estimate the cosine of the `angle`: ``e^{V/2} cos θ̂``, V the variance of θ̂.
+    """Estimate the cosine of the `angle`, nearly unbiased: the value may exceed 1 by its error.
 
-    E cos θ̂ is e^{-V/2} cos θ for a normal θ̂, so this is nearly unbiased; its variance is that of the cosine of a
-    normal angle. The value may exceed 1 by its error; intervals are cut to [-1, 1].
+    For ``constant`` flips ``e^{V/2} cos θ̂``, V the variance of θ̂, as E cos θ̂ is e^{-V/2} cos θ for a normal θ̂; its
+    variance is that of the cosine of a normal angle. For flips that depend on the cells' size, and individual privacy,
+    by r(m), the inverse of E[s s'] as a function of the cosine, continued beyond ±1 along a chord: with m = 1 - 2H/k
+    and σ its standard deviation, ``2r(m) - (r(m + σ) + r(m - σ))/2``, without the bias of r's curvature, of standard
+    error ``(r(m + σ) - r(m - σ))/2``. Intervals are cut to [-1, 1].
 
     Parameters
     ----------
@@ -88,22 +96,60 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
     Raises
     ------
     InvalidInputError
-        As `angle`; if the angle's standard error exceeds π/2: the signs are then drowned in flips.
+        As `angle`; if the standard error at a right angle exceeds π/2: the signs are then drowned in flips. Whether
+        that is so does not depend on the signs.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
     """
-    theta = angle(x, y, norm_x=norm_x, norm_y=norm_y)
-    if theta.standard_error > math.pi / 2:
-        raise InvalidInputError(
-            f"the angle's standard error is {theta.standard_error:.3g}, so nothing is known of the cosine: release "
-            f"with more epsilon or another mechanism"
-        )
+    k, mean = _agreeing(x, y)
+    kept = _constant(x) * _constant(y)
+    if kept > 0:
+        _check_known(math.pi / (2 * kept * math.sqrt(k)))
+        return _cosine_of(angle(x, y))
+    curve = _curve_of(x, y, norm_x, norm_y)
+    last = _deviation(curve.most, k)
+    _check_known(curve.cosine(_deviation(0.0, k), last))
+    error = _deviation(min(max(mean, -curve.most), curve.most), k)
+    here, *sides = (curve.cosine(at, last) for at in (mean, mean - error, mean + error))
+    value = 2 * here - sum(sides) / 2
+    inside = _inside(math.acos(min(max(value, -1.0), 1.0)), k)
+    plain = math.sin(inside) ** 2 * inside * (math.pi - inside) / k
+    variance = max((sides[1] - sides[0]) ** 2 / 4, plain)
+    return Estimate(value, plain, variance - plain, lowest=-1.0, highest=1.0)
+
+
+def _cosine_of(theta: Estimate) -> Estimate:
+    """Return the cosine of a normal, unbiased estimate of an angle."""
     spread = theta.variance
     value = math.exp(spread / 2) * math.cos(theta.value)
     # Var cos θ̂ for a normal θ̂, times e^V
     variance = math.exp(spread) * -math.expm1(-spread) * (1 - math.exp(-spread) * math.cos(2 * theta.value)) / 2
     share = theta.projection_variance / spread if spread else 1.0
     return Estimate(value, share * variance, (1 - share) * variance, lowest=-1.0, highest=1.0)
+
+
+def _agreeing(x: Signs, y: Signs) -> tuple[int, float]:
+    """Return k and the mean of the products of the signs."""
+    k = x.projection.sketch_dim if isinstance(x, Signs) else 1
+    return k, 1 - 2 * hamming_distance(x, y) / k
+
+
+def _inside(theta: float, k: int) -> float:
+    half = math.pi / (2 * k)  # of a cell: no angle is known better than by one
+    return min(max(theta, half), math.pi - half)
+
+
+def _deviation(mean: float, k: int) -> float:
+    """Return the standard deviation of the mean of k signs' products, as if half a pair at least disagreed."""
+    return math.sqrt((1 - min(abs(mean), 1 - 1 / k) ** 2) / k)
+
+
+def _check_known(error: float) -> None:
+    if not error <= math.pi / 2:
+        raise InvalidInputError(
+            f"the standard error at a right angle is {error:.3g}, so nothing is known of the cosine: release with more "
+            f"epsilon or another mechanism"
+        )
 
 
 def _constant(x: Signs) -> float:
@@ -119,8 +165,8 @@ def _checked(norm: float | None) -> float:
             "these signs were flipped with chances that depend on the cells' size: give norm_x and norm_y, the "
             "vectors' Euclidean norms, if they are public. Hamming distances still rank without them"
         )
-    if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < math.inf):
-        raise InvalidInputError(f"a norm must be a positive, finite number, got {norm!r:.40}")
+    if isinstance(norm, bool) or not (isinstance(norm, Real) and 0 < norm < _MAX_NORM):
+        raise InvalidInputError(f"a norm must be a positive, finite number below {_MAX_NORM:g}, got {short(norm)}")
     return float(norm)
 
 
@@ -140,6 +186,12 @@ class _Cells(NamedTuple):
 
 def _cells(release: Signs, norm: float) -> _Cells:
     projection, guarantee = release.projection, release.guarantee
+    in_steps = norm / float(projection.grid)
+    if not 1 / _MOST_STEPS <= in_steps <= _MOST_STEPS:
+        raise InvalidInputError(
+            f"a norm of {norm:g} is {in_steps:.3g} steps of the projection's grid of {projection.grid}, outside "
+            f"[2^-64, 2^64]; norms are in the data's units"
+        )
     steps = np.sort(cell_steps(projection, guarantee.neighbours))
     groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
     return _Cells(
@@ -150,6 +202,11 @@ def _cells(release: Signs, norm: float) -> _Cells:
         norm / (projection.unit * math.sqrt(projection.sketch_dim)),
         tuple(float(part.mean()) for part in np.array_split(steps, groups)),
     )
+
+
+def _curve_of(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> Agreement:
+    norms = _checked(norm_x), _checked(norm_y)
+    return _curve(_cells(x, norms[0]), _cells(y, norms[1]))
 
 
 @functools.lru_cache(maxsize=256)

@@ -100,6 +100,8 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
     if kind is SignSketch:
         law = at("law", lambda: _law(message.law))
         return SignSketch(projection, message.signs, law, promised, release_id=message.release_id)
+    if message.guarantee.conditions:
+        raise WireFormatError("guarantee.conditions", "individual guarantees have none")
     individual = at(
         "guarantee",
         lambda: IndividualGuarantee(promised.epsilon, promised.delta, promised.neighbours, promised.mechanism),

@@ -7,9 +7,9 @@ of its signs are then never perturbed, although the paper's Definition A.1 reads
 """
 
 import dataclasses
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,18 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.flips import flips, rate_below
-from streamsketch.privacy.guarantee import Neighbours, check_budget
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import DiscreteGaussian
-from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections import Projection
-from streamsketch.projections.matrices import matrix_of
-from streamsketch.projections.transform import transform_read
-from streamsketch.release import RELEASE_ID_BYTES, check_carried
-from streamsketch.sensitivity import check_whole_steps
+from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import cell_steps
-from streamsketch.signs.mechanisms import require_one_coordinate, require_oporp
+from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
-from streamsketch.sketch import Sketch
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class IndividualSignMechanism(ABC):
+class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
     """How signs are published under individual differential privacy, which is **not** differential privacy.
 
     Parameters
@@ -52,71 +47,15 @@ class IndividualSignMechanism(ABC):
         If ``neighbours`` is no relation.
     """
 
-    epsilon: float
-    neighbours: Neighbours
-
     name: ClassVar[Method]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.neighbours, Neighbours):
-            raise TypeError(
-                f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a "
-                f"{type(self.neighbours).__name__}"
-            )
-        if self.neighbours.max_keys != 1:
-            raise InvalidInputError(
-                f"individual differential privacy does not compose, so one unit may touch one key only, got "
-                f"max_keys={self.neighbours.max_keys}. Use a mechanism of differential privacy"
-            )
-        check_carried(self.neighbours)
-        object.__setattr__(self, "epsilon", check_budget(self.epsilon, self._spent_delta)[0])
+        super().__post_init__()
+        self._guarantee()
 
-    def release(self, sketch: Sketch) -> IndividualSignSketch:
-        """Return the sketch's signs under individual differential privacy, **not** differential privacy.
-
-        Raises
-        ------
-        TypeError
-            If it is no `Sketch`.
-        InvalidInputError
-            For a projection the mechanism does not hold for, or noise too wide to sample.
-        """
-        return self.release_with(sketch, SystemBits())
-
-    def release_with(self, sketch: Sketch, bits: BitSource) -> IndividualSignSketch:
-        """As `release`, with bits of the caller's: they must be secret and uniform."""
-        if not isinstance(sketch, Sketch):
-            raise TypeError(f"only the signs of a Sketch can be released, got a {type(sketch).__name__}")
-        self.check(sketch.projection)
-        return self._draw(sketch.projection, sketch.state, bits)
-
-    def release_rows(self, projection: Projection, matrix: Any) -> list[IndividualSignSketch]:
-        """Return the signs of each row of a matrix, each under individual differential privacy of that row only.
-
-        Parameters
-        ----------
-        projection
-            The public map.
-        matrix
-            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n.
-
-        Raises
-        ------
-        InvalidInputError, SketchOverflowError
-            As `release` and `Projection.transform`; for fractions under `L1`.
-        """
-        given = matrix_of(matrix, exact=True)
-        check_whole_steps(projection, self.neighbours, given.dtype)
-        self.check(projection)
-        bits = SystemBits()
-        return [self._draw(projection, row, bits) for row in transform_read(projection, given, exact=True)]
-
-    def check(self, projection: Projection) -> None:  # noqa: B027 - most mechanisms take every map
-        """Raise `InvalidInputError` for a projection the mechanism does not hold for."""
-
-    @property
-    def _spent_delta(self) -> float:
-        return 0.0
+    def check(self, projection: Projection) -> None:
+        """Raise `InvalidInputError` for a projection the mechanism does not hold for, or cannot draw for."""
+        cell_steps(projection, self.neighbours)
 
     @abstractmethod
     def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
@@ -125,12 +64,17 @@ class IndividualSignMechanism(ABC):
         ``near`` is the calibration: that of the data at hand, whatever the cells.
         """
 
-    def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> IndividualSignSketch:
-        steps = cell_steps(projection, self.neighbours)
-        positive = self.positive(cells, steps, near_zero(cells, steps), bits)
-        guarantee = IndividualGuarantee(self.epsilon, self._spent_delta, self.neighbours, self.name)
-        packed = packed_signs(positive)
-        return IndividualSignSketch(projection, packed, self.name, guarantee, release_id=bits.read(RELEASE_ID_BYTES))
+    def _guarantee(self) -> IndividualGuarantee:
+        return IndividualGuarantee(self.epsilon, self._spent_delta, self.neighbours, self.name)
+
+    def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[IndividualSignSketch]:
+        steps, guarantee = cell_steps(projection, self.neighbours), self._guarantee()
+        released = []
+        for row in cells:
+            packed = packed_signs(self.positive(row, steps, near_zero(row, steps), bits))
+            identity = bits.read(RELEASE_ID_BYTES)
+            released.append(IndividualSignSketch(projection, packed, self.name, guarantee, release_id=identity))
+        return released
 
 
 def near_zero(cells: Ints, steps: Ints) -> NDArray[np.bool_]:
@@ -172,6 +116,13 @@ class IDPSignRPG(IndividualSignMechanism):
     @property
     def _spent_delta(self) -> float:
         return self.delta
+
+    def check(self, projection: Projection) -> None:
+        """Raise `InvalidInputError` if the noise would be too wide to sample with every cell near, as in a zero vector.
+
+        Fewer near cells take less, so whether the data have them decides no refusal.
+        """
+        self.noise(cell_steps(projection, self.neighbours))
 
     def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
         """Return sign(y + noise) for the near cells, sign(y) for the others."""
@@ -254,6 +205,7 @@ class IDPSignOPORP(IDPSignRPRR):
     def check(self, projection: Projection) -> None:
         """Raise `InvalidInputError` for another projection than `OPORP`."""
         require_oporp(self.name, projection)
+        super().check(projection)
 
     def _share(self, near: int) -> Fraction:
         del near

@@ -7,23 +7,22 @@ integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6
 
 import dataclasses
 import functools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.encoding import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import flips, rate_below
-from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, check_budget
-from streamsketch.privacy.sampling import BitSource, SystemBits
-from streamsketch.projections import OPORP, Gaussian, Projection
-from streamsketch.projections.matrices import matrix_of
-from streamsketch.projections.transform import transform_read
-from streamsketch.release import RELEASE_ID_BYTES, check_carried
-from streamsketch.sensitivity import check_whole_steps, grid_steps, sensitivity_of
+from streamsketch.privacy.guarantee import Guarantee, check_budget
+from streamsketch.privacy.sampling import BitSource
+from streamsketch.projections import Gaussian, Projection
+from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.sensitivity import grid_steps, sensitivity_of
 from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
     binomial_count,
     chernoff_count,
@@ -31,19 +30,15 @@ from streamsketch.signs.sign_changes import (
     pair_change_bound,
 )
 from streamsketch.signs.sketch import SignSketch, packed_signs
-from streamsketch.sketch import Sketch
+
+_INT64_MAX = (1 << 63) - 1
 
 Counting: TypeAlias = Literal["pairs", "paper"]
 
-_WHY_ONE_COORDINATE = (
-    "holds where a neighbour changes one coordinate, which meets one bin: each bin then has all of epsilon. Neighbours "
-    "that change several coordinates change several bins, and would learn epsilon from each"
-)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SignMechanism(ABC):
-    """How signs are published: a budget, a neighbour relation and, by the subclass, a flip law.
+class SignMechanism(SignPublisher[SignSketch]):
+    """How signs are published under differential privacy: a budget, a neighbour relation and, by the subclass, a law.
 
     Parameters
     ----------
@@ -60,20 +55,6 @@ class SignMechanism(ABC):
         If ``neighbours`` is no relation.
     """
 
-    epsilon: float
-    neighbours: Neighbours
-
-    name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.neighbours, Neighbours):
-            raise TypeError(
-                f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a "
-                f"{type(self.neighbours).__name__}"
-            )
-        check_carried(self.neighbours)
-        object.__setattr__(self, "epsilon", check_budget(self.epsilon, 0.0)[0])
-
     @abstractmethod
     def law(self, projection: Projection) -> FlipLaw:
         """Return the flip law for sketches of a projection.
@@ -86,54 +67,21 @@ class SignMechanism(ABC):
 
     def guarantee(self, projection: Projection) -> Guarantee:
         """Return what a release of a sketch of ``projection`` promises; errors as `law`."""
-        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, f"{self._described}, {self.law(projection)}")
+        described = f"{self._described}, {self.law(projection)}"
+        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self._conditions)
 
-    def release(self, sketch: Sketch) -> SignSketch:
-        """Return the sketch's signs, each flipped with its probability by bits of the operating system's CSPRNG.
-
-        Raises
-        ------
-        TypeError
-            If it is no `Sketch`.
-        InvalidInputError
-            As `law`.
-        """
-        return self.release_with(sketch, SystemBits())
-
-    def release_with(self, sketch: Sketch, bits: BitSource) -> SignSketch:
-        """As `release`, with bits of the caller's: they must be secret and uniform."""
-        if not isinstance(sketch, Sketch):
-            raise TypeError(f"only the signs of a Sketch can be released, got a {type(sketch).__name__}")
-        (released,) = self._draw(sketch.projection, sketch.state.reshape(1, -1), bits)
-        return released
-
-    def release_rows(self, projection: Projection, matrix: Any) -> list[SignSketch]:
-        """Return the signs of each row of a matrix, one `SignSketch` a row; a row is one person's vector.
-
-        Parameters
-        ----------
-        projection
-            The public map.
-        matrix
-            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n.
-
-        Raises
-        ------
-        InvalidInputError, SketchOverflowError
-            As `law` and `Projection.transform`; for fractions under `L1`.
-        """
-        given = matrix_of(matrix, exact=True)
-        check_whole_steps(projection, self.neighbours, given.dtype)
+    def check(self, projection: Projection) -> None:
+        """Raise `InvalidInputError` as `law`."""
         self.law(projection)
-        return self._draw(projection, transform_read(projection, given, exact=True), SystemBits())
-
-    @property
-    def _spent_delta(self) -> float:
-        return 0.0
 
     @property
     def _described(self) -> str:
         return self.name
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        """What the guarantee rests on and nothing here can check."""
+        return ()
 
     @property
     def _key_epsilon(self) -> Fraction:
@@ -204,6 +152,11 @@ class DPSignRPRR(SignMechanism):
         if delta == 0:
             raise InvalidInputError("DP-SignRP-RR needs delta > 0, say 1e-6; DPSignRPRRSmooth gives delta = 0")
         norm = exact_fraction(self.norm_bound, "norm_bound")
+        if max(norm.numerator, norm.denominator) > _INT64_MAX:
+            raise InvalidInputError(
+                f"norm_bound must be a ratio of 63-bit integers, got {short(self.norm_bound)}: no sketch holds longer "
+                f"vectors"
+            )
         if norm < Fraction(self.neighbours.bound):
             raise InvalidInputError(
                 f"norm_bound must be at least the neighbours' bound, got {norm} and {self.neighbours.bound}: a change "
@@ -221,6 +174,13 @@ class DPSignRPRR(SignMechanism):
     @property
     def _described(self) -> str:
         return f"{self.name} for norms of at least {self.norm_bound}"
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        return (
+            f"every vector published by {self.name} has a Euclidean norm of at least {self.norm_bound}",
+            f"the seed of {self.name} was drawn at random, without a look at the data",
+        )
 
     def count(self, projection: Projection) -> int:
         """Return N: how many signs of two neighbours differ at most, but with probability δ / max_keys."""
@@ -376,16 +336,3 @@ class DPSignLogistic(SignMechanism):
         """Return flips with log-odds ε|y| / D1; see `SignMechanism.law`."""
         # over all keys: a unit's D1 there is that of one key times max_keys
         return FlipLaw("linear", rate_below(Fraction(self.epsilon) / sensitivity_of(projection, self.neighbours).l1))
-
-
-def require_one_coordinate(name: str, neighbours: Neighbours) -> None:
-    """Raise `InvalidInputError` unless neighbours differ in one coordinate."""
-    if not isinstance(neighbours, OneCoordinate):
-        remedy = "DPSignLogistic is safe for L1" if isinstance(neighbours, L1) else "use OneCoordinate(bound)"
-        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {neighbours}; {remedy}")
-
-
-def require_oporp(name: str, projection: Projection) -> None:
-    """Raise `InvalidInputError` unless each coordinate meets one bin."""
-    if not isinstance(projection, OPORP):
-        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {type(projection).__name__}; use OPORP")

@@ -9,6 +9,7 @@ from scipy.special import bdtrc, ndtr, ndtri
 from streamsketch.errors import InvalidInputError
 
 _SAFETY = 1 + 1e-6  # beyond what quadrature and special functions are off
+_LEAST_DELTA = 1e-300  # below, tails have no digits left
 _SMOOTHINGS = [1.5 + step / 8 for step in range(60)]
 
 
@@ -43,15 +44,19 @@ def neighbourhood_change_bound(dim: int, ratio: float) -> float:
 def chernoff_count(cells: int, chance: float, delta: float) -> int:
     """Return N₊ of Li and Li 2023, Proposition 4.4: more of ``cells`` change with probability at most δ (Chernoff).
 
-    ``Fk + ½(ln(1/δ) + √(ln²(1/δ) + 8Fk·ln(1/δ)))``, rounded up, at most ``cells``.
+    ``Fk + ½(ln(1/δ) + √(ln²(1/δ) + 8Fk·ln(1/δ)))``, rounded up, at most ``cells``, and that for δ below 1e-300.
     """
-    mean, surprise = chance * cells, math.log(1 / delta)
+    if delta < _LEAST_DELTA:
+        return cells
+    mean, surprise = chance * cells, -math.log(delta)
     bound = mean + (surprise + math.sqrt(surprise**2 + 8 * mean * surprise)) / 2
     return min(cells, math.ceil(bound * _SAFETY))
 
 
 def binomial_count(cells: int, chance: float, delta: float) -> int:
-    """Return the least N with P(Binomial(cells, chance) > N) ≤ δ, at least 1."""
+    """Return the least N with P(Binomial(cells, chance) > N) ≤ δ, at least 1; all cells for δ below 1e-300."""
+    if delta < _LEAST_DELTA:
+        return cells
     low, high = 0, cells  # bisect: the tail falls with N, and is 0 at cells
     while low < high:
         middle = (low + high) // 2

@@ -10,9 +10,9 @@ from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.files import write_whole
 from streamsketch.hashing import Words
-from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.guarantee import Guarantee, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.projections.base import Projection
+from streamsketch.projections import OPORP, Projection
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import FlipLaw
 
@@ -224,7 +224,9 @@ class IndividualSignSketch(Signs):
     Raises
     ------
     InvalidInputError
-        For another method or number of bytes, or bits behind the last cell.
+        For another method or number of bytes, or bits behind the last cell; for a guarantee that the method does not
+        give: one of another mechanism, δ where only Gaussian noise has one or none where it has, and for iDP-SignOPORP
+        another projection than `OPORP` or neighbours than `OneCoordinate`.
     """
 
     guarantee_type = IndividualGuarantee
@@ -243,6 +245,7 @@ class IndividualSignSketch(Signs):
         if method not in get_args(Method):
             raise InvalidInputError(f"a method is one of {', '.join(get_args(Method))}, got {short(method)}")
         super().__init__(projection, packed, guarantee, release_id=release_id)
+        _check_made(projection, method, guarantee)
         self._method: Method = method
 
     @property
@@ -258,6 +261,23 @@ class IndividualSignSketch(Signs):
         """What was promised: individual differential privacy only."""
         guarantee: IndividualGuarantee = self._guarantee
         return guarantee
+
+
+def _check_made(projection: Projection, method: Method, guarantee: IndividualGuarantee) -> None:
+    """Refuse what no mechanism of individual privacy makes: the guarantee would be somebody's invention."""
+    if guarantee.mechanism != method:
+        raise InvalidInputError(f"signs made by {method} were promised by {guarantee.mechanism}: one must be wrong")
+    if (guarantee.delta > 0) != (method == "iDP-SignRP-G"):
+        raise InvalidInputError(
+            f"only iDP-SignRP-G has a delta, and always one: got {method} with delta = {guarantee.delta!r}"
+        )
+    if method == "iDP-SignOPORP" and not (
+        isinstance(projection, OPORP) and isinstance(guarantee.neighbours, OneCoordinate)
+    ):
+        raise InvalidInputError(
+            f"iDP-SignOPORP is for an OPORP and OneCoordinate neighbours, got {type(projection).__name__} and "
+            f"{guarantee.neighbours}"
+        )
 
 
 def packed_signs(positive: NDArray[np.bool_]) -> bytes:

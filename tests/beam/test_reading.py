@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import ReadColumns, SketchPerKey, formats, read_batches
+from streamsketch import formats
+from streamsketch.beam import ReadColumns, SketchPerKey, read_batches
 from tests.beam.running import run
 
 TABLE = pa.table({"key": ["a", "b", "a"], "index": ["007", "8", "007"], "value": [1.5, 2.0, -3.0], "other": [0, 0, 0]})
@@ -313,3 +314,34 @@ def test_lines_that_are_no_text_are_refused_without_a_word_of_them(tmp_path: Pat
     assert "secret" not in str(caught.value)
     with pytest.raises(ss.InvalidInputError, match="has no column key, only file, line"):
         list(read_batches([str(tmp_path / "a.txt")], ["key"]))
+
+
+@pytest.mark.parametrize("name", ["sales.jsonl", "sales.ndjson.gz"])
+def test_lines_of_json_are_exact_columns(name: str, tmp_path: Path) -> None:
+    lines = b'{"key": "a", "index": 7, "value": 0.29, "more": {}}\n\r\n{"value": -1e-2, "index": "x", "key": ""}'
+    (tmp_path / name).write_bytes(gzip.compress(lines) if name.endswith("gz") else lines)
+    assert rows(list(read_batches([str(tmp_path / name)], COLUMNS, text=["key", "index"]))) == [
+        {"key": "a", "index": "7", "value": Decimal("0.29")},
+        {"key": "", "index": "x", "value": Decimal("-0.01")},
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "secret",
+        "[]",
+        '{"value": 1}',
+        '{"key": true, "value": 1}',
+        '{"key": null, "value": 1}',
+        '{"key": "\\ud800", "value": 1}',
+        '{"key": "a", "value": "1"}',
+        '{"key": "a", "value": 1e30}',
+        '{"key": "a", "value": 1e-13}',
+    ],
+)
+def test_lines_that_are_no_such_json_are_named_by_number_alone(line: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"key": "a", "value": 1}\n' + line + "\n")
+    with pytest.raises(ss.InvalidInputError, match=r"line 2 of .*a\.jsonl is not a JSON object") as caught:
+        list(read_batches([str(tmp_path / "a.jsonl")], ["key", "value"], text=["key"]))
+    assert "secret" not in str(caught.value)

@@ -247,6 +247,16 @@ def test_one_key_alone_has_no_neighbours(tmp_path: Path) -> None:
     assert run(lambda p: p | beam.Create(alone) | NearestSigns(3), tmp_path)[0] == [("key 00", [])]
 
 
+def test_keys_of_several_types_make_no_column(tmp_path: Path) -> None:
+    """Each may be in a block of its own, and all of the references' keys are text."""
+    keyed = [(key, release) for key, release in zip(["a", 1], KEYED.values(), strict=False)]
+    known = dict(list(KEYED.items())[2:])
+    with pytest.raises(ss.InvalidInputError, match="must be of one type, got int and str"):
+        run(lambda p: p | beam.Create(keyed) | NearestSigns(1, references=known, results="columns"), tmp_path)
+    found, _ = run(lambda p: p | beam.Create(keyed) | NearestSigns(1, references=known), tmp_path)
+    assert {key for key, _ in found} == {"a", 1}
+
+
 def test_what_cannot_be_compared_is_refused_in_the_workers(tmp_path: Path) -> None:
     one = next(iter(KEYED.values()))
     elsewhere = PUBLISH.release(PROJECTION.replace(seed=12).sketch())
@@ -255,6 +265,8 @@ def test_what_cannot_be_compared_is_refused_in_the_workers(tmp_path: Path) -> No
         ([("a", one), ("a", elsewhere)], ss.InvalidInputError),
         ([("a", one), ("b", elsewhere)], ss.IncompatibleProjectionsError),
         ([("a", one), ("b", PROJECTION.sketch())], TypeError),
+        ([(None, one)], ss.InvalidInputError),
+        ([(("a", 1), one)], ss.InvalidInputError),
     ):
         with pytest.raises(error):
             run(lambda p, keyed=keyed: p | beam.Create(keyed) | NearestSigns(1), tmp_path)  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """Every benchmark runs at a tiny size. No time is asserted: figures are reported, by people who look at them."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from benchmarks.data import Data
 from benchmarks.figures import afnnt, kkmm, ll
 from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import TINY, Row, Target
-from benchmarks.speed import growth, wire
+from benchmarks.speed import growth, startup, wire
 from benchmarks.speed.limits import hash_words, scatter_only
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
@@ -61,6 +62,17 @@ def check_study(study: dict[str, Any]) -> None:
         assert table["title"]
         assert table["rows"]
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
+
+
+def test_the_import_is_timed_by_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare process that happens to be slower than one that imports takes nothing off it."""
+
+    def python(_: str, *arguments: str) -> str:
+        time.sleep(0.01 if arguments[-1] == "pass" else 0.0)
+        return "0.125"
+
+    monkeypatch.setattr(startup, "_python", python)
+    assert [row.ours for row in startup.run(TINY) if "alone" in row.name] == [0.125]
 
 
 def test_names_are_distinct_and_every_module_is_registered_or_a_helper() -> None:

@@ -193,7 +193,7 @@ def test_delta_and_repetitions_have_their_ranges() -> None:
     with pytest.raises(InvalidInputError, match="repetitions must be an integer"):
         ss.local.RePrivHS(dim=4, epsilon=1.0, repetitions=257)
     with pytest.raises(InvalidInputError, match="dim must be at most 4194304"):
-        ss.local.SQKR(dim=(1 << 22) + 1, epsilon=1.0)
+        ss.local.SQKR(dim=(1 << 22) + 1, epsilon=1.0, rotation="hadamard")
     assert [ss.local.RePrivHS(dim=4, epsilon=e).repetitions for e in (0.5, 3.9, 4.0, 10.0)] == [1, 1, 2, 5]
 
 
@@ -250,6 +250,7 @@ def test_reports_of_wrong_shape_dtype_or_content_are_refused() -> None:
         ("PrivHS", 65),
         ("RePrivHS of nine", 73),
         ("SQKR", 68),
+        ("SQKR, Hadamard", 68),
         ("Gaussian", 12 * 32),
     ],
 )

@@ -18,6 +18,7 @@ from scipy import stats
 from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from streamsketch.local import randomized_response as response
 from streamsketch.local.compressed import uneven
+from streamsketch.local.normal import uniforms
 from streamsketch.local.parameters import GaussianCap
 from tests import naive_local
 from tests.local.directions import bits, directions, repeated
@@ -106,7 +107,7 @@ def test_re_priv_hs_flips_each_bit_by_its_own_word() -> None:
 
 def test_sqkr_tells_the_truth_for_exactly_those_words() -> None:
     """Three bits: words at the edges choose between the quantised bits and the uniform ones, all eight of them."""
-    mechanism, vector = SQKR(dim=8, epsilon=3.0), directions(8)["gaussian"]
+    mechanism, vector = SQKR(dim=8, epsilon=3.0, rotation="hadamard"), directions(8)["gaussian"]
     zeros, ones = [0, 0, 0], [ALL - 1] * 3  # a coefficient inside (-K, K) is rounded up by 0, down by 2^64 - 1
     for last, honest in ((0, True), (mechanism.telling - 1, True), (mechanism.telling, False), (ALL - 1, False)):
         for pattern in np.ndindex(2, 2, 2):
@@ -137,6 +138,24 @@ def test_the_density_ratio_is_e_to_the_epsilon(family: type[Any], epsilon: float
     cap = family(dim=100, epsilon=epsilon).cap
     assert density_ratio(cap.inside, cap.mass) == pytest.approx(math.exp(epsilon), rel=1e-8)
     assert density_ratio(cap.inside + (1 - cap.inside) * 0.01, cap.mass) > math.exp(epsilon) * 1.005
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-10, 1.0, 16.0, 64.0, 256.0])
+@pytest.mark.parametrize("family", [PrivUnit, PrivUnitG])
+@pytest.mark.parametrize("dim", [2, 3, 1000])
+def test_coins_put_no_more_in_the_cap_than_epsilon_allows(family: type[Any], dim: int, epsilon: float) -> None:
+    """By the number of words: a p within 2^-53 of 1 would never leave the cap, whatever ε is. q₁ is good to 1e-9."""
+    cap = family(dim=dim, epsilon=epsilon).cap
+    words = Fraction(cap.inside) * 2**52  # uniforms are (i + ½)/2^52
+    assert words.denominator == 1
+    edges = uniforms(np.array([int(words) - 1 << 12, int(words) << 12], dtype=np.uint64)) < cap.inside
+    assert edges.tolist() == [True, False]
+    inside, mass = Fraction(cap.inside), Fraction(cap.mass)
+    with mpmath.workdps(50):
+        ratio = inside / (1 - inside) * (1 - mass) / mass
+        spent = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
+    assert spent <= epsilon + 1e-9
+    assert spent >= epsilon - 2e-5  # at most 24 of it are spent on p, one of 2^17 words outside
 
 
 def heights_pvalue(mechanism: PrivUnitG, sampled_with: GaussianCap, vector: np.ndarray) -> float:
@@ -274,6 +293,7 @@ def gaussian_sigma(epsilon: float) -> float:
     [
         lambda: PrivHS(dim=6, epsilon=2.0),
         lambda: SQKR(dim=6, epsilon=2.0),
+        lambda: SQKR(dim=6, epsilon=2.0, rotation="hadamard"),
         lambda: CompPrivUnitG(dim=6, epsilon=2.0),
         lambda: ProjUnit(dim=6, epsilon=2.0, sketch_dim=3, compressed=True),
         lambda: GaussianMechanism(dim=6, epsilon=2.0, delta=1e-6),

@@ -7,7 +7,7 @@ import pytest
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import ProjUnit
-from streamsketch.local.rotations import mean_length
+from streamsketch.local.rotations import mean_length, projection_of
 from streamsketch.projections import Rotation
 from tests import naive_local
 from tests.local.directions import directions
@@ -80,6 +80,19 @@ def test_a_seed_without_a_rotation_stands_for_the_next(*, shared: bool) -> None:
         assert maps[0].mean_of(np.ones(2)).tolist() == maps[1].mean_of(np.ones(2)).tolist()
     else:
         assert one.tolist() == other.tolist()
+
+
+def test_eight_seeds_are_tried_and_no_more() -> None:
+    """As WIRE.md says, from 2^64 - 3 on to 4."""
+    tried: list[int] = []
+
+    def refusing(**fields: int) -> Rotation:
+        tried.append(fields["seed"])
+        raise InvalidInputError("another seed")
+
+    with pytest.raises(InvalidInputError, match="another seed"):
+        projection_of(refusing, 2, 2, 2**64 - 3)  # type: ignore[arg-type]
+    assert tried == [2**64 - 3, 2**64 - 2, 2**64 - 1, 0, 1, 2, 3, 4]
 
 
 def test_a_shared_rotation_turns_the_mean_back_in_one_order() -> None:

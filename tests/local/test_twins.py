@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamsketch.local import SQKR, CompPrivUnitG, PrivHS, ProjUnit, Report, RePrivHS
+from streamsketch.local.frames import HadamardFrame
 from tests import naive_local
 from tests.local.directions import bits, directions
 
@@ -74,9 +75,10 @@ def test_only_candidates_in_the_cap_or_with_a_low_coin_are_accepted() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sqkr_sends_the_twins_coefficients(seed: int) -> None:
-    mechanism = SQKR(dim=DIM, epsilon=4.0, seed=5)
+    mechanism = SQKR(dim=DIM, epsilon=4.0, seed=5, rotation="hadamard")
+    assert isinstance(mechanism.frame, HadamardFrame)
     frame = naive_local.kashin_vectors(5, DIM)
-    coefficients = mechanism.frame.spread(UNIT[np.newaxis])[0]
+    coefficients = mechanism.frame.kashin.spread(UNIT[np.newaxis])[0]
     assert coefficients @ frame == pytest.approx(UNIT, abs=1e-12)
     rows = naive_local.rows(naive_local.start(seed, naive_local.salt(5, "sqkr/rows")), len(frame), 4)
     halves = [2**63] * 4  # a coin of one half: a coefficient is rounded up if it is positive
@@ -85,3 +87,16 @@ def test_sqkr_sends_the_twins_coefficients(seed: int) -> None:
     size = mechanism.amplification * 1.75 * math.sqrt(len(frame)) / 4
     expected = sum((1 if bit else -1) * size * frame[row] for bit, row in zip(report.values, rows, strict=True))
     assert mechanism.mean_of(contribution(report)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sqkr_tells_the_sides_of_the_twins_directions(seed: int) -> None:
+    mechanism = SQKR(dim=DIM, epsilon=4.0, seed=5)
+    drawn = naive_local.hs_directions("sqkr", 5, seed, 4, DIM)
+    report = mechanism.randomize(UNIT, bits=naive_local.Words([seed, *[2**64 - 1, 0] * 2, 0, 0, 0, 0, 0]))
+    assert report.values.tolist() == [int(one @ UNIT >= 0) for one in drawn]  # whatever the coins of the rounding
+    reach = math.sqrt(math.pi) * math.gamma((DIM + 1) / 2) / math.gamma(DIM / 2)
+    telling = math.floor(2**64 * math.expm1(4) / (math.expm1(4) + 16))
+    signs = [1 if bit else -1 for bit in report.values]
+    expected = sum(sign * one for sign, one in zip(signs, drawn, strict=True)) * reach / 4 / (telling / 2**64)
+    assert contribution(report) == pytest.approx(expected, abs=1e-9)

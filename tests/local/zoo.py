@@ -37,5 +37,6 @@ def zoo(dim: int = DIM, *, ball: bool = False) -> dict[str, Mechanism]:
         "RePrivHS": RePrivHS(**common, seed=7),
         "RePrivHS of nine": RePrivHS(**common, seed=7, repetitions=9),
         "SQKR": SQKR(**common, seed=7),
+        "SQKR, Hadamard": SQKR(**common, seed=7, rotation="hadamard"),
         "Gaussian": GaussianMechanism(**common, delta=1e-6),
     }

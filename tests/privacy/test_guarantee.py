@@ -240,6 +240,33 @@ def test_the_mechanisms_are_named_once_each_until_there_are_too_many() -> None:
     assert compose([many, of("a")], populations="disjoint").mechanism == "several mechanisms; a"
 
 
+def test_conditions_are_kept_however_many_mechanisms_there_are() -> None:
+    def under(i: int) -> Guarantee:
+        return Guarantee(1.0, 0.0, L1(1), f"discrete Laplace, scale {i}", [f"c{i % 3}", "all"])
+
+    parts = [*map(under, range(50)), laplace()]
+    for populations in ("disjoint", "overlapping"):
+        total = compose(parts, populations=populations)  # type: ignore[arg-type]
+        assert total.mechanism == "several mechanisms"
+        assert total.conditions == ("all", "c0", "c1", "c2")
+        assert str(total).endswith("by several mechanisms, only if: all; c0; c1; c2")
+        assert compose([total, laplace()], populations=populations).conditions == total.conditions  # type: ignore[arg-type]
+    assert hash(under(1)) == hash(Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 1", ("all", "c1", "all")))
+    assert under(1) != Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 1")
+
+
+def test_conditions_are_refused_rather_than_dropped() -> None:
+    parts = [Guarantee(1.0, 0.0, L1(1), "m", [f"c{i}"]) for i in range(65)]
+    assert len(compose(parts[:64], populations="disjoint").conditions) == 64
+    with pytest.raises(InvalidInputError, match="at most 64 conditions, got 65, and none may be dropped"):
+        compose(parts, populations="disjoint")
+    for text in HOSTILE:
+        with pytest.raises(InvalidInputError, match="a condition must be 1 to 200 printable characters"):
+            Guarantee(1.0, 0.0, L1(1), "m", [text])
+    with pytest.raises(TypeError, match="put it in a list"):
+        Guarantee(1.0, 0.0, L1(1), "m", "no vector is zero")
+
+
 def test_composing_in_steps_is_composing_at_once() -> None:
     parts = [laplace(0.25 * i, 2.0**-i) for i in range(4, 9)]
     for populations in ("disjoint", "overlapping"):

@@ -11,10 +11,22 @@ from streamsketch.signs.agreement import Floats, agreement
 def test_plain_signs_agree_as_the_angle_says() -> None:
     curve = agreement([(np.sign, np.sign)])
     assert np.abs(curve.mean - (1 - 2 * curve.angles / math.pi)).max() < 1e-12
-    assert np.abs(curve.slope + 2 / math.pi).max() < 1e-12
-    assert curve.at(0.0) == pytest.approx((math.pi / 2, -2 / math.pi, 0.0), abs=1e-12)
-    assert curve.at(2.0)[0] == pytest.approx(0.0)
-    assert curve.at(-2.0)[0] == pytest.approx(math.pi)
+    assert curve.most == pytest.approx(1.0, abs=1e-12)
+    assert curve.angle(0.0) == pytest.approx(math.pi / 2, abs=1e-12)
+    assert curve.angle(2.0) == pytest.approx(0.0)
+    assert curve.angle(-2.0) == pytest.approx(math.pi)
+    assert curve.cosine(0.5, 0.1) == pytest.approx(math.cos(math.pi / 4), abs=1e-12)
+
+
+def test_cosines_go_on_beyond_one_along_the_last_chord() -> None:
+    curve = agreement([(linear, linear)])
+    assert curve.most == pytest.approx(1.0, abs=2e-3)
+    for mean in (-1.4, -0.7, 0.0, 0.3, 1.2):
+        assert curve.cosine(mean, 0.5) == pytest.approx(mean, abs=3e-3)
+        assert curve.cosine(mean, 100.0) == pytest.approx(mean, abs=3e-3)
+    signs = agreement([(np.sign, np.sign)])
+    assert signs.cosine(1.1, 0.1) == pytest.approx(2 - math.cos(0.1 * math.pi / 2))
+    assert signs.cosine(-1.1, 0.1) == -signs.cosine(1.1, 0.1)
 
 
 def linear(cells: Floats) -> Floats:
@@ -26,7 +38,6 @@ def test_linear_gains_have_the_mean_of_the_cosine() -> None:
     curve = agreement([(linear, linear)])
     inside = (curve.angles > 0.05) & (curve.angles < math.pi - 0.05)
     assert np.abs(curve.mean - np.cos(curve.angles))[inside].max() < 2e-3
-    assert np.abs(curve.slope + np.sin(curve.angles))[inside].max() < 2e-3
 
 
 def test_the_average_over_rows_is_the_average_of_curves() -> None:
@@ -54,4 +65,4 @@ def test_uneven_gains_agree_as_in_simulation(theta: float) -> None:
     curve = agreement([(stairs, smooth)])
     found = float(np.interp(theta, curve.angles, curve.mean))
     assert abs(products.mean() - found) < 6 * products.std() / 2000 + 1e-3
-    assert curve.at(found)[0] == pytest.approx(theta, abs=1e-9)
+    assert curve.angle(found) == pytest.approx(theta, abs=1e-9)

@@ -147,9 +147,30 @@ def test_the_word_is_in_every_docstring_and_repr() -> None:
         ss.compose([released.guarantee] * 2, populations="overlapping")
 
 
+@pytest.mark.parametrize("bound", [2**26, 2**27, 2**30])
+def test_a_refusal_of_gaussian_noise_does_not_depend_on_the_data(bound: int) -> None:
+    """A zero vector has all cells near zero, and takes the most noise; a large one may have none."""
+    projection = ss.Rademacher(dim=8, sketch_dim=64, seed=1)
+    asked = signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=ss.L1(bound))
+    refusals = []
+    for value in (0, 10**14):
+        sketch = projection.sketch()
+        sketch.update([0], [value])
+        try:
+            asked.release(sketch)
+            refusals.append("")
+        except ss.InvalidInputError as refusal:
+            refusals.append(str(refusal))
+    assert refusals[0] == refusals[1]
+    with pytest.raises(ss.InvalidInputError, match="Gaussian variance"):
+        signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=ss.L1(2**30)).check(projection)
+
+
 def test_what_does_not_hold_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="one unit may touch one key only, got max_keys=2"):
         signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1, max_keys=2))
+    with pytest.raises(ss.InvalidInputError, match="one unit may touch one key only, got max_keys=2"):
+        signs.IndividualGuarantee(1.0, 0.0, ss.L1(1, max_keys=2), "iDP-SignRP-RR")
     with pytest.raises(ss.InvalidInputError, match="one coordinate, which meets one bin"):
         signs.IDPSignOPORP(epsilon=1, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):

@@ -271,6 +271,18 @@ def test_every_sign_gets_its_share_of_epsilon() -> None:
     guarantee = mechanism().guarantee(PROJECTION)
     assert (guarantee.epsilon, guarantee.delta) == (8.0, 1e-6)
     assert "for norms of at least 30" in guarantee.mechanism
+    assert "every vector published by DP-SignRP-RR has a Euclidean norm of at least 30" in guarantee.conditions
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-301, 1e-300])
+@pytest.mark.parametrize("keys", [1, 7, 10**9])
+def test_of_shares_of_delta_without_digits_every_sign_counts(delta: float, keys: int) -> None:
+    """Even of one that no float holds: the share of 5e-324 of 7 keys is 0."""
+    for counting in ("pairs", "paper"):
+        asked = mechanism(delta=delta, counting=counting, neighbours=ss.OneCoordinate(1, max_keys=keys))
+        count = asked.count(PROJECTION)
+        assert (count == PROJECTION.sketch_dim) == (delta / keys < 1e-300 or counting == "paper")
+        assert count >= mechanism(delta=1e-290, counting=counting).count(PROJECTION)
 
 
 @pytest.mark.parametrize(
@@ -293,6 +305,8 @@ def test_projections_without_the_theorem_are_refused(
     [
         ({"delta": 0.0}, "needs delta > 0"),
         ({"delta": 1.0}, "delta must be"),
+        ({"norm_bound": 10**400}, "ratio of 63-bit integers, got an integer of 1329 bits"),
+        ({"norm_bound": 1e300}, r"ratio of 63-bit integers, got 1e\+300"),
         ({"norm_bound": "0.9"}, "at least the neighbours' bound, got 9/10 and 1"),
         ({"counting": "guess"}, "'pairs' or 'paper'"),
     ],

@@ -159,11 +159,16 @@ def releases(draw: st.DrawFn) -> Signs:
     release_id = draw(st.binary(min_size=8, max_size=8))
     if draw(st.booleans()):
         method = draw(st.sampled_from(["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]))
-        individual = signs.IndividualGuarantee(*budget, relation(bound), "m")
+        if method == "iDP-SignOPORP":
+            projection, relation = ss.OPORP(dim=k, sketch_dim=k, seed=1), ss.OneCoordinate
+        delta = max(budget[1], 1e-300) if method == "iDP-SignRP-G" else 0.0
+        individual = signs.IndividualGuarantee(budget[0], delta, relation(bound), method)
         return signs.IndividualSignSketch(projection, packed, method, individual, release_id=release_id)
     rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
     law = signs.FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
-    return signs.SignSketch(projection, packed, law, ss.Guarantee(*budget, relation(bound), "m"), release_id=release_id)
+    conditions = draw(st.lists(st.sampled_from(["no vector is zero", "m", "the seed is random"])))
+    guarantee = ss.Guarantee(*budget, relation(bound), "m", conditions)
+    return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id)
 
 
 @given(releases())
@@ -227,6 +232,11 @@ def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.Da
         ("m.ClearField('law')", "law.rate"),
         ("m.guarantee.epsilon = float('nan')", "guarantee"),
         ("m.guarantee.neighbours.kind = 'l3'", "guarantee.neighbours.kind"),
+        ("m.guarantee.conditions.append('')", "guarantee"),
+        ("m.guarantee.conditions.append('x' * 201)", "guarantee"),
+        ("m.guarantee.conditions.extend(map(str, range(65)))", "guarantee"),
+        ("m.guarantee.conditions.extend(['b', 'a'])", "payload"),
+        ("m.guarantee.conditions.extend(['a', 'a'])", "payload"),
         ("m.projection.sketch_dim = 1 << 20", "projection"),
         ("m.projection.kind = 'nonesuch'", "projection"),
     ],
@@ -237,6 +247,38 @@ def test_hostile_fields_name_their_place(change: str, where: str) -> None:
     exec(change, {"m": message})  # noqa: S102 - statements from the table above
     with pytest.raises(ss.WireFormatError) as caught:
         signs.SignSketch.from_bytes(framed(message.SerializeToString(deterministic=True)))
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "problem"),
+    [
+        ("m.guarantee.neighbours.max_keys = 2", "guarantee", "one key only, got max_keys=2"),
+        ("m.guarantee.conditions.append('a')", "guarantee.conditions", "have none"),
+        ("m.guarantee.mechanism = 'DP-Sign-logistic'", "signs", "one must be wrong"),
+        ("m.method = 'iDP-SignRP-RR'", "signs", "one must be wrong"),
+        ("m.method = m.guarantee.mechanism = 'iDP-SignRP-RR'", "signs", "only iDP-SignRP-G has a delta"),
+        ("m.guarantee.delta = 0", "signs", "only iDP-SignRP-G has a delta"),
+        (
+            "m.method = m.guarantee.mechanism = 'iDP-SignOPORP'; m.guarantee.delta = 0",
+            "signs",
+            "is for an OPORP and OneCoordinate neighbours, got OPORP and L1",
+        ),
+        (
+            "m.method = m.guarantee.mechanism = 'iDP-SignOPORP'; m.guarantee.delta = 0; m.projection.kind = 'srht'",
+            "signs",
+            "is for an OPORP and OneCoordinate neighbours, got SRHT and L1",
+        ),
+    ],
+)
+def test_individual_signs_that_no_mechanism_makes_are_refused(change: str, where: str, problem: str) -> None:
+    message = wire_pb2.IndividualSignSketch()
+    message.ParseFromString(individual_of().to_bytes()[17:-16])
+    exec(change, {"m": message})  # noqa: S102 - statements from the table above
+    with pytest.raises(ss.WireFormatError, match=problem) as caught:
+        signs.IndividualSignSketch.from_bytes(
+            framed(message.SerializeToString(deterministic=True), INDIVIDUAL_SIGNS_MAGIC)
+        )
     assert caught.value.where == where
 
 
@@ -277,10 +319,31 @@ def test_tables_round_trip(tmp_path: Path) -> None:
     signs.save_table(sketches, path)
     assert signs.load_table(path, expect=PROJECTION) == sketches
     table = pq.read_table(path)
-    assert table.column_names == ["key", "signs", "epsilon", "delta", "unit", "mechanism"]
+    assert table.column_names == ["key", "signs", "epsilon", "delta", "unit", "mechanism", "conditions"]
+    assert table["conditions"].to_pylist() == [[], []]
     assert table.schema.metadata[b"streamsketch.projection"].decode() == PROJECTION.to_json()
     with pytest.raises(ss.WireFormatError, match="must include key and sketch"):
         ss.load_table(path)
+
+
+def test_a_condition_goes_where_the_guarantee_goes(tmp_path: Path) -> None:
+    projection = ss.Gaussian(dim=16, sketch_dim=64, seed=1, independence=16)
+    asked = [
+        signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30.125 + i) for i in range(3)
+    ]
+    both = ss.compose([one.guarantee(projection) for one in asked], populations="overlapping")
+    assert both.mechanism == "several mechanisms"
+    law = asked[0].law(projection)
+    release = signs.SignSketch(projection, bytes(8), law, both, release_id=b"01234567")
+    again = signs.SignSketch.from_bytes(release.to_bytes())
+    assert again.guarantee == both
+    for bound in ("241/8", "249/8", "257/8"):
+        assert sum(one.endswith(f"norm of at least {bound}") for one in again.guarantee.conditions) == 1
+        assert f"norm of at least {bound}" in str(again.guarantee)
+    assert "the seed of DP-SignRP-RR was drawn at random, without a look at the data" in again.guarantee.conditions
+    path = tmp_path / "signs.parquet"
+    signs.save_table({"a": release}, path)
+    assert pq.read_table(path)["conditions"].to_pylist() == [list(both.conditions)]
 
 
 def test_tables_hold_differentially_private_signs_only(tmp_path: Path) -> None:

@@ -1,0 +1,135 @@
+"""Running times by mechanism and dimension, measured in turn, with a cut-off like the paper's."""
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.figures.afnnt import parts
+from benchmarks.rows import Effort
+from benchmarks.timing import Work, interleave
+from streamsketch.local import Mechanism, Reports
+
+LAST = 3
+"""Exponents are those of so many largest dimensions: in small ones fixed costs hide the growth."""
+
+PARTS = ("client", "add", "finish")
+
+_ROUNDS = 7
+_MOST_VALUES = 1 << 23  # of the reports added at a time
+_SLOW, _SLOW_ROUNDS = 0.1, 2  # seconds; they need no more
+_COMPRESSED = (parts.COMP.name, parts.FAST_COMP.name)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds: of a person to make a report, of the server to add one, and of the server's last step."""
+
+    client: float
+    add: float
+    finish: float
+
+    @property
+    def total(self) -> float:
+        """Of one person and the server for their report."""
+        return self.client + self.add + self.finish
+
+
+Costs = dict[tuple[str, int], Cost]
+
+
+def sweep(
+    lines: Sequence[parts.Line],
+    dims: Sequence[int],
+    epsilon: float,
+    k: int,
+    effort: Effort,
+    *,
+    people: int,
+    limit: float,
+    adding: float = 0.0,
+) -> Costs:
+    """Return costs by (name, d), d ascending.
+
+    The fastest of the rounds, as dimensions do not run in turn and other work only adds to a time; the mean where the
+    number of tries is random. A mechanism ends before the dimension where a report takes more than ``limit`` seconds,
+    or would by growing like d. Slow ones have two rounds, of their own. The server is a new one for ``people`` reports;
+    with ``adding`` one that is there already gets so many, copies too, that they take about so many seconds.
+    """
+    costs: Costs = {}
+    going, before = list(lines), dict.fromkeys((line.name for line in lines), 0.0)
+    rng = np.random.default_rng(3)
+    for place, dim in enumerate(dims):
+        growth = dim / dims[place - 1]  # the first compares with nothing: before is 0
+        vectors = parts.synthetic(people, dim, rng)
+        quick: dict[str, Work] = {}
+        slow: dict[str, Work] = {}
+        for line in list(going):
+            mechanism = line.build(dim, epsilon, k)
+            seconds = _tried(mechanism, vectors, limit) if before[line.name] * growth <= limit else limit
+            if seconds >= limit:
+                going.remove(line)
+                continue
+            works = slow if seconds > _SLOW else quick
+            works |= {f"{line.name}, {part}": work for part, work in _works(mechanism, vectors, adding).items()}
+        timings = dict(interleave(quick, min(effort.rounds, _ROUNDS), sample=effort.sample).seconds)
+        timings |= interleave(slow, _SLOW_ROUNDS, warm_up=False).seconds
+        for line in going:
+            cost = Cost(*(_typical(timings[f"{line.name}, {part}"], line, part) for part in PARTS))
+            costs[line.name, dim] = cost
+            before[line.name] = cost.client + cost.add
+    return costs
+
+
+def _tried(mechanism: Mechanism, vectors: parts.Floats, limit: float) -> float:
+    """Return the seconds of one report and its mean; of a second one where the first, not yet warm, was over."""
+    seconds = limit
+    for _ in range(2):
+        start = time.perf_counter()
+        server = mechanism.aggregator()
+        server.add(mechanism.randomize_many(vectors[:1]))
+        server.mean()
+        seconds = time.perf_counter() - start
+        if seconds < limit:
+            break
+    return seconds
+
+
+def _works(mechanism: Mechanism, vectors: parts.Floats, adding: float) -> dict[str, Work]:
+    people = len(vectors)
+    reports = mechanism.randomize_many(vectors)
+    full = mechanism.aggregator()
+    start = time.perf_counter()
+    full.add(reports)
+    copies = int(np.clip(adding / (time.perf_counter() - start), 1, max(1, _MOST_VALUES // reports.values.size)))
+    many = Reports(mechanism, np.tile(reports.seeds, copies), np.tile(reports.values, (copies, 1)))
+
+    def add() -> None:
+        server = full if adding else mechanism.aggregator()
+        server.add(many)
+
+    return {
+        "client": Work(lambda: mechanism.randomize_many(vectors), people),
+        "add": Work(add, people * copies),
+        "finish": Work(full.mean),
+    }
+
+
+def _typical(seconds: list[float], line: parts.Line, part: str) -> float:
+    random = part == "client" and line.name in _COMPRESSED
+    return statistics.fmean(seconds) if random else min(seconds)
+
+
+def dims_of(costs: Costs, name: str) -> list[int]:
+    """Return the dimensions in which a mechanism was timed."""
+    return sorted(dim for found, dim in costs if found == name)
+
+
+def exponent(costs: Costs, name: str, part: str) -> float | None:
+    """Return the exponent of ``part`` in d, fitted to the three largest dimensions; None from fewer."""
+    dims = dims_of(costs, name)[-LAST:]
+    if len(dims) < LAST:
+        return None
+    return parts.slope(dims, [getattr(costs[name, dim], part) for dim in dims])

@@ -1,0 +1,211 @@
+"""The data of Li and Li's experiments and every way to publish it, by the paper's names.
+
+Each vector is published by itself, for one-coordinate neighbours with β = 1 and δ = 1e-6. Pixels are in [0, 1]. Of
+texts it is published which words or trigrams they have, as 0 and 1: β = 1 is one of them more or less. The grid has
+at least 255 steps in one β: noise on a lattice has three squared steps of variance more than it would need (THEORY.md
+3), which on steps of β, as integers have them, would drown an OPORP's bins at large ε.
+
+How it misleads: the norm bound of DP-SignRP-RR is the least norm in the data, which a publisher would have to know
+without looking; and individual privacy is not differential privacy.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+import streamsketch as ss
+from benchmarks.data import Data, Images, Texts
+
+DELTA = 1e-6
+NOISE, SIGNS, INDIVIDUAL = "noisy vectors", "private signs", "individual privacy only"
+GRID = 255
+MAX_DENSE_DIM = 4096  # of what needs all entries of a row independent, noise on every coordinate, or an enumeration
+
+Release = ss.PrivateSketch | ss.signs.SignSketch | ss.signs.IndividualSignSketch
+Map = Callable[[int], ss.Projection]
+Publish = Callable[[Any, float, int], Sequence[Release]]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors to publish, one a row.
+
+    Parameters
+    ----------
+    name
+        Of the data.
+    rows
+        int64, (n, dim): an array, or CSR.
+    labels
+        (n,).
+    one
+        The number that is 1 in the paper's units.
+    sketch_dims
+        The k of the experiments.
+    """
+
+    name: str
+    rows: Any
+    labels: NDArray[np.int64]
+    one: int
+    sketch_dims: tuple[int, ...]
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of a vector."""
+        return int(self.rows.shape[1])
+
+    @property
+    def dense(self) -> bool:
+        """Whether the methods that need all coordinates can be run."""
+        return self.dim <= MAX_DENSE_DIM
+
+    def least_norm(self) -> float:
+        """Return the least norm of a row."""
+        return float(np.sqrt((self.rows**2).sum(axis=1).min()))
+
+    def sample(self, count: int) -> "Vectors":
+        """Return rows in random order, the same each time, at most ``count``."""
+        chosen = np.random.default_rng(1).permutation(self.rows.shape[0])[:count]
+        return replace(self, rows=self.rows[chosen], labels=self.labels[chosen])
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to publish vectors: ``publish(rows, ε, k)``; its kind is `NOISE`, `SIGNS` or `INDIVIDUAL`."""
+
+    name: str
+    kind: str
+    publish: Publish
+
+
+def of_images(images: Images, sketch_dims: tuple[int, ...]) -> Vectors:
+    """Return images as vectors to publish."""
+    return Vectors(images.name, images.vectors, images.labels, images.white, sketch_dims)
+
+
+def of_texts(texts: Texts, sketch_dims: tuple[int, ...]) -> Vectors:
+    """Return which features texts have; empty ones are left out, as they are near nothing."""
+    rows = sparse.csr_array((texts.vectors > 0).astype(np.int64))
+    kept = np.diff(rows.indptr) > 0
+    return Vectors(texts.name, rows[kept], texts.labels[kept].astype(np.int64), 1, sketch_dims)
+
+
+def image_sets(data: Data, k: int) -> list[Vectors]:
+    """Return the sets of images at hand: scikit-learn's digits, to project to half their 64 pixels, and larger ones."""
+    large = [images for images in (data.mnist(), data.fashion()) if images is not None]
+    return [of_images(data.digits(), (32,)), *(of_images(images, (k,)) for images in large)]
+
+
+def text_sets(data: Data, k: int) -> list[Vectors]:
+    """Return the sets of texts at hand."""
+    return [of_texts(texts, (k,)) for texts in (data.rcv1(), data.spam()) if texts is not None]
+
+
+def methods(vectors: Vectors) -> list[Method]:
+    """Return every method that can publish these vectors."""
+    neighbours = ss.OneCoordinate(vectors.one, unit="coordinate")
+    raw, rademacher, gaussian, coarse, oporp = _maps(vectors)
+
+    def noise(name: str, projection: Map) -> Method:
+        def publish(rows: Any, epsilon: float, k: int) -> Sequence[Release]:
+            how = ss.PrivateProjection(
+                projection=projection(k), epsilon=epsilon, delta=DELTA, neighbours=neighbours, mechanism="gaussian"
+            )
+            return how.release(rows)
+
+        return Method(name, NOISE, publish)
+
+    def signs(name: str, projection: Map, mechanism: Any, **more: Any) -> Method:
+        def publish(rows: Any, epsilon: float, k: int) -> Sequence[Release]:
+            how = mechanism(epsilon=epsilon, neighbours=neighbours, **more)
+            released: Sequence[Release] = how.release_rows(projection(k), rows)
+            return released
+
+        return Method(name, INDIVIDUAL if name.startswith("iDP") else SIGNS, publish)
+
+    found = [
+        noise("DP-RP-G-OPT-B", rademacher),
+        noise("DP-OPORP", oporp),
+        signs("DP-SignRP-RR-smooth", rademacher, ss.signs.DPSignRPRRSmooth),
+        signs("DP-SignOPORP-RR", oporp, ss.signs.DPSignOPORPRR),
+        signs("DP-SignOPORP-RR-smooth", oporp, ss.signs.DPSignOPORPRRSmooth),
+        signs("DP-Sign-logistic, OPORP", oporp, ss.signs.DPSignLogistic),
+        signs("iDP-SignOPORP", oporp, ss.signs.IDPSignOPORP),
+        signs("iDP-SignRP-RR", rademacher, ss.signs.IDPSignRPRR),
+        signs("iDP-SignRP-G", rademacher, ss.signs.IDPSignRPG, delta=DELTA),
+    ]
+    if not vectors.dense:
+        return found
+    bounded = {"delta": DELTA, "norm_bound": vectors.least_norm()}
+    return [
+        noise("Raw-data-G-OPT", raw),
+        noise("DP-RP-G-OPT", coarse),
+        *found[:2],
+        signs("DP-SignRP-RR, paper's count", gaussian, ss.signs.DPSignRPRR, counting="paper", **bounded),
+        signs("DP-SignRP-RR", gaussian, ss.signs.DPSignRPRR, **bounded),
+        *found[2:],
+    ]
+
+
+def left_out(sets: Sequence[Vectors]) -> str:
+    """Return which methods are not run on wide sets and why, as a sentence; nothing if there are none."""
+    wide = [vectors.name for vectors in sets if not vectors.dense]
+    return (
+        f"Noise on the raw data, DP-RP-G-OPT and DP-SignRP-RR are not run on {' and '.join(wide)}: in tens of "
+        "thousands to millions of dimensions the first publishes a number for each, and the other two need matrices "
+        "that are looked at, or independent, in every entry. "
+        if wide
+        else ""
+    )
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of cells: an OPORP's bins that are 0, whose signs are coins; Rademacher sums that iDP-SignRP perturbs."""
+
+    empty: float
+    near: float
+
+
+def shares(vectors: Vectors, k: int) -> Shares:
+    """Look at the cells of vectors under the maps that publish them."""
+    _, rademacher, _, _, oporp = _maps(vectors)
+    bins, sums = (projection(k).transform(vectors.rows, exact=True) for projection in (oporp, rademacher))
+    steps = vectors.one * -(-GRID // vectors.one)
+    return Shares(float(np.mean(bins == 0)), float(np.mean(np.abs(sums) <= steps)))
+
+
+def told_near(near: Mapping[str, float], flat: Collection[str]) -> str:
+    """Return a sentence on the sums iDP-SignRP perturbs on each set, and whether they explain on which it is flat."""
+    listed = "; ".join(f"{name} {100 * share:.0f} %" for name, share in near.items())
+    others = [name for name in near if name not in flat]
+    told = f"iDP-SignRP perturbs only sums within β of 0: {listed}. "
+    if others and min(near[name] for name in others) > max((near[name] for name in flat), default=0.0):
+        told += (
+            f"That it is not flat on {' and '.join(others)} is the data's doing: short vectors have more such sums. "
+        )
+    return told
+
+
+def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
+    dim, grid = vectors.dim, Fraction(1, -(-GRID // vectors.one))
+    return (
+        lambda _: ss.Identity(dim=dim, resolution=grid),
+        lambda k: ss.Rademacher(dim=dim, sketch_dim=k, seed=1, resolution=grid),
+        lambda k: ss.Gaussian(dim=dim, sketch_dim=k, seed=1, resolution=grid, independence=max(4, dim)),
+        # coarse, so that noise for ε = 0.1 fits the exact sampler
+        lambda k: ss.Gaussian(dim=dim, sketch_dim=k, seed=1, resolution=grid, fraction_bits=4),
+        lambda k: ss.OPORP(dim=dim, sketch_dim=k, seed=1, resolution=grid),
+    )
+
+
+def features(releases: Sequence[Release]) -> NDArray[np.float64]:
+    """Return published vectors as numbers: noisy cells, or signs as ±1; float64, (n, k)."""
+    rows = [release.values if isinstance(release, ss.PrivateSketch) else release.signs for release in releases]
+    return np.stack(rows).astype(np.float64)

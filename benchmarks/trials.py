@@ -1,0 +1,224 @@
+"""Estimates over many projections and noises, beside their truth and the variance that theory predicts.
+
+Projections are those of seeds 0, 1, 2, … and noise is keyed, so that a study gives the same figures each time; releases
+draw theirs from the operating system.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+import streamsketch as ss
+from streamsketch.noise_effect import OutputNoise, effect_of
+from streamsketch.privacy import calibration
+from streamsketch.privacy.noise import Cumulants, Noise
+from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.release import add_noise, guarantee_of
+from streamsketch.sensitivity import sensitivity_of
+from streamsketch.sketch import Sketch
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Make = Callable[[int], ss.Projection]
+
+NEIGHBOURS = ss.L1(1)
+# Each takes dim, sketch_dim and seed.
+MAPS: Mapping[str, Callable[..., ss.Projection]] = {
+    "CountSketch": ss.CountSketch,
+    "SJLT, s = 4": functools.partial(ss.SJLT, sparsity=4),
+    "SJLT, s = 8": functools.partial(ss.SJLT, sparsity=8),
+    "OPORP": ss.OPORP,
+    "Rademacher": ss.Rademacher,
+    "SRHT": ss.SRHT,
+    "Achlioptas": ss.Achlioptas,
+    "VerySparse, s = 8": functools.partial(ss.VerySparse, sparsity=8),
+    "Gaussian": ss.Gaussian,
+    "Uniform": ss.Uniform,
+    "FJLT": ss.FJLT,
+    "Rotation": ss.Rotation,
+}
+_SECRET = b"no secret: studies can be rerun."
+
+DISTANCE, NORM, PRODUCT, COSINE = "squared distance", "squared norm", "inner product", "cosine"
+_ESTIMATORS: Mapping[str, Callable[..., ss.Estimate]] = {
+    DISTANCE: ss.squared_distance,
+    NORM: lambda x, _: ss.squared_norm(x),
+    PRODUCT: ss.inner_product,
+    COSINE: ss.cosine,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """What noise is calibrated to; without one, sketches stay raw."""
+
+    epsilon: float
+    delta: float
+    mechanism: calibration.Mechanism
+
+    def noise(self, projection: ss.Projection) -> Noise:
+        """Return the library's noise for this projection, for `NEIGHBOURS`."""
+        sensitivity = sensitivity_of(projection, NEIGHBOURS)
+        return calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
+
+    def __str__(self) -> str:
+        return f"{self.mechanism}, ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """Estimates of one quantity.
+
+    Parameters
+    ----------
+    truth
+        What was estimated.
+    values, stated, low, high
+        Each estimate, its own standard error, and its 95 % interval: (trials,).
+    predicted
+        The standard error that theory predicts from the true vectors; None where it has no closed form.
+    refused
+        How many estimates were refused: cosines of a sketch that looks empty. They are not among the values.
+    """
+
+    truth: float
+    values: Floats
+    stated: Floats
+    low: Floats
+    high: Floats
+    predicted: float | None
+    refused: int = 0
+
+    @property
+    def observed(self) -> float:
+        """Root of the mean squared error: about the truth, so that a bias counts."""
+        return math.sqrt(float(((self.values - self.truth) ** 2).mean()))
+
+    @property
+    def uncertainty(self) -> float:
+        """The relative standard error of `observed`."""
+        squares = (self.values - self.truth) ** 2
+        mean = float(squares.mean())
+        return float(squares.std()) / (2 * mean * math.sqrt(squares.size)) if mean else 0.0
+
+    @property
+    def coverage(self) -> float:
+        """Share of the intervals that hold the truth."""
+        slack = 1e-9 * max(1.0, abs(self.truth))  # a raw sketch may be exact but for rounding
+        return float(((self.low - slack <= self.truth) & (self.truth <= self.high + slack)).mean())
+
+
+def simulate(
+    make: Make, x: Ints, y: Ints, budget: Budget | None, trials: int, quantities: tuple[str, ...]
+) -> dict[str, Sample]:
+    """Sketch, release and estimate with a new projection and new noise each time.
+
+    Where the noise follows the projection's own sensitivity, the prediction is the mean over the noises drawn.
+    """
+    vectors, masses = np.stack([x, y]), [int(np.abs(one).sum()) for one in (x, y)]
+    estimates: dict[str, list[ss.Estimate]] = {name: [] for name in quantities}
+    noises: list[Cumulants] = []
+    for seed in range(trials):
+        projection = make(seed)
+        states = projection.transform(vectors, exact=True)
+        pair: list[ss.PrivateSketch | Sketch] = [
+            Sketch.from_state(projection, state, int(mass / projection.grid))
+            for state, mass in zip(states, masses, strict=True)
+        ]
+        if budget is not None:
+            noise = budget.noise(projection)
+            guarantee = guarantee_of(noise, budget.epsilon, budget.delta, NEIGHBOURS)
+            bits = keyed(f"{projection} {budget}".encode() + vectors.tobytes())
+            pair = [add_noise(sketch, noise, guarantee, bits) for sketch in pair if isinstance(sketch, Sketch)]
+            noises.append(noise.cumulants.scaled(projection.unit))
+        for name in quantities:
+            try:
+                estimates[name].append(_ESTIMATORS[name](*pair))
+            except ss.InvalidInputError:
+                if name != COSINE:
+                    raise
+    samples = {name: _sample(name, found, make(0), (x, y), noises) for name, found in estimates.items()}
+    return {name: dataclasses.replace(one, refused=trials - one.values.size) for name, one in samples.items()}
+
+
+def keyed(context: bytes) -> KeyedBits:
+    """Return bits for noise that is the same each time, and another for another context."""
+    return KeyedBits(_SECRET, context)
+
+
+def _sample(
+    name: str, found: list[ss.Estimate], projection: ss.Projection, pair: tuple[Ints, Ints], noises: list[Cumulants]
+) -> Sample:
+    intervals = np.array([estimate.interval() for estimate in found])
+    variance = predicted_variance(name, projection, *pair, noises or [Cumulants()])
+    return Sample(
+        truth_of(name, *pair),
+        np.array([estimate.value for estimate in found]),
+        np.array([estimate.standard_error for estimate in found]),
+        intervals[:, 0],
+        intervals[:, 1],
+        None if variance is None else math.sqrt(max(variance, 0.0)),
+    )
+
+
+def truth_of(name: str, x: Ints, y: Ints) -> float:
+    """Return the quantity itself."""
+    if name == COSINE:
+        return float(x @ y) / math.sqrt(float(x @ x) * float(y @ y))
+    vector = {DISTANCE: x - y, NORM: x}.get(name)
+    return float(x @ y) if vector is None else float(vector @ vector)
+
+
+def predicted_variance(name: str, projection: ss.Projection, x: Ints, y: Ints, noises: list[Cumulants]) -> float | None:
+    """Return Var D̂, Var N̂ or Var Ĝ of THEORY.md 4 with the true vectors, its noise part averaged over ``noises``.
+
+    Parameters
+    ----------
+    noises
+        Cumulants of one release's noise on a cell, in data units.
+    """
+    law, effect = projection.variance, effect_of(projection, "output")
+    if name == COSINE or not isinstance(effect, OutputNoise):
+        return None
+    if name == PRODUCT:
+        norms, inner = (float(x @ x), float(y @ y)), float(x @ y)
+        own = law.of_inner_product(*norms, inner, float((x**2) @ (y**2)))
+        return own + float(np.mean([effect.inner_product_variance(*norms, one.k2, one.k2) for one in noises]))
+    vector, copies = (x - y, 2) if name == DISTANCE else (x, 1)
+    norm = float(vector @ vector)
+    summed = [one.times(copies) for one in noises]
+    own = law.of_squared_norm(norm, float((vector**4).sum()))
+    return own + float(np.mean([effect.squared_norm_variance(norm, one.k2, one.k4) for one in summed]))
+
+
+def simultaneous_z(count: int, level: float = 0.99) -> float:
+    """Return how many standard errors ``count`` independent normal variables all stay within with this probability."""
+    return float(ndtri((1 + level ** (1 / max(count, 1))) / 2))
+
+
+def pair_of(kind: str, dim: int, size: float = 10.0) -> tuple[Ints, Ints]:
+    """Return two integer vectors of a kind, of like length whatever the kind: ``size``·√dim or so.
+
+    ``"dense"``: correlated normal entries. ``"four items"``: four entries, two of them shared. ``"one item"``: x has
+    one, y the same at three fifths and another.
+    """
+    length = size * math.sqrt(dim)
+    if kind == "dense":
+        rng = np.random.default_rng(20130601)
+        shared = rng.normal(0, 1, dim)
+        x, y = (0.8 * shared + 0.6 * rng.normal(0, 1, dim) for _ in range(2))
+    else:
+        x, y = np.zeros(dim), np.zeros(dim)
+        if kind == "four items":
+            x[[1, 5, 9, 12]], y[[1, 5, 20, 33]] = (0.6, -0.5, 0.5, 0.4), (0.7, -0.4, 0.3, 0.5)
+        elif kind == "one item":
+            x[3], y[3], y[7] = 1, 0.6, 0.8
+        else:
+            raise ValueError(f"vectors are dense, four items or one item; got {kind!r}")
+    scaled = [np.rint(length * one / np.linalg.norm(one)).astype(np.int64) for one in (x, y)]
+    return scaled[0], scaled[1]

@@ -1,0 +1,5 @@
+"""``python -m streamsketch``: the command, without its executable."""
+
+from streamsketch.cli import main
+
+main()

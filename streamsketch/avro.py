@@ -1,0 +1,147 @@
+"""Avro files as Arrow record batches, their values as they are stored."""
+
+import io
+from collections.abc import Iterator
+from decimal import Context, Decimal
+from itertools import islice
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.file_checks import check_columns, raise_if_of_the_file_system
+
+_TYPES = {
+    "string": pa.string(),
+    "enum": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+    "int": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+}
+_LOGICAL_TYPES: dict[tuple[Any, Any], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    **{
+        ("long", f"{where}timestamp-{unit}"): pa.timestamp(short, tz=zone)
+        for where, zone in (("", "UTC"), ("local-", None))
+        for unit, short in (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))
+    },
+}
+_PACKAGES = {"snappy": "cramjam", "zstandard": "backports.zstd", "lz4": "lz4"}
+_DECIMAL_DIGITS = 38
+_EXACT = Context(prec=2 * _DECIMAL_DIGITS)  # Arrow refuses what has more digits than a field's precision
+
+
+def batches(file: Any, path: str, columns: list[str], rows_a_batch: int) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of an Avro file; errors as for other files."""
+    lacking = ""
+    try:
+        blocks = fastavro.block_reader(file)
+        if blocks.codec in _PACKAGES:
+            lacking = f", or the package {_PACKAGES[blocks.codec]} for its {blocks.codec} blocks is not installed"
+        schema = _schema(blocks.writer_schema, path, columns)
+        records = _records(blocks)
+        while rows := list(islice(records, rows_a_batch)):
+            arrays = [_column([row[field.name] for row in rows], field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    except InvalidInputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - broken files lead the libraries to raise whatever there is
+        raise_if_of_the_file_system(error)
+        # the libraries' own text may quote the file, which is private
+        raise InvalidInputError(f"{path} is not a sound Avro file ({type(error).__name__}){lacking}") from None
+
+
+def _records(blocks: Any) -> Iterator[dict[str, Any]]:
+    """Yield records with their values as they are stored: a date that Python cannot hold would end the job."""
+    stored = fastavro.parse_schema({"type": "array", "items": _without_logical_types(blocks.writer_schema)})
+    for block in blocks:
+        records, count = block.bytes_.read(), block.num_records
+        if not 0 <= count <= len(records):  # a wrong count of records without bytes would never end
+            raise ValueError
+        # a block is an array, without its length and its end
+        array = io.BytesIO()
+        fastavro.schemaless_writer(array, "long", count)
+        array.write(records + b"\0" if count else b"")
+        array.seek(0)
+        rows = fastavro.schemaless_reader(array, stored, None)
+        if len(rows) != count:
+            raise ValueError
+        yield from rows
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_logical_types(part) for part in schema]
+    if isinstance(schema, dict):
+        # defaults are for readers with a schema of their own
+        left_out = ("logicalType", "default", "doc")
+        return {name: _without_logical_types(part) for name, part in schema.items() if name not in left_out}
+    return schema
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_date(kind):
+        return pa.array(values, pa.int32()).view(kind)
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).view(kind)
+    if pa.types.is_decimal(kind):
+        values = [None if value is None else _decimal(value, kind.scale) for value in values]
+    return pa.array(values, kind)
+
+
+def _decimal(stored: bytes, scale: int) -> Decimal:
+    return Decimal(int.from_bytes(stored, "big", signed=True)).scaleb(-scale, _EXACT)
+
+
+def _schema(schema: Any, path: str, columns: list[str]) -> pa.Schema:
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    if fields is None:
+        raise InvalidInputError(f"{path} does not hold Avro records, which have named fields")
+    kinds = {field["name"]: field["type"] for field in fields}
+    check_columns(path, columns, list(kinds))
+    named = dict(_named_types(fields))
+    return pa.schema([(name, _type(kinds[name], f"the field {name!r} of {path}", named)) for name in columns])
+
+
+def _named_types(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the types in a schema that others of it may name."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("enum", "fixed"):
+            yield schema["name"], schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _named_types(part)
+
+
+def _type(kind: Any, name: str, named: dict[str, Any]) -> pa.DataType:
+    if isinstance(kind, list):
+        others = [one for one in kind if one != "null"]
+        if len(others) == 1:
+            return _type(others[0], name, named)
+    if isinstance(kind, str) and kind in _TYPES:
+        return _TYPES[kind]
+    if isinstance(kind, str) and kind in named:
+        return _type(named[kind], name, named)
+    if isinstance(kind, dict):
+        stored, logical = kind["type"], kind.get("logicalType")
+        if logical == "decimal" and stored in ("bytes", "fixed"):
+            return _decimal_type(kind, name)
+        if logical in ("time-millis", "time-micros"):
+            raise InvalidInputError(f"{name} holds times of day ({logical}), which are not read; convert it first")
+        # where it is not one of its stored type, a logical type means nothing
+        return _LOGICAL_TYPES.get((stored, logical)) or _type(stored, name, named)
+    raise InvalidInputError(f"{name} is neither text, bytes, a number nor a time, or may be several; convert it first")
+
+
+def _decimal_type(kind: dict[str, Any], name: str) -> pa.DataType:
+    if kind["precision"] > _DECIMAL_DIGITS:
+        raise InvalidInputError(
+            f"{name} holds decimals of {kind['precision']} digits; at most {_DECIMAL_DIGITS} are read; convert it first"
+        )
+    return pa.decimal128(kind["precision"], kind.get("scale", 0))

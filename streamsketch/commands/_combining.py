@@ -1,0 +1,38 @@
+"""Sums of releases, as several commands make them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._reading import load_release
+from streamsketch.privacy.guarantee import Populations
+
+PopulationsOption = Annotated[
+    Populations | None,
+    typer.Option(
+        help="Whether one privacy unit may be in several of the streams: disjoint keeps the largest ε, overlapping "
+        "adds them up.",
+        show_default=False,
+    ),
+]
+
+
+def sum_of_releases(files: list[Path], populations: Populations | None) -> ss.PrivateSketch:
+    """Return the release of all streams together; its noise is the sum of theirs.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless ``populations`` is given: it decides the guarantee, and nobody else can know it.
+    """
+    if populations is None:
+        raise ss.InvalidInputError(
+            "releases are added up with --populations disjoint, if no privacy unit is in two of the streams, or "
+            "--populations overlapping: it decides the guarantee of the result"
+        )
+    first, *others = map(load_release, files)
+    for other in others:
+        first = first.merge(other, populations=populations)
+    return first

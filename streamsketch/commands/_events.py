@@ -1,0 +1,188 @@
+"""Events from files and streams, and into a sketch."""
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+import streamsketch as ss
+from streamsketch.formats import batches, csv_header, csv_piece, json_lines, parts_of
+from streamsketch.raw import State
+
+Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+STDIN = "-"
+_NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
+_PIECE_BYTES = 1 << 20
+_LONGEST_LINE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold the events."""
+
+    key: str | None
+    index: tuple[str, ...]
+    value: str | None
+
+    @property
+    def text(self) -> list[str]:
+        """Those that are read as text."""
+        return list(dict.fromkeys([*([] if self.key is None else [self.key]), *self.index]))
+
+    @property
+    def all(self) -> list[str]:
+        """All of them."""
+        return list(dict.fromkeys([*self.text, *([] if self.value is None else [self.value])]))
+
+
+def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
+    """Add a batch of events; after an error the state is as it was.
+
+    Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
+    with a smaller dim wants integers.
+    """
+    hashed = state.projection.dim == ss.HASHED_DIM
+    parts = [_as_text(batch, name) if hashed else _as_integers(batch, name) for name in columns.index]
+    indices = state.projection.indices_of(*parts)
+    values = 1 if columns.value is None else batch.column(columns.value)
+    if isinstance(state, ss.Sketch):
+        state.update(indices, values)
+    else:
+        state.update(_as_text(batch, str(columns.key)), indices, values)
+
+
+def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
+    column = batch.column(name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind) or pa.types.is_date(kind):
+        return column.cast(pa.string())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_timestamp(kind):
+        return column
+    raise ss.InvalidInputError(f"the column {name} holds {kind}; keys and indices must be text, integers or dates")
+
+
+def _as_integers(batch: pa.RecordBatch, name: str) -> pa.Array:
+    try:
+        return batch.column(name).cast(pa.int64())
+    except pa.ArrowException:
+        raise ss.InvalidInputError(
+            f"the column {name} must hold integers for this projection, whose dim is not 2**60; only with that dim "
+            f"is text hashed"
+        ) from None
+
+
+def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None]) -> Iterator[Any]:
+    """Yield the batches of a file; report how far it was read, in bytes."""
+    name = str(path) if form is None else _NAMES[form]
+    with path.open("rb") as file:
+        try:
+            for part in range(parts_of(file, name)):
+                for batch in batches(file, name, part, columns.all, columns.text):
+                    yield batch
+                    if not file.closed:
+                        on_read(file.tell())
+        except ss.InvalidInputError as error:
+            raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
+
+
+class Stop:
+    """Within it, SIGINT and SIGTERM are noted, and end nothing by themselves.
+
+    A sketch is changed in steps, so that an exception between two of them, as Python raises on SIGINT, would spoil it.
+    """
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self.wakes, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, _do_nothing)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(-1)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self.wakes)
+        os.close(self._wake)
+
+    @property
+    def number(self) -> int | None:
+        """The first signal that came, if any.
+
+        It is read where the system wrote it: Python runs a handler a little later, when a stream may have ended too.
+        """
+        if self._number is None and select.select([self.wakes], [], [], 0)[0]:
+            self._number = os.read(self.wakes, 1)[0]
+        return self._number
+
+
+def _do_nothing(_: int, __: FrameType | None) -> None:
+    """Stand in for Python's own handler, which would raise."""
+
+
+def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[], float]) -> Iterator[Any]:
+    """Yield what standard input has, as it comes; None when ``wait()`` seconds passed without any.
+
+    Ends with the stream or at a signal. Lines are taken whole, so one that is not finished then is not taken.
+    """
+    header: list[str] | None = None
+    rest, line = b"", 1
+    descriptor = sys.stdin.fileno()
+    ended = False
+    while not ended:
+        ready, _, _ = select.select([descriptor, stop.wakes], [], [], wait())
+        if stop.number is not None:
+            return
+        if descriptor not in ready:
+            yield None
+            continue
+        piece = os.read(descriptor, _PIECE_BYTES)
+        ended = not piece
+        whole, rest = _whole_lines(rest + piece, form, ended=ended)
+        if len(rest) > _LONGEST_LINE:
+            raise ss.InvalidInputError(f"a line of standard input is longer than {_LONGEST_LINE:,} bytes")
+        if form == "csv" and header is None and whole:
+            first, _, whole = whole.partition(b"\n")
+            header = csv_header(first, "standard input", columns.all)
+            line = 2
+        if not whole.strip():
+            yield None
+            continue
+        count = whole.count(b"\n")
+        try:
+            if header is None:
+                yield json_lines(whole.split(b"\n"), "standard input", columns.all, columns.text, line)
+            else:
+                yield csv_piece(whole, header, "standard input", columns.all, columns.text)
+        except ss.InvalidInputError as error:
+            raise ss.InvalidInputError(f"lines {line} to {line + count - 1} were not taken: {error}") from None
+        line += count
+
+
+def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, bytes]:
+    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
+    if ended:
+        return data if data.endswith(b"\n") or not data else data + b"\n", b""
+    end = data.rfind(b"\n") + 1
+    if form == "csv" and data.count(b'"', 0, end) % 2:
+        letters = np.frombuffer(data, dtype=np.uint8)
+        quotes = np.cumsum(letters == ord('"'), dtype=np.uint8)  # wraps around, which keeps odd and even apart
+        whole = np.flatnonzero((letters == ord("\n")) & (quotes % 2 == 0))
+        end = int(whole[-1]) + 1 if whole.size else 0
+    return data[:end], data[end:]

@@ -1,0 +1,122 @@
+"""What commands print: tables for people, JSON for programs."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import streamsketch as ss
+from streamsketch.estimate import rounded
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
+
+_PIPE_WIDTH = 160  # a pipe or a file has no edge to fold at
+
+
+def say_mistake(message: str) -> None:
+    """Print a user's mistake as a sentence."""
+    _say(f"[bold red]error:[/] {escape(printable(message))}")
+
+
+def say(message: str) -> None:
+    """Print a sentence for people, on the error output: it is no result."""
+    _say(escape(printable(message)))
+
+
+def _say(text: str) -> None:
+    console = Console(stderr=True)
+    console.print(text, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def printable(text: object) -> str:
+    """Return text that changes nothing but the place it stands in: no control or direction characters."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in str(text)
+    )
+
+
+def show(table: Table) -> None:
+    """Print a table."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PIPE_WIDTH)
+    console.print(table)
+
+
+def show_json(result: Any) -> None:
+    """Print a result as JSON."""
+    try:
+        text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
+    except ValueError:
+        raise ss.InvalidInputError("a result is not finite, which JSON cannot say; leave out --json") from None
+    typer.echo(text)
+
+
+def show_facts(title: str, facts: dict[str, str]) -> None:
+    """Print named facts, one a line."""
+    table = Table(box=box.SIMPLE, show_header=False, title=escape(printable(title)), title_justify="left")
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, fact in facts.items():
+        table.add_row(name, escape(printable(fact)))
+    show(table)
+
+
+def table_of(columns: dict[str, list[str]], *, title: str | None = None) -> Table:
+    """Return a table whose first column is text and whose others are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, title=title and escape(printable(title)), title_justify="left")
+    for place, name in enumerate(columns):
+        if place == 0:
+            table.add_column(name, overflow="fold", min_width=13)
+        else:
+            table.add_column(name, justify="right")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(escape(printable(cell)) for cell in row))
+    return table
+
+
+def estimate_columns(estimates: list[ss.Estimate], confidence: float) -> dict[str, list[str]]:
+    """Return squared distances as the columns of a table for people."""
+    return {
+        "squared distance": [rounded(one.value, one.standard_error) for one in estimates],
+        "± s.e.": [rounded(one.standard_error, one.standard_error) for one in estimates],
+        f"{100 * confidence:.4g} % interval": [interval_text(one, confidence) for one in estimates],
+    }
+
+
+def interval_text(estimate: ss.Estimate, confidence: float = 0.95) -> str:
+    """Return an interval with the digits that mean something."""
+    low, high = (rounded(end, estimate.standard_error) for end in estimate.interval(confidence))
+    return f"{low} … {high}"
+
+
+def estimate_fields(estimate: ss.Estimate, confidence: float, name: str = "squared_distance") -> dict[str, float]:
+    """Return an estimate as JSON fields."""
+    low, high = estimate.interval(confidence)
+    return {
+        name: estimate.value,
+        "standard_error": estimate.standard_error,
+        "low": low,
+        "high": high,
+        "confidence": confidence,
+    }
+
+
+def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
+    """Return a guarantee as JSON fields."""
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "relation": guarantee.neighbours.kind,
+        "bound": str(guarantee.neighbours.bound),
+        "unit": guarantee.neighbours.unit,
+        "max_keys": guarantee.neighbours.max_keys,
+        "mechanism": guarantee.mechanism,
+        "conditions": list(guarantee.conditions),
+        "text": str(guarantee),
+    }

@@ -1,0 +1,173 @@
+"""``streamsketch inspect``: what a file holds and what it promises."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._reading import load_raw_file, load_release, load_table
+from streamsketch.commands._showing import (
+    Json,
+    estimate_fields,
+    guarantee_fields,
+    interval_text,
+    show,
+    show_facts,
+    show_json,
+    table_of,
+)
+from streamsketch.raw import SUFFIX, RawSketch, is_raw
+
+_NOISE = {
+    "output": "noise per cell",
+    "input": "noise per coordinate",
+    "hadamard": "noise after Hadamard",
+}
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(help="a .sketch, .signs, .parquet or .raw-sketch file", metavar="FILE")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Show what a file of sketches holds and what it promises."""
+    if file.suffix == ".parquet":
+        _inspect_table(file, as_json=as_json)
+    elif file.suffix == ".signs":
+        _inspect_signs(file, as_json=as_json)
+    elif file.suffix == SUFFIX or (file.is_file() and is_raw(file)):
+        _inspect_raw(file, as_json=as_json)
+    else:
+        _inspect_release(file, as_json=as_json)
+
+
+def _inspect_release(file: Path, *, as_json: bool) -> None:
+    release = load_release(file)
+    projection = release.projection
+    try:
+        norm = ss.squared_norm(release)
+    except ss.StreamsketchError as error:
+        raise ss.InvalidInputError(f"{file} holds numbers beyond use: {error}") from None
+    if as_json:
+        show_json(
+            {
+                "file": str(file),
+                "secret": False,
+                "guarantee": guarantee_fields(release.guarantee),
+                **_projection_fields(projection),
+                "noise_place": release.noise_place,
+                "noise_standard_deviation": release.noise.k2**0.5,
+                "unit": release.unit,
+                "squared_norm": estimate_fields(norm, 0.95, "value"),
+                "release_ids": [one.hex() for one in release.release_ids],
+            }
+        )
+        return
+    facts = {
+        "promise": str(release.guarantee),
+        "projection": projection.to_json(),
+        "fingerprint": projection.fingerprint,
+        "cells": f"{projection.sketch_dim}, unit {release.unit:.6g}",
+        _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
+        "squared norm": f"{norm}, 95 % interval {interval_text(norm)}",
+        "releases inside": str(len(release.release_ids)),
+        "size": f"{file.stat().st_size:,} bytes",
+    }
+    show_facts(str(file), facts)
+
+
+def _inspect_signs(file: Path, *, as_json: bool) -> None:
+    try:
+        published = ss.signs.load(file)
+    except ss.WireFormatError as error:
+        raise ss.InvalidInputError(f"{file} is not a sound sign sketch: {error}") from None
+    kind = "differential privacy" if isinstance(published, ss.signs.SignSketch) else "individual differential privacy"
+    if as_json:
+        show_json(
+            {
+                "file": str(file),
+                "secret": False,
+                "kind": kind,
+                "guarantee": str(published.guarantee),
+                **_projection_fields(published.projection),
+                "release_ids": [published.release_id.hex()],
+            }
+        )
+        return
+    facts = {
+        "promise": str(published.guarantee),
+        "kind": kind,
+        "projection": published.projection.to_json(),
+        "fingerprint": published.projection.fingerprint,
+        "signs": f"{published.projection.sketch_dim}",
+    }
+    if isinstance(published, ss.signs.SignSketch):
+        facts["noise"] = str(published.law)
+    show_facts(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"})
+
+
+def _inspect_table(file: Path, *, as_json: bool) -> None:
+    releases = load_table(file)
+    if not releases:
+        raise ss.InvalidInputError(f"{file} is a table of sketches without a row")
+    projection = next(iter(releases.values())).projection
+    norms = {key: ss.squared_norm(release) for key, release in releases.items()}
+    if as_json:
+        rows = [
+            {
+                "key": str(key),
+                "guarantee": guarantee_fields(release.guarantee),
+                "squared_norm": estimate_fields(norms[key], 0.95, "value"),
+            }
+            for key, release in releases.items()
+        ]
+        show_json({"file": str(file), "secret": False, **_projection_fields(projection), "releases": rows})
+        return
+    promises = list(dict.fromkeys(str(release.guarantee) for release in releases.values()))
+    show_facts(
+        str(file),
+        {
+            "promise": "\n".join(promises),
+            "projection": projection.to_json(),
+            "fingerprint": projection.fingerprint,
+            "keys": f"{len(releases):,}",
+            "size": f"{file.stat().st_size:,} bytes",
+        },
+    )
+    columns = {
+        "key": [str(key) for key in releases],
+        "squared norm": [str(norm) for norm in norms.values()],
+        "95 % interval": [interval_text(norm) for norm in norms.values()],
+    }
+    show(table_of(columns))
+
+
+def _inspect_raw(file: Path, *, as_json: bool) -> None:
+    raw: RawSketch = load_raw_file(file)
+    keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
+    if as_json:
+        show_json(
+            {
+                "file": str(file),
+                "secret": True,
+                **_projection_fields(raw.projection),
+                "events": raw.events,
+                "keys": keys,
+                "releases": [guarantee_fields(past.guarantee) for past in raw.releases],
+            }
+        )
+        return
+    facts = {
+        "SECRET": "a raw sketch without noise: do not share it, or what is printed here",
+        "projection": raw.projection.to_json(),
+        "fingerprint": raw.projection.fingerprint,
+        "holds": f"{raw.events:,} events" + ("" if keys is None else f" of {keys:,} keys"),
+        "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
+        "size": f"{file.stat().st_size:,} bytes",
+    }
+    show_facts(str(file), facts)
+
+
+def _projection_fields(projection: ss.Projection) -> dict[str, Any]:
+    return {"projection": projection.to_json(), "fingerprint": projection.fingerprint}

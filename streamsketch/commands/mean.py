@@ -1,0 +1,62 @@
+"""``streamsketch mean``: the average of released streams."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._combining import PopulationsOption, sum_of_releases
+from streamsketch.commands._reading import new_file
+from streamsketch.commands._showing import (
+    Confidence,
+    Json,
+    estimate_fields,
+    guarantee_fields,
+    interval_text,
+    show_facts,
+    show_json,
+)
+
+
+def mean(
+    files: Annotated[list[Path], typer.Argument(help=".sketch files", metavar="FILE")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .sketch file to write.")],
+    populations: PopulationsOption = None,
+    confidence: Confidence = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.
+
+    It is a release like any other, to compare and to inspect. Its noise is the average of n independent ones, so its
+    standard deviation is √n times smaller than theirs where they are alike. It averages streams, not what was counted
+    in them: no entry of the mean stream can be read off, only its norm and its distances.
+    """
+    if len(files) < 2:
+        raise ss.InvalidInputError(f"mean needs at least two files, got {len(files)}")
+    new_file(output, ".sketch", "a mean of releases")
+    average = sum_of_releases(files, populations).scaled(Fraction(1, len(files)))
+    norm = ss.squared_norm(average)
+    interval = interval_text(norm, confidence)
+    average.save(output)
+    noise = average.unit * average.noise.k2**0.5
+    if as_json:
+        show_json(
+            {
+                "file": str(output),
+                "streams": len(files),
+                "guarantee": guarantee_fields(average.guarantee),
+                "noise_standard_deviation": noise,
+                "squared_norm": estimate_fields(norm, confidence, "value"),
+            }
+        )
+        return
+    facts = {
+        "mean of": f"{len(files)} streams",
+        "promise": str(average.guarantee),
+        "noise per cell": f"standard deviation {noise:.4g}, in data units",
+        "squared norm": f"{norm}, {100 * confidence:.4g} % interval {interval}",
+    }
+    show_facts(str(output), facts)

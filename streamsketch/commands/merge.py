@@ -1,0 +1,65 @@
+"""``streamsketch merge``: one sketch of several streams."""
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._combining import PopulationsOption, sum_of_releases
+from streamsketch.commands._reading import load_raw_file, new_file
+from streamsketch.commands._showing import Json, guarantee_fields, say, show_facts, show_json
+from streamsketch.raw import SUFFIX, RawSketch, is_raw, save_raw, united
+
+
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="all .raw-sketch files, or all .sketch files", metavar="FILE")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, of the same kind.")],
+    populations: PopulationsOption = None,
+    as_json: Json = False,
+) -> None:
+    """Add sketches up: raw ones of one party exactly, releases with their noise.
+
+    Raw sketches of many keys are added key by key. The result remembers all releases of its parts.
+    """
+    if len(files) < 2:
+        raise ss.InvalidInputError(f"merge needs at least two files, got {len(files)}")
+    if len(set(files)) < len(files):
+        raise ss.InvalidInputError("a file is named twice; its events would count twice")
+    raw = [is_raw(file) for file in files]
+    if any(raw) and not all(raw):
+        raise ss.InvalidInputError(
+            f"{files[raw.index(True)]} is raw and {files[raw.index(False)]} is not. Release the raw one first, or "
+            f"merge files of one kind"
+        )
+    if all(raw):
+        if populations is not None:
+            raise ss.InvalidInputError("--populations is about releases; raw sketches promise nothing yet")
+        _merge_raw(files, new_file(output, SUFFIX, "a sum of raw sketches"), as_json=as_json)
+        return
+    new_file(output, ".sketch", "a sum of releases")
+    total = sum_of_releases(files, populations)
+    total.save(output)
+    if as_json:
+        show_json({"file": str(output), "secret": False, "guarantee": guarantee_fields(total.guarantee)})
+        return
+    show_facts(str(output), {"promise": str(total.guarantee), "squared norm": str(ss.squared_norm(total))})
+
+
+def _merge_raw(files: list[Path], output: Path, *, as_json: bool) -> None:
+    parts: list[RawSketch] = [load_raw_file(file) for file in files]
+    kind = type(parts[0].state)
+    total = parts[0].state
+    for file, part in zip(files[1:], parts[1:], strict=True):
+        if type(part.state) is not kind:
+            raise ss.InvalidInputError(
+                f"{file} and {files[0]} differ: one holds one stream, the other one for each key"
+            )
+        cast("Any", total).merge(part.state)
+    events = sum(part.events for part in parts)
+    save_raw(RawSketch(total, events, united([part.releases for part in parts])), output)
+    if as_json:
+        show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
+        return
+    say(f"{output}, secret: {events:,} events of {len(files)} files.")

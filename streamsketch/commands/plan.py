@@ -1,0 +1,87 @@
+"""``streamsketch plan``: which sketch to agree on."""
+
+import secrets
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._reading import new_file
+from streamsketch.commands._showing import Json, show_json
+from streamsketch.files import write_whole
+
+
+class Relation(StrEnum):
+    """Neighbour relations by their names on the command line."""
+
+    L1 = "l1"
+    ONE_COORDINATE = "one-coordinate"
+
+
+def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an option
+    *,
+    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε of one release.")],
+    dim: Annotated[str, typer.Option(help="Number of possible indices, or 'hashed'.")] = "hashed",
+    squared_distance: Annotated[
+        list[float] | None, typer.Option(help="A squared distance that matters, in squared data units; repeatable.")
+    ] = None,
+    events: Annotated[int | None, typer.Option(help="Updates of one stream.")] = None,
+    spread: Annotated[int, typer.Option(help="The fewest coordinates that make a difference.")] = 1,
+    step: Annotated[str, typer.Option(help="What values are multiples of, e.g. 1 or 1/100; 'real' if nothing.")] = "1",
+    delta: Annotated[float, typer.Option(help="Failure probability δ of the bound.")] = 0.0,
+    relation: Annotated[Relation, typer.Option(help="What neighbouring data are.")] = Relation.L1,
+    bound: Annotated[str, typer.Option(help="The most one unit changes, in the values' units.")] = "1",
+    unit: Annotated[str, typer.Option(help="What is protected, in a word.")] = "event",
+    max_keys: Annotated[int, typer.Option(help="How many keys' sketches one unit may be in.")] = 1,
+    relative_error: Annotated[
+        float | None, typer.Option(help="The goal, e.g. 0.2; left out, as little as can be had.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the goal, in [0.5, 1).")] = 0.95,
+    max_cells: Annotated[int, typer.Option(help="The most cells of a sketch.")] = 1 << 16,
+    max_nonzeros: Annotated[int, typer.Option(help="The most cells one update may touch.")] = 32,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(help="Write the projection to this JSON file, to agree on with the others.", show_default=False),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Its public seed; by default one drawn now.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Choose a projection and a mechanism, and predict the error of squared distances."""
+    if agreement is not None:
+        new_file(agreement, ".json", "an agreement")
+    elif seed is not None:
+        raise ss.InvalidInputError("a seed belongs to the projection that --agreement FILE writes; name the file")
+    neighbours = ss.L1 if relation is Relation.L1 else ss.OneCoordinate
+    found = ss.plan(
+        ss.Streams(
+            dim=_dim(dim),
+            squared_distances=squared_distance or None,
+            events=events,
+            spread=spread,
+            step=None if step == "real" else step,
+        ),
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours(bound, unit=unit, max_keys=max_keys),
+        goal=ss.Goal(
+            relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
+        ),
+    )
+    if agreement is not None:
+        agreed = found.projection(secrets.randbits(63) if seed is None else seed)
+        write_whole(agreement, agreed.to_json().encode() + b"\n")
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+
+
+def _dim(text: str) -> int:
+    if text == "hashed":
+        return ss.HASHED_DIM
+    try:
+        return int(text)
+    except ValueError:
+        raise ss.InvalidInputError(f"dim must be a whole number or 'hashed', got {text!r:.40}") from None

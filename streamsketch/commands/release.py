@@ -1,0 +1,137 @@
+"""``streamsketch release``: what may leave the building."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._reading import load_raw_file, new_file
+from streamsketch.commands._showing import Json, guarantee_fields, show_facts, show_json
+from streamsketch.files import locked
+from streamsketch.privacy.calibration import Mechanism
+from streamsketch.raw import PastRelease, remember, replace_raw
+
+
+def release(  # noqa: PLR0913 - a command's options are its parameters
+    file: Annotated[Path, typer.Argument(help="a .raw-sketch file", metavar="FILE")],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="What to publish: a .sketch file; of many keys, a .parquet table.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")],
+    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
+    unit: Annotated[str, typer.Option(help="What one unit is, in a word.")] = "event",
+    l1: Annotated[
+        str | None,
+        typer.Option(help="At most this much in all from one unit, in the values' units.", show_default=False),
+    ] = None,
+    one_coordinate: Annotated[
+        str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
+    ] = None,
+    max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
+    mechanism: Annotated[Mechanism, typer.Option(help="Which noise.")] = "auto",
+    public_key: Annotated[
+        list[str] | None,
+        typer.Option(help="A key to release, named without a look at the data; once for each key.", show_default=False),
+    ] = None,
+    keys_are_public: Annotated[
+        bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Release once more, and pay for it once more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Add noise to a raw sketch and write what may be shared.
+
+    The promise is for a unit that keeps to the bound, and the bound is not enforced here: cut what a unit adds up to
+    before it is sketched. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
+    values must be multiples of the resolution.
+
+    The raw file remembers it, and is not released twice unless --again says so: the same people pay twice.
+    """
+    neighbours = _neighbours(l1, one_coordinate, unit, max_keys)
+    privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
+    with locked(file):
+        raw = load_raw_file(file)
+        state = raw.state
+        wanted: dict[Any, ss.Sketch]
+        if isinstance(state, ss.Sketch):
+            if public_key or keys_are_public:
+                raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
+            if max_keys != 1:
+                raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {max_keys}")
+            wanted = {None: state}
+            new_file(output, ".sketch", "a release")
+        else:
+            wanted = _wanted(file, state, public_key, keys_are_public=keys_are_public)
+            new_file(output, ".parquet", "a table of releases")
+        promise = state.projection.sketch().release(**privacy).guarantee  # of an empty one, to find mistakes early
+        if raw.releases and not again:
+            raise ss.InvalidInputError(_cost(file, raw.releases, promise))
+        released = {key: sketch.release(**privacy) for key, sketch in wanted.items()}
+        # remembered before it is written: a failure between the two costs a release, not a promise
+        replace_raw(remember(raw, list(released.values())), file)
+    if isinstance(state, ss.Sketch):
+        released[None].save(output)
+    else:
+        ss.save_table(released, output)
+    total = _together([*raw.releases, PastRelease(promise, "")])
+    if as_json:
+        fields = guarantee_fields(promise)
+        show_json({"file": str(output), "sketches": len(released), "guarantee": fields, "together": total})
+        return
+    facts = {"promise": str(promise)}
+    if raw.releases:
+        facts["together"] = f"{total}, with {len(raw.releases)} before"
+    if not isinstance(state, ss.Sketch):
+        facts["keys"] = f"{len(released):,}"
+    show_facts(str(output), facts)
+
+
+def _neighbours(l1: str | None, one_coordinate: str | None, unit: str, max_keys: int) -> ss.Neighbours:
+    if (l1 is None) == (one_coordinate is None):
+        raise ss.InvalidInputError(
+            "say how much one unit can change: --l1 BOUND, in all its events together, or --one-coordinate BOUND; one "
+            "of the two"
+        )
+    if l1 is not None:
+        return ss.L1(l1, unit, max_keys)
+    return ss.OneCoordinate(str(one_coordinate), unit, max_keys)
+
+
+def _wanted(
+    file: Path, table: ss.SketchTable, public_keys: list[str] | None, *, keys_are_public: bool
+) -> dict[Any, ss.Sketch]:
+    """Return the sketches to release: of every public key, whether or not there are data of it."""
+    if bool(public_keys) == keys_are_public:
+        raise ss.InvalidInputError(
+            f"{file} holds many keys, and which ones is private unless you say: --public-key NAME for each key that "
+            f"you name without a look at the data, or --keys-are-public; one of the two"
+        )
+    if keys_are_public:
+        if not len(table):
+            raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
+        return dict(table)
+    empty = table.projection.sketch()
+    return {key: table.get(key, empty) for key in public_keys or ()}
+
+
+def _cost(file: Path, releases: Sequence[PastRelease], promise: ss.Guarantee) -> str:
+    count = "once" if len(releases) == 1 else f"{len(releases)} times"
+    return (
+        f"{file} was released {count} before: {'; '.join(str(past.guarantee) for past in releases)}. With this one, "
+        f"{_together([*releases, PastRelease(promise, '')])}. Use the release that is there, or say --again if that "
+        f"is meant"
+    )
+
+
+def _together(releases: Sequence[PastRelease]) -> str:
+    guarantees = [past.guarantee for past in releases]
+    if len({guarantee.neighbours for guarantee in guarantees}) > 1:
+        return "several relations are promised, and what each release gives away of one unit adds up"
+    try:
+        total = ss.compose(guarantees, populations="overlapping")
+    except ss.InvalidInputError as error:
+        return str(error)
+    return f"{str(total).partition(', by ')[0]} together"

@@ -1,0 +1,75 @@
+"""``streamsketch report``: all that releases say, as one page."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+import streamsketch as ss
+from streamsketch.commands._reading import load_sketches, new_file
+from streamsketch.commands._showing import Json, say, show_json
+from streamsketch.files import write_whole
+from streamsketch.raw import SUFFIX
+from streamsketch.report.page import page_of
+
+
+def report(
+    places: Annotated[
+        list[Path], typer.Argument(help="folders of .sketch files and .parquet tables, or such files", metavar="DIR")
+    ],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .html file to write.")],
+    title: Annotated[
+        str | None, typer.Option(help="Its heading; by default, the place's name.", show_default=False)
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="What `plan --json` printed, to be shown beside.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a page of distances, neighbours and a map, with error bars and what is promised.
+
+    It is one file that needs no network and no script, and as public as the releases are.
+    """
+    new_file(output, ".html", "a report")
+    paths: list[Path] = []
+    left_out: list[str] = []
+    for place in places:
+        inside = sorted(place.iterdir()) if place.is_dir() else [place]
+        left_out += [path.name for path in inside if place.is_dir() and path.suffix == SUFFIX]
+        paths += [path for path in inside if not place.is_dir() or path.suffix == ".sketch" or _is_table(path)]
+    releases = {
+        name: sketch
+        for name, sketch in load_sketches(paths, least=2, command="report").items()
+        if isinstance(sketch, ss.PrivateSketch)
+    }
+    heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
+    page = page_of(releases, title=heading, plan=None if plan is None else _plan(plan))
+    write_whole(output, page.encode())
+    if as_json:
+        show_json({"file": str(output), "releases": list(releases), "left_out": left_out})
+        return
+    say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
+
+
+def _plan(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan --json` printed")
+    return found
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a file is a Parquet table with sketches: a job's folder has others, too."""
+    if path.suffix != ".parquet":
+        return False
+    try:
+        return "sketch" in pq.read_schema(path).names
+    except pa.ArrowException:
+        return True  # to be named as damaged, not passed over

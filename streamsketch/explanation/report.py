@@ -1,0 +1,159 @@
+"""Explanations as text of 80 columns, and as what JSON can hold."""
+
+import json
+from typing import Any
+
+from streamsketch.estimate import rounded
+from streamsketch.explanation.one import Explanation
+from streamsketch.explanation.together import JointExplanation
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.text import aligned, filled
+
+_LABELS = 11  # columns
+_LONG = 1e10
+_VERDICTS = {"enough": "The noise is enough", "too little": "WARNING", "not checked": "Not checked"}
+_NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for that you trust its maker."
+_NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
+
+
+def said_of(told: Explanation) -> list[tuple[str, list[str]]]:
+    """Return what is promised, under short headings, as sentences."""
+    conditions = [f"{condition}." for condition in told.guarantee.conditions]
+    return [
+        ("Promise", [f"{told.guarantee}."]),
+        ("Protected", [f"{told.who}."]),
+        *([("Only if", conditions)] if conditions else []),
+        ("Meaning", [f"{told.meaning}."]),
+        ("How", told.how),
+        ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none that its text names."]),
+        ("Check", [f"{_VERDICTS[told.check.verdict]}: {told.check.reason}.", _NOT_SHOWN]),
+        ("Noise", [f"{_NOISY_THING[told.noise_place]}: ± {told.noise_deviation:.4g}, in data units."]),
+    ]
+
+
+def one_as_text(told: Explanation) -> str:
+    """Return the explanation for people."""
+    lines = [filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in said_of(told)]
+    table = aligned(
+        [
+            ("squared distance", "± s.e.", "of the map", "of the noise"),
+            *(
+                (
+                    f"{one.value:,.6g}",
+                    *(
+                        f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error)
+                        for part in (one.standard_error, one.projection_variance**0.5, one.noise_variance**0.5)
+                    ),
+                )
+                for one in told.distances
+            ),
+        ],
+        left=0,
+    )
+    lines.append("Distances  to another release with as much noise:")
+    lines += [f"{' ' * _LABELS}{line}" for line in table.splitlines()]
+    lines.append("Not protected")
+    lines += [filled(said, first="- ", indent="  ") for said in told.not_protected]
+    return "\n".join(lines)
+
+
+def joint_as_text(told: JointExplanation) -> str:
+    """Return what the releases promise together, for people, without the explanation of each."""
+    title = f"Together, {_count(told)}:"
+    unit, budget = told.guarantee.neighbours.unit, _budget(told.guarantee.epsilon, told.guarantee.delta)
+    if told.populations == "disjoint":
+        said = [f"if no {unit} is in two of the streams, the largest promise holds: {budget} (parallel composition)."]
+    else:
+        said = [f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."]
+        if told.finer is not None:
+            said.append(
+                f"Accounted more finely it is {_budget(_up(told.finer.epsilon), told.finer.delta)}, by {told.finer.by}."
+            )
+        elif told.counted > 1:
+            said.append(_why_no_finer(told))
+    short = sum(one.check.verdict == "too little" for one in told.each)
+    if short:
+        said.append(f"WARNING: {short} of them state too little noise for their promise, so this does not hold.")
+    return filled(" ".join([title, *said]))
+
+
+def _why_no_finer(told: JointExplanation) -> str:
+    if told.delta == 0:
+        return "At δ = 0 that is all there is to say; a larger δ may buy a smaller ε."
+    return "No finer figure was found; with streamsketch[accounting] installed, dp-accounting is asked for one."
+
+
+def _count(told: JointExplanation) -> str:
+    given, counted = len(told.each), told.counted
+    text = "1 release" if given == 1 else f"{given} releases"
+    if given == counted:
+        return text
+    verb = "counts" if counted == 1 else "count"
+    return f"{text}, of which {counted} {verb} (copies and parts of a merge spend nothing)"
+
+
+def one_as_dict(told: Explanation) -> dict[str, Any]:
+    """Return the explanation for programs."""
+    return {
+        "guarantee": _guarantee(told.guarantee),
+        "protected": told.who,
+        "meaning": told.meaning,
+        "how": told.how,
+        "theorems": told.theorems,
+        "check": {"verdict": told.check.verdict, "reason": told.check.reason},
+        "projection": json.loads(told.projection.to_json()),
+        "noise": {
+            "place": told.noise_place,
+            "deviation": told.noise_deviation,
+            "k2": told.noise.k2,
+            "k4": told.noise.k4,
+            "multiplier": str(told.multiplier),
+        },
+        "releases": told.releases,
+        "distances": [
+            {
+                "squared_distance": one.value,
+                "standard_error": one.standard_error,
+                "projection_variance": one.projection_variance,
+                "noise_variance": one.noise_variance,
+            }
+            for one in told.distances
+        ],
+        "not_protected": told.not_protected,
+    }
+
+
+def joint_as_dict(told: JointExplanation) -> dict[str, Any]:
+    """Return what the releases promise together, for programs, with the explanation of each."""
+    finer = told.finer
+    return {
+        "each": [one_as_dict(one) for one in told.each],
+        "populations": told.populations,
+        "counted": told.counted,
+        "guarantee": _guarantee(told.guarantee),
+        "delta": told.delta,
+        "finer": None if finer is None else {"epsilon": finer.epsilon, "delta": finer.delta, "by": finer.by},
+    }
+
+
+def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    near = guarantee.neighbours
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "relation": near.kind,
+        "bound": str(near.bound),
+        "unit": near.unit,
+        "max_keys": near.max_keys,
+        "mechanism": guarantee.mechanism,
+        "conditions": list(guarantee.conditions),
+    }
+
+
+def _budget(epsilon: float, delta: float) -> str:
+    return f"ε = {epsilon:.6g}, δ = {delta:.6g}"
+
+
+def _up(epsilon: float) -> float:
+    """Return ε rounded up to four decimals, so that no promise looks better than it is."""
+    return -(-epsilon * 1e4 // 1) / 1e4

@@ -1,0 +1,134 @@
+"""What several releases promise together."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.explanation.check import key_selection_in
+from streamsketch.explanation.one import Explanation, explanation_of
+from streamsketch.privacy.accounting import Accounted, Spent, account
+from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.release import PrivateSketch
+
+
+@dataclasses.dataclass(frozen=True)
+class JointExplanation:
+    """What several releases promise to somebody who may be in all of them, or in one at most.
+
+    Parameters
+    ----------
+    each
+        The explanations of the releases, in order.
+    populations
+        ``"overlapping"`` or ``"disjoint"``.
+    counted
+        How many of them spend anything: a copy, or a part of a merge that is there too, does not.
+    guarantee
+        Their composition by `streamsketch.compose`: the sums of ε and of δ, or the largest.
+    delta
+        The δ at which a smaller ε was looked for.
+    finer
+        A smaller ε for overlapping populations, and how it was found; None where only the sum is known.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=16, seed=7).sketch()
+    >>> gaussian = {"epsilon": 1.0, "delta": 1e-6, "neighbours": L1(1), "mechanism": "gaussian"}
+    >>> joint = explain_together([sketch.release(**gaussian) for _ in range(4)], populations="overlapping")
+    >>> joint.guarantee.epsilon, round(joint.finer.epsilon, 2), joint.finer.delta
+    (4.0, 1.98, 4e-06)
+    """
+
+    each: tuple[Explanation, ...]
+    populations: Populations
+    counted: int
+    guarantee: Guarantee
+    delta: float
+    finer: Accounted | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        from streamsketch.explanation.report import joint_as_dict  # noqa: PLC0415 - reports know explanations
+
+        return joint_as_dict(self)
+
+    def __str__(self) -> str:
+        from streamsketch.explanation.report import joint_as_text  # noqa: PLC0415 - as above
+
+        return joint_as_text(self)
+
+
+def explain_together(
+    releases: Iterable[PrivateSketch], *, populations: Populations, delta: float | None = None
+) -> JointExplanation:
+    """Return what several releases promise together.
+
+    For disjoint populations the worst guarantee holds for all. For overlapping ones ε and δ add up (Dwork and Roth
+    2014, Theorem 3.16), which is loose for many releases: where a smaller ε is known at the same δ, it is told too,
+    with how it was found.
+
+    Parameters
+    ----------
+    releases
+        At least one; a release that is there twice, or also within a merge, counts once.
+    populations
+        ``"overlapping"`` if a privacy unit may be in several of the streams, ``"disjoint"`` if none is.
+    delta
+        The δ at which to account; by default the sum of theirs. More than that buys a smaller ε.
+
+    Raises
+    ------
+    TypeError
+        If one is no PrivateSketch.
+    InvalidInputError
+        For no releases, different neighbour relations, a word that is neither, or a δ below the sum of theirs.
+    """
+    releases = list(releases)
+    for release in releases:
+        if not isinstance(release, PrivateSketch):
+            raise TypeError(
+                f"only a PrivateSketch explains itself, got a {type(release).__name__}. Call release() first"
+            )
+    spending = _spending(releases)
+    guarantee = compose([release.guarantee for release in spending], populations=populations)
+    if delta is not None and not guarantee.delta <= delta < 1:
+        raise InvalidInputError(
+            f"delta={delta} must be below 1 and at least what the releases spend together, {guarantee.delta:g}"
+        )
+    at = guarantee.delta if delta is None else delta
+    finer = None
+    if populations == "overlapping" and len(spending) > 1:
+        finer = account([_spent(release) for release in spending], at)
+        if finer is not None and finer.epsilon >= guarantee.epsilon:
+            finer = None
+    return JointExplanation(
+        tuple(explanation_of(release) for release in releases), populations, len(spending), guarantee, at, finer
+    )
+
+
+def _spending(releases: list[PrivateSketch]) -> list[PrivateSketch]:
+    """Leave out what is post-processing of the others: copies, and parts of a merge whose promise covers their sum."""
+    kept: list[tuple[PrivateSketch, list[float]]] = []  # each with the ε and δ that its parts may still have
+    for release in sorted(releases, key=lambda one: (-len(one.release_ids), -one.guarantee.epsilon)):
+        ids, cost = set(release.release_ids), (release.guarantee.epsilon, release.guarantee.delta)
+        for whole, left in kept:
+            if whole.guarantee.neighbours != release.guarantee.neighbours or not ids <= set(whole.release_ids):
+                continue
+            if len(ids) == len(whole.release_ids):
+                break
+            if all(spent <= rest for spent, rest in zip(cost, left, strict=True)):
+                left[:] = [rest - spent for spent, rest in zip(cost, left, strict=True)]
+                break
+        else:
+            kept.append((release, list(cost)))
+    return [release for release, _ in kept]
+
+
+def _spent(release: PrivateSketch) -> Spent:
+    guarantee = release.guarantee
+    check = explanation_of(release).check
+    # noise that also stands for a choice of keys, or is not what the file says, counts by the promise
+    sigma = check.sigma if check.verdict == "enough" and key_selection_in(guarantee) is None else None
+    return Spent(guarantee.epsilon, guarantee.delta, sigma)

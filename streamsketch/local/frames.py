@@ -1,0 +1,141 @@
+"""The frames of SQKR: which vectors a report's seed picks, and the coefficients of v that go with them."""
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import Ints
+from streamsketch.hashing import Words
+from streamsketch.local import streams
+from streamsketch.local.directions import add_directions, direction_salts, reach, sides
+from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size
+from streamsketch.local.mechanism import whole_steps
+from streamsketch.local.normal import Floats
+
+
+class Frame(ABC):
+    """Public unit vectors u and coefficients t of v in [-1, 1] with v = B · E t·u over what seeds pick.
+
+    Parameters
+    ----------
+    dim
+        Of the vectors (d).
+    kind, seed
+        The mechanism's.
+    """
+
+    state_dim: int
+    """How many cells the server keeps."""
+    reach: float
+    """B."""
+
+    def __init__(self, dim: int, kind: str, seed: int) -> None:
+        self.dim = dim
+        self.kind = kind
+        self.seed = seed
+
+    @abstractmethod
+    def together(self, count: int) -> float:
+        """Return what pairs of ``count`` coefficients add to the squared length of an estimate, at A = 1."""
+
+    @abstractmethod
+    def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
+        """Return t of the ``count`` vectors that each seed picks, but for rounding in [-1, 1]: (n, count)."""
+
+    @abstractmethod
+    def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
+        """Return the sum of ±``size`` · u, + for 1, as the server keeps it: (n, state_dim)."""
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return the mean in coordinates, given that of `lift`: (dim,)."""
+        return total
+
+
+class GaussianFrame(Frame):
+    """Uniform directions g/‖g‖, one for each of 2^64 words: t = sign⟨g, v⟩ and B = √π Γ((d+1)/2)/Γ(d/2), for every v.
+
+    The level K of these coefficients is the least of all frames, √(π/2) as d grows.
+    """
+
+    def __init__(self, dim: int, kind: str, seed: int) -> None:
+        super().__init__(dim, kind, seed)
+        self.state_dim = dim
+        self.reach = reach(dim)
+
+    def together(self, count: int) -> float:
+        """See `Frame.together`: two independent directions."""
+        return 1 - 1 / count
+
+    def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
+        """Return ±1; see `Frame.coefficients`. O(d · count) each."""
+        found = np.empty((seeds.size, count), dtype=np.uint8)
+        sides(units, seeds, *direction_salts(self.seed, self.kind), found)
+        return np.where(found, 1.0, -1.0)
+
+    def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
+        """See `Frame.lift`. O(d · count) each."""
+        out = np.zeros((seeds.size, self.dim))
+        add_directions(seeds, *direction_salts(self.seed, self.kind), values, out)
+        out *= size
+        return out
+
+
+class HadamardFrame(Frame):
+    """The D vectors of a `KashinFrame` at length 1, picked without replacement: B = K√d, t_j = a_j √D/K.
+
+    The server keeps D cells, in which u has the one entry √(D/d).
+    """
+
+    def __init__(self, dim: int, kind: str, seed: int) -> None:
+        super().__init__(dim, kind, seed)
+        self.state_dim = frame_size(dim)
+        self.reach = LEVEL * math.sqrt(dim)
+
+    @functools.cached_property
+    def kashin(self) -> KashinFrame:
+        """The frame."""
+        return KashinFrame(self.dim, self.seed)
+
+    @functools.cached_property
+    def _salt(self) -> np.uint64:
+        return streams.salt(self.seed, f"{self.kind}/rows")
+
+    def together(self, count: int) -> float:
+        """See `Frame.together`: to within 1, as the coefficients are taken to have length 1."""
+        return (1 - 1 / count) * (self.state_dim - self.dim) / (self.state_dim - 1)
+
+    def _rows(self, seeds: Words, count: int) -> Ints:
+        rows = np.empty((seeds.size, count), dtype=np.int64)
+        taken = np.zeros(self.state_dim, dtype=np.uint8)
+        for start, row in zip(streams.streams_of(seeds, self._salt), rows, strict=True):
+            streams.sample_rows(start, self.state_dim, taken, row)
+        return rows
+
+    def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
+        """See `Frame.coefficients`. Some ten transforms of order D each."""
+        spread = self.kashin.spread(units)
+        return np.asarray(np.take_along_axis(spread, self._rows(seeds, count), axis=1) / self.kashin.limit)
+
+    def _cells(self, values: NDArray[Any], size: float) -> Floats:
+        return (2.0 * values - 1) * (size * math.sqrt(self.state_dim / self.dim))
+
+    def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
+        """See `Frame.lift`."""
+        out = np.zeros((seeds.size, self.state_dim))
+        np.put_along_axis(out, self._rows(seeds, values.shape[1]), self._cells(values, size), axis=1)
+        return out
+
+    def scatter(self, signs: tuple[NDArray[Any], Words, float], total: Ints, step: float, limit: float) -> None:
+        """Add `lift` of (values, seeds, size) in steps to ``total``, in O(count) each; `Mechanism.add_steps`."""
+        values, seeds, size = signs
+        steps = whole_steps(self._cells(values, size), step, limit)
+        starts = streams.streams_of(seeds, self._salt)
+        streams.scatter(steps, starts, np.zeros(self.state_dim, dtype=np.uint8), total)
+
+    def mean_of(self, total: Floats) -> Floats:
+        """Return U of the mean coefficients."""
+        return np.asarray(self.kashin.synthesise(total[np.newaxis])[0])

@@ -1,0 +1,1 @@
+"""Before any data: which sketch to agree on, and how far off its estimates will be."""

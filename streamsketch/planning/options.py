@@ -1,0 +1,218 @@
+"""The sketches a plan chooses between, each with what it costs and how far off it will be."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from streamsketch.encoding import HASHED_DIM
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimate import Estimate
+from streamsketch.noise_effect import OutputNoise
+from streamsketch.planning.facts import Budget, Goal, Streams
+from streamsketch.planning.tails import ErrorLaw
+from streamsketch.privacy.calibration import candidates, gaussian_sigma
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sampling import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED
+from streamsketch.projections import OPORP, SJLT, SRHT, CountSketch, Identity, Projection, Rademacher
+from streamsketch.projections.base import MAX_MASS, MAX_SKETCH_DIM
+from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.sensitivity import sensitivity_of
+
+_LEAST_CELLS = 16
+_MOST_SPARSITY = 256
+_FINER = 16  # the rounding of Gaussian noise to the grid adds 3 grid steps², nothing on a finer grid
+_TRUNCATION = 1e-3  # of a squared distance
+_WORTH = 0.99  # what a change must bring the variance down to
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A projection with a mechanism, its price and its predicted error.
+
+    Parameters
+    ----------
+    projection
+        The map, with seed 0.
+    mechanism, noise
+        ``"laplace"`` or ``"gaussian"``, and its calibrated distribution.
+    estimates
+        For each squared distance that matters, what an estimate of it will be: its standard error, and the projection's
+        and the noise's part.
+    laws
+        For each, the law of its relative error.
+    miss
+        The chance of exceeding ``errors``, 1 - confidence.
+    by_rule
+        Whether ``mechanism="auto"``, the rule δ < exp(-Δ1²/Δ2²), would choose this mechanism.
+    """
+
+    projection: Projection
+    mechanism: str
+    noise: Noise
+    estimates: tuple[Estimate, ...]
+    laws: tuple[ErrorLaw, ...]
+    miss: float
+    by_rule: bool
+
+    @functools.cached_property
+    def errors(self) -> tuple[float, ...]:
+        """For each distance, the relative error exceeded with chance ``miss`` at most, by the worst difference."""
+        return tuple(law.half_width(self.miss) for law in self.laws)
+
+    @property
+    def error(self) -> float:
+        """The largest of the relative errors."""
+        return max(self.errors)
+
+    @property
+    def cells(self) -> int:
+        """Cells of a sketch."""
+        return self.projection.sketch_dim
+
+    @property
+    def nonzeros(self) -> int:
+        """Cells that one update touches."""
+        return nonzeros_of(self.projection)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether this is no sketch, but noise on the raw histogram."""
+        return isinstance(self.projection, Identity)
+
+    def reaches(self, relative_error: float) -> bool:
+        """Return whether ``error`` is at most this, at a fraction of the cost."""
+        return all(law.miss_chance(relative_error) <= self.miss for law in self.laws)
+
+    def beats(self, other: "Option") -> bool:
+        """Return whether this is at least as good on every count, and better on one: errors, cells and nonzeros."""
+        mine, theirs = ((*one.errors, one.cells, one.nonzeros) for one in (self, other))
+        return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
+
+
+def nonzeros_of(projection: Projection) -> int:
+    """Return how many cells one update touches."""
+    if isinstance(projection, BlockHashed):
+        return projection.blocks
+    return 1 if isinstance(projection, OPORP | Identity) else projection.sketch_dim
+
+
+def options_for(streams: Streams, goal: Goal, budget: Budget) -> list[Option]:
+    """Return every option within the goal's limits.
+
+    Maps with random columns (Gaussian, FJLT, very sparse, …) are left out: their sensitivities are larger than those of
+    the maps here at no less variance (KKMM; README, "Which projection"), and take O(dim · sketch_dim) to find.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or ε or δ is out of range.
+    """
+    found: list[Option] = []
+    refusal: InvalidInputError | None = None
+    for projection in _projections(streams, goal, budget):
+        try:
+            found += _with_each_mechanism(projection, streams, goal, budget)
+        except InvalidInputError as error:  # noise too wide to sample; another map's may not be
+            refusal = refusal or error
+    if not found:
+        raise refusal or InvalidInputError(
+            f"no sketch has at most {goal.max_cells} cells; raise max_cells to {_LEAST_CELLS} or more"
+        )
+    return found
+
+
+def grid_for(streams: Streams, goal: Goal, budget: Budget) -> Fraction:
+    """Return the values' step, or for real numbers the bound over a power of two.
+
+    As fine as it takes for truncation to move no squared distance by a thousandth, but no finer than the samplers of
+    all mechanisms and the cells can take.
+    """
+    if streams.step is not None:
+        return Fraction(streams.step)
+    near, steps = budget.neighbours, 1
+    moved = goal.max_nonzeros * near.max_keys
+    most = min(MAX_LAPLACE_SCALE * budget.epsilon / moved, MAX_MASS / 2 / (streams.events or 1))
+    if budget.delta > 0:
+        most = min(most, math.sqrt(MAX_SIGMA_SQUARED / 2 / moved) / gaussian_sigma(budget.epsilon, budget.delta))
+    while 2 * steps <= most and streams.truncation(Fraction(near.bound) / steps) > _TRUNCATION:
+        steps *= 2
+    return Fraction(near.bound) / steps
+
+
+def _projections(streams: Streams, goal: Goal, budget: Budget) -> Iterator[Projection]:
+    independence = min(256, max(4, math.ceil(2 * math.log(1 / goal.miss))))  # as `SJLT.for_accuracy`
+    agreed: dict[str, Any] = {"dim": streams.dim, "resolution": grid_for(streams, goal, budget)}
+    if streams.dim <= min(MAX_SKETCH_DIM, goal.max_cells):
+        yield Identity(**agreed)
+    cells = _LEAST_CELLS
+    while cells <= goal.max_cells and cells < streams.dim:
+        shape = agreed | {"sketch_dim": cells, "seed": 0, "independence": independence}
+        yield CountSketch(**shape)
+        if (streams.dim - cells) < _WORTH * (streams.dim - 1):  # else it is CountSketch at seven times the time
+            yield OPORP(**shape)
+        sparsity = 2
+        while sparsity <= min(goal.max_nonzeros, cells // 2, _MOST_SPARSITY):
+            yield SJLT(sparsity=sparsity, **shape)
+            sparsity *= 2
+        if cells <= goal.max_nonzeros:
+            yield Rademacher(**shape)
+            if streams.dim < HASHED_DIM:
+                yield SRHT(**shape)
+        cells *= 2
+
+
+def _with_each_mechanism(projection: Projection, streams: Streams, goal: Goal, budget: Budget) -> Iterator[Option]:
+    for place, candidate in enumerate(
+        candidates(sensitivity_of(projection, budget.neighbours), budget.epsilon, budget.delta)
+    ):
+        option = _option(projection, candidate.noise, streams, goal)
+        by_rule = place == 0
+        finer = _on_finer_grid(projection, streams, goal, budget) if candidate.mechanism == "gaussian" else None
+        if finer is not None and finer.estimates[0].variance < _WORTH * option.estimates[0].variance:
+            option = finer
+        yield dataclasses.replace(option, mechanism=candidate.mechanism, by_rule=by_rule)
+
+
+def _on_finer_grid(projection: Projection, streams: Streams, goal: Goal, budget: Budget) -> Option | None:
+    finer = projection.replace(resolution=projection.grid / _FINER)
+    try:
+        choices = candidates(sensitivity_of(finer, budget.neighbours), budget.epsilon, budget.delta)
+    except InvalidInputError:
+        return None
+    noises = [choice.noise for choice in choices if choice.mechanism == "gaussian"]
+    return _option(finer, noises[0], streams, goal) if noises else None
+
+
+def _option(projection: Projection, noise: Noise, streams: Streams, goal: Goal) -> Option:
+    both = noise.cumulants.scaled(projection.unit).times(2)
+    effect = OutputNoise(projection.sketch_dim)
+    estimates = tuple(
+        Estimate(
+            distance,
+            projection.variance.of_squared_norm(distance),
+            effect.squared_norm_variance(distance, both.k2, both.k4),
+            lowest=0.0,
+        )
+        for distance in streams.distances
+    )
+    laws = tuple(_law(projection, estimate, streams.spread) for estimate in estimates)
+    return Option(projection, "", noise, estimates, laws, goal.miss, by_rule=False)
+
+
+def _law(projection: Projection, estimate: Estimate, spread: int) -> ErrorLaw:
+    blocks, meeting = _meetings(projection)
+    square = estimate.value**2
+    return ErrorLaw(estimate.projection_variance / square, estimate.noise_variance / square, blocks, meeting, spread)
+
+
+def _meetings(projection: Projection) -> tuple[int, float]:
+    """Return the cells a coordinate is added to, and the chance that another meets it in a given one of them.
+
+    None for a map whose errors are taken as normal: SRHT has `Rademacher`'s inner products, without replacement.
+    """
+    if isinstance(projection, BlockHashed):
+        return projection.blocks, projection.blocks / projection.sketch_dim
+    return (1, projection.variance.norms) if isinstance(projection, OPORP) else (0, 0.0)

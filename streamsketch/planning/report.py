@@ -1,0 +1,242 @@
+"""A plan as text of 80 columns, and as what JSON can hold."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from streamsketch.encoding import HASHED_DIM
+from streamsketch.estimate import rounded
+from streamsketch.planning.options import Option
+from streamsketch.planning.planner import Plan
+from streamsketch.projections import Rademacher
+from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.text import NO_BREAK, aligned, filled
+
+_HOPELESS = 100.0  # an error of so many times the distance is told as a power of ten
+_LONG = 1e8
+_SAY_RAW = "no sketch: raw histogram"
+
+
+def as_text(plan: Plan) -> str:
+    """Return the plan for people."""
+    blocks = [
+        filled(f"Plan: {_headline(plan.chosen)}."),
+        filled(f"Each release: {plan.guarantee}."),
+        _predictions(plan),
+        filled(_verdict(plan)),
+        _choices(plan),
+        "\n".join(filled(note, first="- ", indent="  ") for note in _notes(plan)),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """Return the plan for programs."""
+    return {
+        "projection": _projection(plan.chosen),
+        "mechanism": plan.chosen.mechanism,
+        "guarantee": {
+            "epsilon": plan.guarantee.epsilon,
+            "delta": plan.guarantee.delta,
+            "relation": plan.neighbours.kind,
+            "bound": str(plan.neighbours.bound),
+            "unit": plan.neighbours.unit,
+            "max_keys": plan.neighbours.max_keys,
+        },
+        "goal": {
+            "relative_error": plan.goal.relative_error,
+            "confidence": plan.goal.confidence,
+            "max_cells": plan.goal.max_cells,
+            "max_nonzeros": plan.goal.max_nonzeros,
+        },
+        "reached": plan.met,
+        "epsilon_needed": plan.epsilon_needed,
+        "cells_needed": plan.cells_needed,
+        "chosen": _option(plan.chosen),
+        "alternatives": [_option(option) for option in plan.alternatives()],
+        "notes": list(_notes(plan)),
+    }
+
+
+def _option(option: Option) -> dict[str, Any]:
+    return {
+        "projection": _projection(option),
+        "mechanism": option.mechanism,
+        "noise": str(option.noise),
+        "cells": option.cells,
+        "nonzeros": option.nonzeros,
+        "by_rule": option.by_rule,
+        "predictions": [
+            {
+                "squared_distance": estimate.value,
+                "standard_error": estimate.standard_error,
+                "projection_variance": estimate.projection_variance,
+                "noise_variance": estimate.noise_variance,
+                "relative_error": error,
+            }
+            for estimate, error in zip(option.estimates, option.errors, strict=True)
+        ],
+    }
+
+
+def _projection(option: Option) -> dict[str, Any]:
+    """Return a projection's fields but the seed, which a plan does not choose."""
+    fields: dict[str, Any] = json.loads(option.projection.to_json())
+    return {name: value for name, value in fields.items() if name != "seed"}
+
+
+def _headline(option: Option) -> str:
+    projection = option.projection
+    if option.is_raw:
+        return (
+            f"no sketch. Put noise on the raw histogram, {option.cells:,} cells, at resolution {projection.resolution}"
+        )
+    parts = [f"{name_of(option)} with k = {option.cells:,} cells"]
+    if isinstance(projection, BlockHashed):
+        parts.append(f"s = {option.nonzeros} touched by an update")
+    parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution{NO_BREAK}{projection.resolution}"]
+    return ", ".join(parts)
+
+
+def name_of(option: Option) -> str:
+    """Return a map's short name."""
+    if option.is_raw:
+        return _SAY_RAW
+    if isinstance(option.projection, BlockHashed) and not isinstance(option.projection, Rademacher):
+        return "CountSketch" if option.nonzeros == 1 else "SJLT"
+    return type(option.projection).__name__
+
+
+def _predictions(plan: Plan) -> str:
+    rows: list[tuple[str, ...]] = [("squared distance", "± s.e.", "of the map", "of the noise", _at(plan))]
+    for estimate, error in zip(plan.chosen.estimates, plan.chosen.errors, strict=True):
+        spread = estimate.standard_error
+        parts = (spread, estimate.projection_variance**0.5, estimate.noise_variance**0.5, error * estimate.value)
+        shown = [f"{part:.3g}" if error >= _HOPELESS or part >= _LONG else rounded(part, spread) for part in parts]
+        rows.append((f"{estimate.value:,.6g}", *shown[:3], f"± {shown[3]} ({_percent(error)})"))
+    return aligned(rows, left=0)
+
+
+def _verdict(plan: Plan) -> str:
+    goal = plan.goal
+    if plan.met is None:
+        return ""
+    wanted = f"The goal, ± {_percent(goal.relative_error or 0)} at {100 * goal.confidence:.10g} % confidence,"
+    if plan.met:
+        return f"{wanted} is reached."
+    remedies = []
+    if plan.epsilon_needed is not None:
+        remedies.append(f"it takes ε = {plan.epsilon_needed:g} instead of {plan.epsilon:g}")
+    if plan.cells_needed is not None:
+        remedies.append(f"it takes {plan.cells_needed:,} cells instead of at most {goal.max_cells:,}")
+    if not remedies:
+        remedies.append(
+            f"no ε up to 100 reaches it with at most {goal.max_cells:,} cells and {goal.max_nonzeros} nonzeros: raise "
+            f"those limits, or ask for less"
+        )
+    return f"{wanted} is not reached, ± {_percent(plan.chosen.error)} is the least: {', or '.join(remedies)}."
+
+
+def _choices(plan: Plan) -> str:
+    rows: list[tuple[str, ...]] = [("choice", "cells", "per update", "noise", "± s.e.", _at(plan))]
+    for option in plan.alternatives():
+        worst = max(range(len(option.errors)), key=lambda place, errors=option.errors: errors[place])  # type: ignore[misc]
+        estimate = option.estimates[worst]
+        rows.append(
+            (
+                f"{'>' if option is plan.chosen else ' '} {name_of(option)}",
+                f"{option.cells:,}",
+                f"{option.nonzeros:,}",
+                option.mechanism.title(),
+                _percent(estimate.standard_error / estimate.value),
+                f"± {_percent(option.error)}",
+            )
+        )
+    which = "" if len(plan.streams.distances) == 1 else " (at each one's worst distance)"
+    return f"Choices{which}:\n{aligned(rows, left=1)}"
+
+
+def _notes(plan: Plan) -> Iterator[str]:
+    yield from _on_mechanism(plan)
+    yield from _on_sparsity(plan)
+    yield from _on_raw(plan)
+    if plan.chosen.projection.resolution != plan.streams.step and plan.streams.step is not None:
+        yield (
+            f"The values are multiples of {plan.streams.step}; the finer resolution costs nothing, and on it rounding "
+            f"the Gaussian noise to the grid adds less."
+        )
+    if plan.streams.step is None:
+        share = plan.streams.truncation(plan.chosen.projection.grid)
+        yield (
+            f"At resolution {plan.chosen.projection.resolution} truncation moves no squared distance by more than "
+            f"{_percent(1.01 * share)}, even if all updates meet in one coordinate."
+        )
+
+
+def _on_mechanism(plan: Plan) -> Iterator[str]:
+    chosen, other = plan.chosen, plan.other_mechanism
+    if plan.delta == 0:
+        yield "δ = 0 leaves Laplace noise only."
+        return
+    if other is None:
+        return
+    rule, exact = (chosen, other) if chosen.by_rule else (other, chosen)
+    power = chosen.projection.l1_sensitivity**2 // chosen.projection.l2_sensitivity_squared
+    sign = "<" if rule.mechanism == "laplace" else "≥"
+    says = f"δ = {plan.delta:g} {sign} exp(-{power}), so the rule of thumb says {rule.mechanism.title()} noise"
+    compared = f"± {_percent(chosen.error)}, against ± {_percent(other.error)} with {other.mechanism.title()} noise"
+    if chosen.by_rule:
+        yield f"{says}. So does the exact comparison: {compared}."
+    else:
+        yield (
+            f"{says}, but exactly compared {exact.mechanism.title()} noise is better: {compared}. Release with "
+            f"mechanism={exact.mechanism!r}."
+        )
+
+
+def _on_sparsity(plan: Plan) -> Iterator[str]:
+    chosen = plan.chosen
+    if not isinstance(chosen.projection, BlockHashed):
+        return
+    same = [one for one in plan.options if one.cells == chosen.cells and isinstance(one.projection, BlockHashed)]
+    fewer = [one for one in same if one.nonzeros == 1 and chosen.nonzeros > 1]
+    more = [one for one in same if one.nonzeros > chosen.nonzeros]
+    if fewer:
+        best = min(fewer, key=lambda one: one.error)
+        yield (
+            f"Sparsity s = {chosen.nonzeros} buys lighter tails for differences of few items: "
+            f"± {_percent(chosen.error)}, against ± {_percent(best.error)} with s = 1."
+        )
+    if more:
+        best = min(more, key=lambda one: one.error)
+        lighter = best.error < chosen.error
+        yield (
+            f"More nonzeros {'have lighter tails still' if lighter else 'do not pay here'}: at best "
+            f"± {_percent(best.error)} with s = {best.nonzeros}, by {best.mechanism.title()} noise."
+        )
+
+
+def _on_raw(plan: Plan) -> Iterator[str]:
+    raw = plan.raw
+    sketches = [one for one in plan.options if not one.is_raw]
+    if raw is None or not sketches:
+        if raw is None and plan.streams.dim < HASHED_DIM:
+            yield f"The raw histogram of {plan.streams.dim:,} cells is beyond the limits; a sketch is needed."
+        return
+    best = min(sketches, key=lambda one: one.error)
+    if plan.chosen is raw:
+        yield (
+            f"The domain is small and known, so a sketch only loses: noise on its {raw.cells:,} cells means "
+            f"± {_percent(raw.error)}, the best sketch ± {_percent(best.error)} with {best.cells:,} cells."
+        )
+    else:
+        better = "would be more exact" if raw.error < plan.chosen.error else "would be less exact"
+        yield f"Noise on the raw histogram, {raw.cells:,} cells, {better}: ± {_percent(raw.error)}."
+
+
+def _at(plan: Plan) -> str:
+    return f"at {100 * plan.goal.confidence:.10g} %"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:,.0f} %" if 10 <= share < _HOPELESS else f"{100 * share:.3g} %"

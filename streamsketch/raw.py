@@ -1,0 +1,306 @@
+"""Raw sketches at rest: the private format, apart from the exchange format and never to be shared.
+
+A file says SECRET in its first line, is readable by its owner only, and carries a checksum and the record of what was
+released from it. It serves one party between two runs of its own, or workers of one party; others get releases.
+"""
+
+import contextlib
+import dataclasses
+import datetime as dt
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streamsketch.encoding import canonical_bytes
+from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.files import locked, write_whole
+from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
+from streamsketch.projections.base import Projection
+from streamsketch.release import PrivateSketch
+from streamsketch.sketch import Sketch
+from streamsketch.table import SketchTable
+
+MAGIC = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
+VERSION = 1
+SUFFIX = ".raw-sketch"
+
+_FRAME = struct.Struct("<BQ")  # version, length of all that follows but the checksum
+_LENGTH = struct.Struct("<I")  # of the header, and of each key
+_CHECKSUM_BYTES = 16
+_MAX_BYTES = 1 << 33
+_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
+
+State: TypeAlias = Sketch | SketchTable
+
+
+class PastRelease(NamedTuple):
+    """One release of a raw sketch, as its file remembers it."""
+
+    guarantee: Guarantee
+    release_id: str
+    """The id of the release, in hex; of a table's, the first one's."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RawSketch:
+    """What a raw file holds, all of it secret but the projection and the releases.
+
+    Parameters
+    ----------
+    state
+        The sketch of one stream, or the table of many keys'.
+    events
+        How many events were added.
+    releases
+        What was released from this data before, or from a part of it.
+    """
+
+    state: State
+    events: int = 0
+    releases: tuple[PastRelease, ...] = ()
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self.state.projection
+
+    def __repr__(self) -> str:
+        return f"<RawSketch, secret, of {self.projection!r}>"
+
+
+def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
+    """Write a raw sketch for its owner's eyes only; releases that the file there remembers are kept.
+
+    So a stream may go on replacing its file while another process releases what is in it.
+
+    Raises
+    ------
+    InvalidInputError
+        If what is there is not a sound raw sketch: it is not replaced.
+    OSError
+        If the file cannot be written.
+    """
+    with locked(path):
+        earlier: tuple[PastRelease, ...] = ()
+        try:
+            earlier = load_raw(path).releases
+        except FileNotFoundError:
+            pass
+        except WireFormatError as error:
+            raise InvalidInputError(f"{path} is not replaced, as it is not a sound raw sketch: {error}") from None
+        replace_raw(dataclasses.replace(raw, releases=united([earlier, raw.releases])), path)
+
+
+def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
+    """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`."""
+    write_whole(path, encode(raw), secret=True)
+
+
+def load_raw(path: str | os.PathLike[str], *, max_bytes: int = _MAX_BYTES) -> RawSketch:
+    """Return what a raw file holds.
+
+    Raises
+    ------
+    WireFormatError
+        If it is too long, cut, changed, of another version or inconsistent.
+    OSError
+        If it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        return decode(file.read(max_bytes + 1), max_bytes=max_bytes)
+
+
+def is_raw(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins as raw ones do, whatever its name is."""
+    with Path(path).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
+    """Return all releases of several records, each once."""
+    return tuple({past.release_id: past for record in records for past in record}.values())
+
+
+# --- to bytes -----------------------------------------------------------------------------------------------------
+
+
+def encode(raw: RawSketch) -> bytes:
+    """Return a raw sketch as the bytes of a file."""
+    state = raw.state
+    header = {
+        "projection": state.projection.to_json(),
+        "keys": len(state) if isinstance(state, SketchTable) else None,
+        "events": raw.events,
+        "releases": [_past_fields(past) for past in raw.releases],
+    }
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    keys: list[bytes] = []
+    if isinstance(state, SketchTable):
+        masses, cells = state.masses, state.cells
+        keys = [canonical_bytes(key) for key in state]
+    else:
+        masses, cells = np.array([state.mass]), state.state
+    parts = [
+        _LENGTH.pack(len(text)),
+        text,
+        np.asarray(masses, dtype="<i8").tobytes(),
+        cells.astype("<i8").tobytes(),
+        *(part for key in keys for part in (_LENGTH.pack(len(key)), key)),
+    ]
+    framed = b"".join([MAGIC, _FRAME.pack(VERSION, sum(map(len, parts))), *parts])
+    return framed + _checksum(framed)
+
+
+def _past_fields(past: PastRelease) -> dict[str, Any]:
+    guarantee, neighbours = past.guarantee, past.guarantee.neighbours
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "relation": neighbours.kind,
+        "bound": str(Fraction(neighbours.bound)),
+        "unit": neighbours.unit,
+        "max_keys": neighbours.max_keys,
+        "mechanism": guarantee.mechanism,
+        "conditions": list(guarantee.conditions),
+        "release_id": past.release_id,
+    }
+
+
+def _checksum(framed: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw").digest()
+
+
+# --- from bytes ---------------------------------------------------------------------------------------------------
+
+
+def decode(data: bytes, *, max_bytes: int = _MAX_BYTES) -> RawSketch:
+    """Return the raw sketch in the bytes of a file; errors as `load_raw`."""
+    body = _Reader(_unframe(data, max_bytes))
+    header = _header(body.take(body.length("header"), "header"))
+    try:
+        projection = Projection.from_json(header["projection"])
+        releases = tuple(_past(fields) for fields in header["releases"])
+    except (InvalidInputError, KeyError, TypeError) as error:
+        raise WireFormatError("header", f"is not sound: {error}") from None
+    count, events = header["keys"], header["events"]
+    rows = 1 if count is None else count
+    masses = body.integers(rows, "masses")
+    cells = body.integers(rows * projection.sketch_dim, "cells").reshape(rows, projection.sketch_dim)
+    keys = [_key(body.take(body.length(f"key {i}"), f"key {i}"), i) for i in range(count or 0)]
+    body.end()
+    try:
+        state: State
+        if count is None:
+            state = Sketch.from_state(projection, cells[0], int(masses[0]))
+        else:
+            state = SketchTable.from_state(projection, keys, cells, masses)
+    except (InvalidInputError, OverflowError):
+        raise WireFormatError("cells", "do not belong together") from None  # never their values
+    return RawSketch(state, events, releases)
+
+
+def _unframe(data: bytes, max_bytes: int) -> memoryview:
+    least = len(MAGIC) + _FRAME.size + _CHECKSUM_BYTES
+    if len(data) > max_bytes:
+        raise WireFormatError("length", f"{len(data)} bytes or more, over the limit of {max_bytes}; raise max_bytes")
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise WireFormatError("first line", "is not that of a raw sketch")
+    if len(data) < least:
+        raise WireFormatError("length", f"{len(data)} bytes, a raw sketch has {least} or more: it was cut off")
+    version, length = _FRAME.unpack_from(data, len(MAGIC))
+    if version != VERSION:
+        raise WireFormatError("version", f"{version}, this release reads {VERSION}; upgrade")
+    if length != len(data) - least:
+        raise WireFormatError("length", f"should be {length + least} bytes, {len(data)} are there: cut off or joined")
+    view = memoryview(data)
+    if _checksum(view[:-_CHECKSUM_BYTES]) != view[-_CHECKSUM_BYTES:]:
+        raise WireFormatError("checksum", "does not match: the bytes were changed; fetch them from a backup")
+    return view[len(MAGIC) + _FRAME.size : -_CHECKSUM_BYTES]
+
+
+class _Reader:
+    """Takes parts off a body, never more than is there."""
+
+    def __init__(self, body: memoryview) -> None:
+        self._body, self._at = body, 0
+
+    def take(self, size: int, where: str) -> memoryview:
+        if size > len(self._body) - self._at:
+            raise WireFormatError(where, f"needs {size} bytes, {len(self._body) - self._at} are left")
+        self._at += size
+        return self._body[self._at - size : self._at]
+
+    def length(self, where: str) -> int:
+        (size,) = _LENGTH.unpack(self.take(_LENGTH.size, where))
+        return int(size)
+
+    def integers(self, count: int, where: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+        return np.frombuffer(self.take(8 * count, where), dtype="<i8").astype(np.int64)
+
+    def end(self) -> None:
+        if self._at < len(self._body):
+            raise WireFormatError("end", f"{len(self._body) - self._at} bytes follow the last part")
+
+
+def _header(text: memoryview) -> dict[str, Any]:
+    try:
+        header = json.loads(bytes(text))
+    except (ValueError, RecursionError):
+        raise WireFormatError("header", "is not JSON") from None
+    wanted = {"projection": str, "keys": int | None, "events": int, "releases": list}
+    if not isinstance(header, dict) or header.keys() != wanted.keys():
+        raise WireFormatError("header", f"must have the fields {', '.join(wanted)}")
+    for name, kind in wanted.items():
+        value = header[name]
+        if isinstance(value, bool) or not isinstance(value, kind) or (isinstance(value, int) and value < 0):
+            raise WireFormatError("header", f"has a {name} that is none")
+    return header
+
+
+def _past(fields: dict[str, Any]) -> PastRelease:
+    relation = _NEIGHBOURS[fields["relation"]]
+    neighbours = relation(fields["bound"], fields["unit"], fields["max_keys"])
+    if not isinstance(fields["release_id"], str):
+        raise TypeError("a release id must be text")
+    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, fields["mechanism"], fields["conditions"])
+    return PastRelease(guarantee, fields["release_id"])
+
+
+def _key(data: memoryview, place: int) -> Any:
+    tag, text = bytes(data[:1]), bytes(data[1:])
+    try:
+        if tag == b"s":
+            return text.decode()
+        if tag == b"b":
+            return text
+        if tag == b"i":
+            return int(text)
+        if tag == b"d":
+            return dt.date(1970, 1, 1) + dt.timedelta(days=int(text))
+    except (ValueError, OverflowError):
+        pass
+    raise WireFormatError(f"key {place}", "is neither text, bytes, an integer nor a date")
+
+
+# --- releasing ----------------------------------------------------------------------------------------------------
+
+
+def remember(raw: RawSketch, releases: Sequence[PrivateSketch]) -> RawSketch:
+    """Return the raw sketch with these releases, made together, in its record."""
+    first = releases[0]
+    past = PastRelease(first.guarantee, first.release_ids[0].hex())
+    return dataclasses.replace(raw, releases=united([raw.releases, [past]]))
+
+
+@contextlib.contextmanager
+def held(path: str | os.PathLike[str]) -> Iterator[RawSketch]:
+    """Read a raw file and hold it, so that it can be replaced by what follows from what was read."""
+    with locked(path):
+        yield load_raw(path)

@@ -1,0 +1,1 @@
+"""A report of releases as one page."""

@@ -1,0 +1,54 @@
+"""What the releases of a report promise, in words."""
+
+from collections.abc import Mapping, Sequence
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.explanation.one import Explanation
+from streamsketch.explanation.report import said_of
+from streamsketch.explanation.together import explain_together
+from streamsketch.release import PrivateSketch
+from streamsketch.report.text import safe
+
+_LONGEST = 2000  # characters of what is said, stranger's words among them
+
+
+def promises(releases: Mapping[str, PrivateSketch]) -> str:
+    """Return the section on who is protected, how, and from what not."""
+    groups: dict[Explanation, list[str]] = {}
+    for name, release in releases.items():
+        groups.setdefault(release.explain(), []).append(name)
+    told = "".join(_promise(one, names, alone=len(groups) == 1) for one, names in groups.items())
+    return (
+        f"<h2>What is promised</h2><p>Each release keeps its promise by itself, whatever else is known.</p>{told}"
+        f"<p>{_together(list(releases.values()))} The numbers below are computed from the releases alone and cost "
+        f"nothing more.</p>"
+    )
+
+
+def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:
+    whose = "Every release" if alone else ", ".join(map(safe, names))
+    first, *rest = said_of(told)
+    items = "".join(f"<dt>{label}</dt><dd>{safe(' '.join(said), _LONGEST)}</dd>" for label, said in rest)
+    beyond = "".join(f"<li>{safe(said, _LONGEST)}</li>" for said in told.not_protected)
+    warning = ' class="warning"' if told.check.verdict == "too little" else ""
+    return (
+        f"<section{warning}><p><strong>{whose}</strong>: {safe(' '.join(first[1]), _LONGEST)}</p>"
+        f"<details{' open' if warning else ''}><summary>In full</summary><dl>{items}"
+        f"<dt>Not protected</dt><dd><ul>{beyond}</ul></dd></dl></details></section>"
+    )
+
+
+def _together(releases: Sequence[PrivateSketch]) -> str:
+    try:
+        apart = explain_together(releases, populations="disjoint").guarantee
+        joint = explain_together(releases, populations="overlapping")
+    except InvalidInputError:
+        return "They are promised for different relations, so their sum has no short form."
+    over, unit = joint.guarantee, safe(apart.neighbours.unit)
+    finer = ""
+    if joint.finer is not None:
+        finer = f", accounted more finely ε&nbsp;=&nbsp;{joint.finer.epsilon:.4g}"
+    return (
+        f"Together: ε&nbsp;=&nbsp;{apart.epsilon:g}, δ&nbsp;=&nbsp;{apart.delta:g} if no {unit} is in two of the "
+        f"streams, and ε&nbsp;=&nbsp;{over.epsilon:g}, δ&nbsp;=&nbsp;{over.delta:g}{finer} if one may be in all."
+    )

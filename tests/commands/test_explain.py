@@ -1,0 +1,81 @@
+"""``streamsketch explain``, through the real executable."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from tests.commands.running import Forks, streamsketch
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    sketch = PROJECTION.sketch()
+    sketch.update([1, 2], [500, 700])
+    gaussian = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L1(1, unit="sale"), "mechanism": "gaussian"}
+    for name in ("north", "south"):
+        sketch.release(**gaussian).save(tmp_path / f"{name}.sketch")  # type: ignore[arg-type]
+    table = {key: sketch.release(**gaussian) for key in ("AA", "B6", "\x1b[2J")}  # type: ignore[arg-type]
+    ss.save_table(table, tmp_path / "table.parquet")
+    return [tmp_path / "north.sketch", tmp_path / "south.sketch", tmp_path / "table.parquet"]
+
+
+def test_one_file_is_explained_within_eighty_columns(files: list[Path]) -> None:
+    done = streamsketch("explain", files[0])
+    assert done.returncode == 0
+    assert done.stdout == f"{files[0]}\n\n{ss.load(files[0]).explain()}\n"
+    assert "Together" not in done.stdout
+    assert max(map(len, done.stdout.splitlines()[1:])) <= 80
+
+
+def test_several_files_are_added_up(files: list[Path]) -> None:
+    done = streamsketch("explain", *files)
+    shown = " ".join(done.stdout.split())
+    assert done.returncode == 0
+    assert "table.parquet: 3 keys (AA, B6, \\x1b[2J)" in shown
+    assert "\x1b" not in done.stdout
+    assert "Together, 3 releases: if one sale may be in all of them, ε and δ add up to ε = 3, δ = 3e-06" in shown
+    assert "by the closed form for Gaussian noise" in shown
+
+
+def test_files_of_disjoint_populations_keep_the_largest_promise(files: list[Path]) -> None:
+    shown = " ".join(streamsketch("explain", *files, "--populations", "disjoint").stdout.split())
+    assert "if no sale is in two of the streams, the largest promise holds: ε = 1, δ = 1e-06" in shown
+
+
+def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[Path]) -> None:
+    other = files[0].with_name("other.sketch")
+    PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(2)).save(other)
+    done = streamsketch("explain", files[0], other)
+    assert done.returncode == 0
+    assert done.stdout.count("Promise") == 2
+    assert "these releases hide different changes, L1(1, unit='sale'), L1(2, unit='event')" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_json_has_it_all(files: list[Path]) -> None:
+    done = streamsketch("explain", *files, "--delta", 1e-5, "--json")
+    told = json.loads(done.stdout)
+    assert [Path(one["file"]).name for one in told["releases"]] == ["north.sketch", "south.sketch", "table.parquet"]
+    assert told["releases"][2]["keys"][:2] == ["AA", "B6"]
+    assert told["releases"][0]["check"]["verdict"] == "enough"
+    assert told["together"]["delta"] == told["together"]["finer"]["delta"] == 1e-5
+    assert told["together"]["guarantee"]["epsilon"] == 3.0
+
+
+def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
+    folder = files[0].parent
+    (folder / "cut.sketch").write_bytes(files[0].read_bytes()[:-1])
+    (folder / "broken.parquet").write_bytes(files[2].read_bytes()[:50])
+    for arguments, message in (
+        (["cut.sketch"], "cut.sketch is not a sound private sketch: "),
+        (["broken.parquet"], "broken.parquet is not a sound table of private sketches: "),
+        (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
+        (["."], "cannot be read or written: Is a directory"),
+        ([*files, "--delta", 1e-9], "at least what the releases spend together"),
+    ):
+        assert message in forks.refused("explain", *arguments, cwd=folder)

@@ -1,0 +1,75 @@
+"""``streamsketch plan``, through the real executable."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from tests.commands.running import Forks, streamsketch
+
+ASKED = ("plan", "--epsilon", 1, "--squared-distance", 4000, "--unit", "flight", "--relative-error", 0.25)
+
+
+def test_a_plan_is_printed_within_eighty_columns() -> None:
+    done = streamsketch(*ASKED)
+    assert done.returncode == 0
+    plan = ss.plan(
+        ss.Streams(dim=ss.HASHED_DIM, squared_distances=4000),
+        epsilon=1.0,
+        neighbours=ss.L1(1, unit="flight"),
+        goal=ss.Goal(relative_error=0.25),
+    )
+    assert done.stdout == f"{plan}\n"
+    assert "Plan: CountSketch with k = 512 cells" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_plan_in_json_makes_a_projection_with_any_seed() -> None:
+    options = (
+        "--dim",
+        5000,
+        "--delta",
+        1e-6,
+        "--relation",
+        "one-coordinate",
+        "--bound",
+        "5/2",
+        "--step",
+        "1/2",
+        "--json",
+    )
+    done = streamsketch(*ASKED, *options)
+    assert done.returncode == 0
+    plan = json.loads(done.stdout)
+    projection = ss.Projection.from_json(json.dumps(plan["projection"] | {"seed": 7}))
+    assert projection.dim == 5000
+    assert plan["guarantee"]["relation"] == "one-coordinate"
+    assert plan["guarantee"]["bound"] == "5/2"
+
+
+def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
+    for seed in ([], ["--seed", 7]):
+        agreed = tmp_path / f"agreed{len(seed)}.json"
+        done = forks.run(*ASKED, "--agreement", agreed, *seed, cwd=tmp_path)
+        assert done.returncode == 0
+        projection = ss.Projection.from_json(agreed.read_bytes())
+        assert isinstance(projection, ss.CountSketch)
+        assert projection.sketch_dim == 512
+        assert projection.seed == 7 or not seed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--epsilon", 1, "--events", 9, "--dim", "many"), "dim must be a whole number or 'hashed', got 'many'"),
+        (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
+        (("--epsilon", 1, "--events", 9, "--seed", 7), "a seed belongs to the projection that --agreement FILE writes"),
+        (("--epsilon", 1, "--events", 9, "--agreement", "agreed.txt"), "written to a file named *.json"),
+        (("--epsilon", 1), "a plan needs the squared_distances that matter"),
+        (("--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
+        (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
+    ],
+)
+def test_mistakes_are_sentences(arguments: tuple[object, ...], message: str, forks: Forks, tmp_path: Path) -> None:
+    assert message in forks.refused("plan", *arguments, cwd=tmp_path)

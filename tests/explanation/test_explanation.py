@@ -1,0 +1,213 @@
+"""Explanations: true to the release, and able to tell when a release is not."""
+
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.explanation.check import key_selection_in, noise_in
+from streamsketch.privacy.guarantee import compose
+from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from streamsketch.release import PrivateSketch
+from tests.tampering import tampered
+
+SJLT = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+SALE = ss.L1(1, unit="sale")
+GAUSSIAN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
+
+
+def released(projection: ss.Projection = SJLT, neighbours: ss.Neighbours = SALE, **how: Any) -> PrivateSketch:
+    sketch = projection.sketch()
+    sketch.update([1, 2], [3, 1])
+    return sketch.release(neighbours=neighbours, **{"epsilon": 1.0} | how)
+
+
+def of_vector(place: str, **how: Any) -> PrivateSketch:
+    projection = ss.FJLT(dim=100, sketch_dim=16, seed=1)
+    arguments: Any = {"epsilon": 1.0, "neighbours": ss.L1(2), "noise_place": place} | how
+    return ss.release_vector(projection, [5] * 100, **arguments)
+
+
+def pan_private(**how: Any) -> PrivateSketch:
+    return ss.PanPrivateSketch(SJLT, neighbours=ss.L1(3), **{"epsilon": 1.0} | how).release()
+
+
+SOUND: dict[str, Callable[[], PrivateSketch]] = {
+    "Laplace": released,
+    "Gaussian": lambda: released(**GAUSSIAN),
+    "several keys": lambda: released(neighbours=ss.L1(30, unit="aircraft", max_keys=3)),
+    "several keys, Gaussian": lambda: released(neighbours=ss.L1(30, max_keys=3), **GAUSSIAN),
+    "one coordinate": lambda: released(SJLT.replace(resolution="1/3"), ss.OneCoordinate("5/2")),
+    "tiny epsilon": lambda: released(epsilon=0.001, delta=1e-12, mechanism="gaussian"),
+    "large epsilon": lambda: released(epsilon=1000.0),
+    "random columns": lambda: released(ss.Gaussian(dim=50, sketch_dim=16, seed=1), **GAUSSIAN),
+    "input": lambda: of_vector("input"),
+    "input, Gaussian": lambda: of_vector("input", **GAUSSIAN),
+    "hadamard": lambda: of_vector("hadamard", **GAUSSIAN),
+    "pan-private": pan_private,
+    "pan-private, Gaussian": lambda: pan_private(**GAUSSIAN),
+    "wide noise": lambda: released(epsilon=1e-4, neighbours=ss.L1(10_000)),
+    "scaled": lambda: released().scaled("-2/3"),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_the_noise_of_every_sound_release_is_found_enough(name: str) -> None:
+    release = SOUND[name]()
+    told = release.explain()
+    assert told.check.verdict == "enough", told.check.reason
+    assert told.theorems
+    assert max(map(len, str(told).splitlines())) <= 80
+    json.dumps(told.to_dict())
+    smaller = tampered(release, epsilon=release.guarantee.epsilon * 0.99).explain()
+    assert smaller.check.verdict == "too little"
+    assert "WARNING" in str(smaller)
+
+
+def test_what_a_promise_rests_on_is_told() -> None:
+    told = tampered(released(), conditions=["every vector has a norm of at least 5"]).explain()
+    assert "Only if    every vector has a norm of at least 5." in str(told)
+    assert told.to_dict()["guarantee"]["conditions"] == ["every vector has a norm of at least 5"]
+    assert "Only if" not in str(released().explain())
+
+
+def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:
+    release = released()
+    told = tampered(release, noise=ss.Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
+    assert told.check.verdict == "too little"
+    assert "another noise than the discrete Laplace, scale 4" in told.check.reason
+    gaussian = tampered(released(**GAUSSIAN), delta=1e-9)
+    assert gaussian.explain().check.verdict == "too little"
+
+
+def test_a_choice_of_keys_takes_its_share() -> None:
+    from streamsketch.beam import SelectKeys  # noqa: PLC0415 - Beam takes seconds
+
+    near = ss.L1(30, unit="aircraft", max_keys=2)
+    plain = released(neighbours=near, epsilon=0.75)
+    promise = SelectKeys(epsilon=0.25, delta=1e-9).added_to(plain.guarantee)
+    told = tampered(plain, **{name: getattr(promise, name) for name in ("epsilon", "delta", "mechanism")}).explain()
+    assert told.check.verdict == "enough", told.check.reason
+    assert "less 0.25 for the keys" in told.check.reason
+    assert "Korolova" in " ".join(told.theorems)
+    assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.how)
+    assert not any("which key" in said for said in told.not_protected)
+    assert "in each of at most 2 keys, by the releases of all keys together" in told.who
+    greedy = tampered(plain, epsilon=0.9, delta=1e-9, mechanism=promise.mechanism)
+    assert greedy.explain().check.verdict == "too little"
+
+
+def test_merged_and_scaled_releases_say_so() -> None:
+    merged = released().merge(released(), populations="overlapping").scaled(Fraction(1, 2))
+    told = merged.explain()
+    assert told.check.verdict == "not checked"
+    assert "2 releases were added up" in " ".join(told.how)
+    assert "The cells count 1/2 times" in " ".join(told.how)
+    assert told.noise_deviation == pytest.approx(released().explain().noise_deviation / math.sqrt(2))
+
+
+def test_a_large_random_map_is_not_read_through() -> None:
+    projection = ss.VerySparse(dim=1 << 24, sketch_dim=64, sparsity=8, seed=1)
+    one = released()
+    foreign = PrivateSketch(projection, one.values, one.noise, one.guarantee, release_ids=one.release_ids)
+    assert foreign.explain().check.verdict == "not checked"
+
+
+def test_bounds_and_noises_that_no_calibration_meets_are_not_judged() -> None:
+    fine = released(neighbours=ss.L1("1/2"), projection=SJLT.replace(resolution="1/2"))
+    coarse = PrivateSketch(SJLT, fine.values, fine.noise, fine.guarantee, release_ids=fine.release_ids)
+    assert coarse.explain().check.verdict == "not checked"
+    assert "below one grid step" in str(coarse.explain())
+    narrow = DiscreteGaussian(Fraction(2))
+    told = tampered(released(), noise=narrow.cumulants, mechanism=str(narrow), delta=0.5).explain()
+    assert (told.check.verdict, told.check.sigma) == ("not checked", None)
+
+
+def test_the_noise_of_distances_is_what_mechanisms_predict() -> None:
+    told = released(**GAUSSIAN).explain()
+    options = ss.mechanisms(SJLT, epsilon=1.0, delta=1e-6, neighbours=SALE)
+    (predicted,) = [option.variance for option in options if option.mechanism == "gaussian"]
+    assert told.distances[0].value == 0.0
+    assert told.distances[0].noise_variance == pytest.approx(predicted)
+    estimate = ss.squared_distance(released(**GAUSSIAN), released(**GAUSSIAN))
+    slope = (told.distances[1].noise_variance - told.distances[0].noise_variance) / told.distances[1].value
+    assert estimate.noise_variance == pytest.approx(predicted + slope * max(estimate.value, 0.0))
+
+
+def test_what_a_test_could_find_out_is_bounded() -> None:
+    assert "in more than 13.6 % of them" in released().explain().meaning  # e · 5 %
+    assert "in more than 5.01 % of them" in released(epsilon=0.002).explain().meaning
+    assert "in more than 99.99" in released(epsilon=12.0).explain().meaning
+    assert "in more than 100 % of them" in released(epsilon=1000.0).explain().meaning
+
+
+def test_releases_made_alike_have_equal_explanations() -> None:
+    assert released().explain() == released().explain()
+    assert len({released().explain(), released().explain(), released(**GAUSSIAN).explain()}) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["by magic", "discrete Laplace, scale 1/0", "discrete Gaussian, variance 0", "discrete Laplace, scale -4"]
+)
+def test_a_strangers_text_is_told_and_not_trusted(text: str) -> None:
+    told = tampered(released(), mechanism=text).explain()
+    assert told.check.verdict == "not checked"
+    assert text in str(told).replace("\n           ", " ")
+
+
+def test_noises_are_read_from_the_text_that_the_library_writes() -> None:
+    for noise in (DiscreteLaplace(Fraction(9, 4)), DiscreteGaussian(Fraction(25)), DiscreteGaussian(Fraction(7, 2))):
+        assert noise_in(ss.Guarantee(1.0, 0.0, SALE, str(noise))) == [noise]
+        assert noise_in(ss.Guarantee(1.0, 0.0, SALE, f"{noise}, inside and on release")) == [noise]
+    assert key_selection_in(ss.Guarantee(1.0, 0.0, SALE, "Laplace threshold for the keys, ε = e, δ = 1")) is None
+
+
+# --- together -------------------------------------------------------------------------------------------------
+
+
+def test_gaussian_releases_together_take_far_less_than_their_sum() -> None:
+    parts = [released(**GAUSSIAN) for _ in range(10)]
+    joint = ss.explain_together(parts, populations="overlapping", delta=2e-5)
+    assert joint.guarantee == compose([part.guarantee for part in parts], populations="overlapping")
+    assert joint.finer is not None
+    assert joint.finer.epsilon < 3.5
+    assert joint.finer.delta == 2e-5
+    assert "by the closed form for Gaussian noise" in " ".join(str(joint).split())
+    json.dumps(joint.to_dict())
+
+
+def test_a_release_that_promises_too_much_spoils_the_sum() -> None:
+    joint = ss.explain_together([released(), tampered(released(), epsilon=0.5)], populations="overlapping")
+    assert "WARNING: 1 of them state too little noise" in " ".join(str(joint).split())
+
+
+def test_disjoint_releases_keep_the_largest_promise() -> None:
+    joint = ss.explain_together([released(), released(epsilon=2.0)], populations="disjoint")
+    assert (joint.guarantee.epsilon, joint.finer) == (2.0, None)
+
+
+def test_copies_and_parts_of_a_merge_spend_nothing_more() -> None:
+    first, second = released(), released()
+    merged = first.merge(second, populations="overlapping")
+    for given in ([first, second, merged], [merged, first], [merged, merged.scaled(3)], [first, second, first]):
+        joint = ss.explain_together(given, populations="overlapping")
+        assert joint.guarantee.epsilon == 2.0
+        assert len(joint.each) == len(given)
+    # a promise for disjoint streams does not cover both parts, where people may be in both
+    thin = first.merge(second, populations="disjoint")
+    assert ss.explain_together([thin, first, second], populations="overlapping").guarantee.epsilon == 2.0
+
+
+def test_together_mistakes_are_refused() -> None:
+    with pytest.raises(TypeError, match="only a PrivateSketch"):
+        ss.explain_together([SJLT.sketch()], populations="overlapping")  # type: ignore[list-item]
+    with pytest.raises(ss.InvalidInputError, match="no guarantee"):
+        ss.explain_together([], populations="overlapping")
+    with pytest.raises(ss.InvalidInputError, match="one neighbour relation"):
+        ss.explain_together([released(), released(neighbours=ss.L1(2))], populations="overlapping")
+    with pytest.raises(ss.InvalidInputError, match="at least what the releases spend"):
+        ss.explain_together([released(**GAUSSIAN)] * 2, populations="overlapping", delta=1e-9)

@@ -1,0 +1,290 @@
+"""The report: what it says, that it is safe and readable, and how a browser shows it."""
+
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+from streamsketch.estimate import rounded
+from streamsketch.report.page import page_of
+from streamsketch.report.pictures import _colour, _readable_on, luminance
+from tests.commands.running import Forks, succeeded
+from tests.tampering import tampered
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
+HOSTILE = ['<script>alert("x")</script>', "a'\"&b", "turn\u202eback", "nul\0", "x" * 500, "üñ–日本", "</table>"]
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+
+def release(count: int, epsilon: float = 1.0) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update([count % 7, 2], [count, 700])
+    return sketch.release(epsilon=epsilon, neighbours=ss.L1(1, unit="sale"))
+
+
+def releases(names: list[str]) -> dict[str, ss.PrivateSketch]:
+    return {name: release(300 * place) for place, name in enumerate(names, 1)}
+
+
+class Page(HTMLParser):
+    """Collects what a browser would find, and fails on tags that do not match."""
+
+    VOID = frozenset({"meta"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.tags)
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+def test_every_pair_is_there_with_its_error() -> None:
+    found = releases(["north", "south", "east"])
+    text = " ".join(Page(page_of(found, title="Shops")).text)
+    for first, second in combinations(found, 2):
+        estimate = ss.squared_distance(found[first], found[second])
+        assert f"{estimate}, 95\xa0% interval" in text
+    assert "Shops" in text
+    assert PROJECTION.fingerprint in text
+
+
+def test_the_promise_is_said_for_each_and_for_all_together() -> None:
+    found = {"a": release(1), "b": release(2, 0.5), "c": release(3)}
+    text = " ".join("".join(Page(page_of(found, title="t")).text).split())
+    assert "a, c: ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4." in text
+    assert "b: ε = 0.5, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 8." in text
+    assert "ε = 1, δ = 0 if no sale is in two of the streams, and ε = 2.5" in text
+    for told in (found["a"].explain(), found["b"].explain()):
+        for said in (told.who, told.meaning, told.check.reason, *told.how, *told.theorems, *told.not_protected):
+            assert said in text
+
+
+def test_a_release_with_too_little_noise_is_marked() -> None:
+    page = Page(page_of({"a": tampered(release(1), epsilon=0.25), "b": release(2)}, title="t"))
+    marked = [attributes for name, attributes in page.tags if attributes.get("class") == "warning"]
+    assert len(marked) == 1
+    assert "WARNING" in "".join(page.text)
+
+
+def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None:
+    found = releases(["a", "b"])
+    text = "".join(Page(page_of(found, title="t")).text)
+    assert "What these sketches can tell apart" in text
+    for estimate in found["a"].explain().distances:
+        assert rounded(estimate.standard_error, estimate.standard_error) in text
+
+
+def test_with_its_plan_the_errors_planned_stand_beside_those_of_the_releases() -> None:
+    plan = shop_plan()
+    sketch = plan.projection(seed=3).sketch()
+    sketch.update(5, 70)
+    found = {name: sketch.release(**plan.release_arguments) for name in "ab"}
+    text = "".join(Page(page_of(found, title="t", plan=plan.to_dict())).text)
+    (predicted,) = plan.chosen.estimates
+    error = rounded(predicted.standard_error, predicted.standard_error)
+    assert f"4,000{error}{error}" in text, "as planned"
+    assert "The goal was ± 30\xa0% at 95\xa0%, which it reaches." in text
+    assert "chosen" in text
+    looser = {name: sketch.release(**(plan.release_arguments | {"epsilon": 0.1})) for name in "ab"}
+    text = "".join(Page(page_of(looser, title="t", plan=plan.to_dict())).text)
+    now = looser["a"].explain().at_distance(4000.0).standard_error
+    assert f"4,000{error}{rounded(now, now)}" in text
+
+
+def test_a_plan_of_another_sketch_is_refused() -> None:
+    plan = shop_plan().to_dict()
+    with pytest.raises(ss.InvalidInputError, match="plan is one of another sketch: its dim is 5000, the releases' is"):
+        page_of(releases(["a", "b"]), title="t", plan=plan)
+    del plan["chosen"]
+    plan["projection"] = json.loads(PROJECTION.to_json())
+    for broken in ({}, {"projection": 1}, plan):
+        with pytest.raises(ss.InvalidInputError, match="not what `plan --json` prints"):
+            page_of(releases(["a", "b"]), title="t", plan=broken)
+
+
+def shop_plan() -> ss.Plan:
+    streams, goal = ss.Streams(dim=5000, squared_distances=4000), ss.Goal(relative_error=0.3, max_cells=512)
+    return ss.plan(streams, epsilon=1.0, neighbours=ss.L1(1, unit="sale"), goal=goal)
+
+
+def test_relations_that_do_not_add_up_are_said_so() -> None:
+    other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="user"))
+    assert "different relations" in page_of({"a": release(1), "b": other}, title="t")
+
+
+def test_two_releases_are_enough_and_one_is_not() -> None:
+    Page(page_of(releases(["a", "b"]), title="t"))
+    with pytest.raises(ss.InvalidInputError, match="at least two"):
+        page_of(releases(["a"]), title="t")
+    with pytest.raises(ss.InvalidInputError, match="at most 150 releases, got 151"):
+        page_of(dict.fromkeys(map(str, range(151)), release(1)), title="t")
+
+
+# --- that it is safe and readable -------------------------------------------------------------------------------------
+
+
+def test_hostile_names_are_text() -> None:
+    page = Page(page_of(releases(HOSTILE), title=HOSTILE[0]))
+    assert {"script", "img", "iframe", "object", "link", "a"}.isdisjoint(name for name, _ in page.tags)
+    assert not any(attribute.startswith("on") for _, attributes in page.tags for attribute in attributes)
+    text = "".join(page.text)
+    assert HOSTILE[0] in text
+    assert "\0" not in text
+    assert "\u202e" not in text
+    assert r"turn\u202eback" in text
+    assert "x" * 100 not in text, "long names are cut"
+
+
+def test_the_page_asks_nothing_of_the_network() -> None:
+    text = page_of(releases(["a", "b"]), title="t")
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|url\(|@import|src=|href=", text)
+
+
+def test_tables_have_captions_and_headers_and_regions_a_name_and_a_tab_stop() -> None:
+    text = page_of(releases(["a", "b", "c"]), title="t")
+    page = Page(text)
+    assert page.count("table") == page.count("caption") == 5
+    assert all("scope" in attributes for name, attributes in page.tags if name == "th")
+    regions = [attributes for _, attributes in page.tags if attributes.get("role") == "region"]
+    assert len(regions) == 6
+    assert all(region["tabindex"] == "0" and region["aria-label"] for region in regions)
+    assert ("html", {"lang": "en"}) in page.tags
+    assert page.count("h1") == page.count("main") == 1
+
+
+def test_the_map_is_sound_svg_with_a_title() -> None:
+    (picture,) = re.findall(r"<svg.*</svg>", page_of(releases(HOSTILE), title="t"))
+    tree = ET.fromstring(picture)  # noqa: S314 - our own page
+    assert tree.find("title") is not None
+    assert len(tree.findall("circle")) == len(tree.findall("ellipse")) == len(HOSTILE)
+    assert all(np.isfinite(float(circle.get("cx", "nan"))) for circle in tree.findall("circle"))
+
+
+def test_numbers_are_readable_on_every_colour() -> None:
+    for value in np.geomspace(1.0, 1e4, 500):
+        colour = _colour(float(value), 1.0, 1e4)
+        ink = 1.0 if _readable_on(colour) == "#fff" else 0.0
+        bright, dark = sorted([luminance(colour), ink], reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_text_is_readable_in_light_and_dark() -> None:
+    style = (Path(ss.__file__).parent / "report" / "page.css").read_text()
+    for scheme in re.findall(r":root \{(.*?)\}", style, re.DOTALL):
+        colours = {
+            name: luminance((int(code[:2], 16), int(code[2:4], 16), int(code[4:], 16)))
+            for name, code in re.findall(r"--(\w+): #(\w{6})", scheme)
+        }
+        for ink in ("ink", "soft", "accent"):
+            for paper in ("paper", "band"):
+                bright, dark = sorted([colours[ink], colours[paper]], reverse=True)
+                assert (bright + 0.05) / (dark + 0.05) >= 4.5, (ink, paper)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "all").mkdir()
+    ss.save_table(releases(HOSTILE), tmp_path / "all" / "table.parquet")
+    release(7).save(tmp_path / "all" / "north.sketch")
+    (tmp_path / "all" / "mine.raw-sketch").write_bytes(b"secret")
+    pq.write_table(pa.table({"first": ["a"], "squared_distance": [1.0]}), tmp_path / "all" / "distances.parquet")
+    return tmp_path
+
+
+def test_the_command_writes_a_page_of_a_folder(folder: Path) -> None:
+    succeeded("report", "all", "-o", "report.html", "--title", "Shops & more", cwd=folder)
+    text = (folder / "report.html").read_text()
+    assert "<h1>Shops &amp; more</h1>" in text
+    assert "8 private sketches of 64 cells" in text
+    assert "mine" not in text
+
+
+def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    (folder / "there.html").touch()
+    (folder / "twice").mkdir()
+    for name in ("a", "b"):
+        shutil.copy(folder / "all" / "north.sketch", folder / "twice" / f"{name}.sketch")
+    (folder / "notes.json").write_text("no plan")
+    (folder / "bad").mkdir()
+    (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
+    with Forks() as forks:
+        for arguments, message in [
+            (["nowhere", "-o", "r.html"], "nowhere cannot be read or written: No such file"),
+            (["empty", "-o", "r.html"], "needs at least two files, got 0"),
+            (["all", "-o", "there.html"], "is there already and is not replaced"),
+            (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
+            (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
+            (["twice", "-o", "r.html"], "share the noise"),
+            (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
+            (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
+            (["all"], "Missing option '--output'"),
+        ]:
+            assert message in forks.refused("report", *arguments, cwd=folder)
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+def browse(*options: str, page: Path) -> str:
+    assert BROWSER is not None
+    fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={page.parent / 'profile'}"]
+    done = subprocess.run(  # noqa: S603
+        [BROWSER, *fixed, *options, page.as_uri()], capture_output=True, text=True, check=True, timeout=120
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the PATH to show the report in")
+def test_a_browser_shows_what_was_written(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(page_of(releases(HOSTILE), title="t"))
+    shown = browse("--dump-dom", page=page)
+    written = Page(page.read_text())
+    found = Page(shown)  # the browser had nothing to mend
+    for tag in ("table", "tr", "td", "th", "svg", "ellipse", "text", "details"):
+        assert found.count(tag) == written.count(tag) > 0, tag
+    browse(f"--screenshot={tmp_path / 'shot.png'}", "--window-size=1280,2000", page=page)
+    from matplotlib.image import imread  # noqa: PLC0415 - only here
+
+    picture = imread(tmp_path / "shot.png")
+    assert picture.shape[:2] == (2000, 1280)
+    coloured = np.ptp(picture[..., :3], axis=2) > 0.3
+    assert coloured.mean() > 0.01, "the heat map is there, in colour"

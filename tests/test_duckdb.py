@@ -1,0 +1,54 @@
+"""SQL over a table of releases says what the library says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.duckdb import register
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
+
+
+def release(count: int) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update([1, 2], [count, 70])
+    return sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+
+
+@pytest.fixture
+def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    monkeypatch.chdir(tmp_path)
+    connected = duckdb.connect()
+    register(connected)
+    return connected
+
+
+def test_a_join_estimates_all_pairs(connection: Any) -> None:
+    found = {name: release(count) for name, count in (("a", 500), ("b", 520), ("c", 9000))}
+    ss.save_table(found, "all.parquet")
+    rows = connection.sql(
+        "SELECT * FROM (SELECT a.key x, b.key y, squared_distance(a.sketch, b.sketch) d "
+        "FROM 'all.parquet' a, 'all.parquet' b WHERE a.key < b.key) ORDER BY d.value"
+    ).fetchall()
+    assert [row[:2] for row in rows] == [("a", "b"), ("b", "c"), ("a", "c")]
+    for first, second, shown in rows:
+        estimate = ss.squared_distance(found[first], found[second])
+        assert (shown["value"], shown["standard_error"]) == (estimate.value, estimate.standard_error)
+        assert (shown["low_95"], shown["high_95"]) == estimate.interval(0.95)
+
+
+def test_every_function_is_the_library_s(connection: Any) -> None:
+    x, y = release(500), release(900)
+    asked = "SELECT inner_product($x, $y).value, cosine($x, $y).value, squared_norm($x).value, promise($y)"
+    row = connection.execute(asked, {"x": x.to_bytes(), "y": y.to_bytes()}).fetchone()
+    estimates = (ss.inner_product(x, y).value, ss.cosine(x, y).value, ss.squared_norm(x).value)
+    assert row == (*estimates, str(y.guarantee))
+    assert connection.execute("SELECT promise(NULL::BLOB)").fetchone() == (None,)
+
+
+def test_what_is_no_sketch_ends_the_query(connection: Any) -> None:
+    with pytest.raises(Exception, match="not the first bytes of a private sketch"):
+        connection.execute("SELECT promise('junk'::BLOB)").fetchall()

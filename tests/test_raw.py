@@ -1,0 +1,138 @@
+"""The private format: what is written is read, what is not sound is refused, and releases are remembered."""
+
+import datetime as dt
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch import raw
+from streamsketch.raw import PastRelease, RawSketch, load_raw, remember, save_raw, united
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
+
+
+def one() -> ss.Sketch:
+    sketch = PROJECTION.sketch()
+    sketch.update([1, 2], [3, -4])
+    return sketch
+
+
+def many(keys: list[object]) -> ss.SketchTable:
+    table = PROJECTION.table()
+    table.update(keys, list(range(len(keys))), list(range(1, len(keys) + 1)))
+    return table
+
+
+STATES = [one(), PROJECTION.sketch(), many(["a", "ü", ""]), many([b"\0"]), many([-7, 9]), PROJECTION.table()]
+STATES += [many([dt.date(1969, 12, 31), dt.date(2026, 1, 1)])]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_round_trip(state: ss.Sketch | ss.SketchTable, tmp_path: Path) -> None:
+    path = tmp_path / "a.raw-sketch"
+    save_raw(RawSketch(state, events=5), path)
+    back = load_raw(path)
+    assert back.state == state
+    assert back.events == 5
+    for before, after in zip(_sketches(state), _sketches(back.state), strict=True):
+        assert before.mass == after.mass
+    back.state.merge(state)  # type: ignore[arg-type] # it can be added to
+
+
+def _sketches(state: ss.Sketch | ss.SketchTable) -> list[ss.Sketch]:
+    return [state] if isinstance(state, ss.Sketch) else list(state.values())
+
+
+def test_the_file_is_its_owners_and_says_so(tmp_path: Path) -> None:
+    save_raw(RawSketch(one()), tmp_path / "a.raw-sketch")
+    assert stat.S_IMODE((tmp_path / "a.raw-sketch").stat().st_mode) == 0o600
+    assert b"SECRET" in (tmp_path / "a.raw-sketch").read_bytes().split(b"\n")[2]
+    assert "SECRET" in repr(raw.MAGIC)
+    assert "3" not in repr(RawSketch(one())).replace("seed=3", "")
+
+
+def test_it_is_no_release(tmp_path: Path) -> None:
+    save_raw(RawSketch(one()), tmp_path / "a.raw-sketch")
+    with pytest.raises(ss.WireFormatError, match="bytes 0-7"):
+        ss.load(tmp_path / "a.raw-sketch")
+    one().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "b.sketch")
+    with pytest.raises(ss.WireFormatError, match="first line"):
+        load_raw(tmp_path / "b.sketch")
+
+
+def test_any_changed_byte_and_any_cut_is_noticed() -> None:
+    data = raw.encode(RawSketch(many(["a", "b"]), 2))
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 0x10
+        with pytest.raises(ss.WireFormatError):
+            raw.decode(bytes(changed))
+    for end in range(len(data)):
+        with pytest.raises(ss.WireFormatError):
+            raw.decode(data[:end])
+    with pytest.raises(ss.WireFormatError, match="over the limit of 100"):
+        raw.decode(data, max_bytes=100)
+
+
+@given(st.binary(max_size=200), st.integers(0, 400))
+def test_hostile_bodies_under_a_good_checksum_end_in_the_one_error(junk: bytes, place: int) -> None:
+    data = raw.encode(RawSketch(many(["a", "b"]), 2))
+    start = len(raw.MAGIC) + raw._FRAME.size
+    body = bytearray(data[start : -raw._CHECKSUM_BYTES])
+    body[place : place + len(junk)] = junk
+    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + bytes(body)
+    try:
+        back = raw.decode(framed + raw._checksum(framed))
+    except ss.WireFormatError:
+        return
+    assert isinstance(back.state, ss.SketchTable)
+
+
+def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None:
+    data = raw.encode(RawSketch(one()))
+    cells = one().state.astype("<i8").tobytes()
+    forged = data[: -raw._CHECKSUM_BYTES].replace(cells, np.full(16, 77777, "<i8").tobytes())
+    with pytest.raises(ss.WireFormatError, match="do not belong together") as caught:
+        raw.decode(forged + raw._checksum(forged))
+    assert "77777" not in str(caught.value)
+
+
+def test_the_file_remembers_releases_while_a_stream_goes_on_replacing_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.raw-sketch"
+    stream = RawSketch(one())
+    save_raw(stream, path)
+    release = one().release(epsilon=0.5, neighbours=ss.OneCoordinate("1/2", unit="patient"))
+    save_raw(remember(load_raw(path), [release]), path)
+    save_raw(stream, path)  # the stream knows of no release
+    (past,) = load_raw(path).releases
+    assert past.guarantee == release.guarantee
+    assert past.release_id == release.release_ids[0].hex()
+
+
+def test_what_is_no_raw_sketch_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.raw-sketch").write_text("my notes")
+    with pytest.raises(ss.InvalidInputError, match=r"a\.raw-sketch is not replaced, as it is not a sound raw sketch"):
+        save_raw(RawSketch(one()), tmp_path / "a.raw-sketch")
+    assert (tmp_path / "a.raw-sketch").read_text() == "my notes"
+
+
+def test_a_release_in_two_records_counts_once() -> None:
+    guarantee = one().release(epsilon=0.5, neighbours=ss.L1(1)).guarantee
+    first, second = PastRelease(guarantee, "aa"), PastRelease(guarantee, "bb")
+    assert united([[first], [second, first]]) == (first, second)
+
+
+def test_a_table_from_its_parts_checks_them() -> None:
+    table = many(["a", "b"])
+    assert ss.SketchTable.from_state(PROJECTION, list(table), table.cells, table.masses) == table
+    with pytest.raises(ss.InvalidInputError, match="1 different keys"):
+        ss.SketchTable.from_state(PROJECTION, ["a", "a"], table.cells, table.masses)
+    with pytest.raises(ss.InvalidInputError, match="masses must be int64"):
+        ss.SketchTable.from_state(PROJECTION, ["a", "b"], table.cells, table.masses.astype(float))
+    with pytest.raises(ss.InvalidInputError, match="cannot belong together"):
+        ss.SketchTable.from_state(PROJECTION, ["a", "b"], table.cells, np.zeros(2, dtype=np.int64))
