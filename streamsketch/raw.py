@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -100,7 +100,7 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`."""
-    write_whole(path, encode(raw), secret=True)
+    write_whole(path, *_parts(raw), secret=True)
 
 
 def load_raw(path: str | os.PathLike[str], *, max_bytes: int = _MAX_BYTES) -> RawSketch:
@@ -131,16 +131,26 @@ def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
 # --- to bytes -----------------------------------------------------------------------------------------------------
 
 
-def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
+def encode(raw: RawSketch) -> bytes:
     """Return a raw sketch as the bytes of a file; one too large to be read again is refused."""
-    state = raw.state
-    rows = len(state) if isinstance(state, SketchTable) else 1
-    size = 8 * rows * (state.projection.sketch_dim + 1)
-    if size > max_bytes:
+    return b"".join(_parts(raw))
+
+
+def check_size(state: State) -> None:
+    """Raise `InvalidInputError` if a file of this state would be too large to be read again."""
+    rows, cells = (len(state) if isinstance(state, SketchTable) else 1), state.projection.sketch_dim
+    size = 8 * rows * (cells + 1)
+    if size > _MAX_BYTES:
         raise InvalidInputError(
-            f"{rows:,} sketches of {state.projection.sketch_dim:,} cells take {size:,} bytes, more than the "
-            f"{max_bytes:,} that are read again; sketch fewer keys in one file, or with fewer cells"
+            f"{rows:,} sketches of {cells:,} cells take {size:,} bytes, more than the {_MAX_BYTES:,} that are read "
+            f"again; sketch fewer keys in one file, or with fewer cells, or in a Beam pipeline"
         )
+
+
+def _parts(raw: RawSketch) -> list[bytes | memoryview]:
+    """Return what a file holds, without a second copy of the cells: they may be most of the memory."""
+    state = raw.state
+    check_size(state)
     header = {
         "projection": state.projection.to_json(),
         "keys": len(state) if isinstance(state, SketchTable) else None,
@@ -154,15 +164,14 @@ def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
         keys = [canonical_bytes(key) for key in state]
     else:
         masses, cells = np.array([state.mass]), state.state
-    parts = [
+    body: list[bytes | memoryview] = [
         _LENGTH.pack(len(text)),
         text,
-        np.asarray(masses, dtype="<i8").tobytes(),
-        cells.astype("<i8").tobytes(),
+        *(np.ascontiguousarray(part, dtype="<i8").reshape(-1).data.cast("B") for part in (masses, cells)),
         *(part for key in keys for part in (_LENGTH.pack(len(key)), key)),
     ]
-    framed = b"".join([MAGIC, _FRAME.pack(VERSION, sum(map(len, parts))), *parts])
-    return framed + _checksum(framed)
+    framed = [MAGIC, _FRAME.pack(VERSION, sum(map(len, body))), *body]
+    return [*framed, _checksum(framed)]
 
 
 def _past_fields(past: PastRelease) -> dict[str, Any]:
@@ -180,8 +189,11 @@ def _past_fields(past: PastRelease) -> dict[str, Any]:
     }
 
 
-def _checksum(framed: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw").digest()
+def _checksum(framed: Iterable[bytes | memoryview]) -> bytes:
+    digest = hashlib.blake2b(digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw")
+    for part in framed:
+        digest.update(part)
+    return digest.digest()
 
 
 # --- from bytes ---------------------------------------------------------------------------------------------------
@@ -227,7 +239,7 @@ def _unframe(data: bytes, max_bytes: int) -> memoryview:
     if length != len(data) - least:
         raise WireFormatError("length", f"should be {length + least} bytes, {len(data)} are there: cut off or joined")
     view = memoryview(data)
-    if _checksum(view[:-_CHECKSUM_BYTES]) != view[-_CHECKSUM_BYTES:]:
+    if _checksum([view[:-_CHECKSUM_BYTES]]) != view[-_CHECKSUM_BYTES:]:
         raise WireFormatError("checksum", "does not match: the bytes were changed; fetch them from a backup")
     return view[len(MAGIC) + _FRAME.size : -_CHECKSUM_BYTES]
 

@@ -1,6 +1,7 @@
 """Events from files and streams, and into a sketch."""
 
 import os
+import re
 import select
 import signal
 import sys
@@ -10,12 +11,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 import streamsketch as ss
 from streamsketch.formats import batches, csv_header, csv_piece, json_lines, parts_of
-from streamsketch.raw import State
+from streamsketch.raw import State, check_size
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
@@ -23,6 +23,7 @@ STDIN = "-"
 _NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
+_QUOTED = re.compile(rb'(?:\A|(?<=[,\n]))"[^"]*(?:""[^"]*)*("|\Z)')
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Columns:
 
 
 def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
-    """Add a batch of events; after an error the state is as it was.
+    """Add a batch of events; after an error the state is as it was, or too large to be kept.
 
     Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
     with a smaller dim wants integers.
@@ -58,6 +59,7 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
         state.update(indices, values)
     else:
         state.update(_as_text(batch, str(columns.key)), indices, values)
+        check_size(state)  # before an hour's work fills the memory with what cannot be kept
 
 
 def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -88,7 +90,7 @@ def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Cal
             for part in range(parts_of(file, name)):
                 for batch in batches(file, name, part, columns.all, columns.text):
                     yield batch
-                    if not file.closed:
+                    if not file.closed and file.seekable():  # a pipe does not know where it is
                         on_read(file.tell())
         except ss.InvalidInputError as error:
             raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
@@ -176,13 +178,18 @@ def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[]
 
 
 def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, bytes]:
-    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
+    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed.
+
+    As in Arrow's reader, a quote opens a field only where one begins, and stands for itself in any other place.
+    """
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
-    end = data.rfind(b"\n") + 1
-    if form == "csv" and data.count(b'"', 0, end) % 2:
-        letters = np.frombuffer(data, dtype=np.uint8)
-        quotes = np.cumsum(letters == ord('"'), dtype=np.uint8)  # wraps around, which keeps odd and even apart
-        whole = np.flatnonzero((letters == ord("\n")) & (quotes % 2 == 0))
-        end = int(whole[-1]) + 1 if whole.size else 0
+    end = place = 0
+    quoted = _QUOTED.finditer(data) if form == "csv" and b'"' in data else ()
+    for field in quoted:
+        end = data.rfind(b"\n", place, field.start()) + 1 or end
+        if not field[1]:
+            return data[:end], data[end:]  # never closed, up to here
+        place = field.end()
+    end = data.rfind(b"\n", place) + 1 or end
     return data[:end], data[end:]

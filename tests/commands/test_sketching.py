@@ -1,8 +1,10 @@
 """sketch, merge and release, through the real executable."""
 
+import errno
 import fcntl
 import gzip
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -15,9 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.commands._events import _whole_lines
+from streamsketch import raw
+from streamsketch.commands._events import Columns, _whole_lines, add_events
+from streamsketch.commands.release import release
 from streamsketch.raw import RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
 
@@ -154,6 +160,56 @@ def test_lines_in_quotes_and_quotes_that_never_close() -> None:
     assert _whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
     lines = b"x\n" * 100_000
     assert _whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
+
+
+def whole_lines_one_letter_at_a_time(data: bytes) -> int:
+    """Return where the last whole line ends: a quote opens a field where one begins, and is a letter elsewhere."""
+    end, quoted, begins, place = 0, False, True, 0
+    while place < len(data):
+        letter = data[place : place + 1]
+        if quoted and data[place : place + 2] == b'""':
+            place += 1
+        elif quoted or begins:
+            quoted = (letter == b'"') != quoted
+        begins = not quoted and letter in b",\n"
+        place += 1
+        if begins and letter == b"\n":
+            end = place
+    return end
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from([b"a", b"\n", b'"', b'""', b",", b',"', b'",']), max_size=30).map(b"".join))
+def test_whole_lines_are_those_of_a_reader_of_letters(data: bytes) -> None:
+    end = whole_lines_one_letter_at_a_time(data)
+    assert _whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
+
+
+def test_a_quote_within_a_field_holds_no_stream_back(folder: Path, forks: Forks) -> None:
+    rows = b'item\n5" pipe\n6" pipe\nbolt\n'
+    (folder / "pipes.csv").write_bytes(rows)
+    options = ["--index", "item", "--projection", "agreed.json", "-o"]
+    assert forks.run("sketch", "pipes.csv", *options, "file.raw-sketch", cwd=folder).returncode == 0
+    streamed = forks.run("sketch", "-", "--format", "csv", *options, "a.raw-sketch", cwd=folder, stdin=rows)
+    assert streamed.returncode == 0
+    assert load_raw(folder / "a.raw-sketch").state == load_raw(folder / "file.raw-sketch").state
+
+
+def test_a_pipe_may_stand_for_a_file(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    command = [*COMMAND, "sketch", "pipe", *EVENTS, "--format", "csv", "--projection", "agreed.json"]
+    with subprocess.Popen([*command, "-o", "a.raw-sketch"], cwd=folder, env=ENVIRONMENT) as running:  # noqa: S603
+        (folder / "pipe").write_bytes((folder / "sales.csv").read_bytes())
+        assert running.wait() == 0
+    assert load_raw(folder / "a.raw-sketch").state == expected()
+
+
+def test_more_keys_than_a_file_can_hold_are_refused_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "_MAX_BYTES", 8 * (PROJECTION.sketch_dim + 1))
+    table = PROJECTION.table()
+    batch = pa.RecordBatch.from_pydict({"shop": ["north", "south"], "item": ["a", "b"]})
+    with pytest.raises(ss.InvalidInputError, match="2 sketches of 64 cells take 1,040 bytes, more than the 520"):
+        add_events(table, batch, Columns("shop", ("item",), None))
 
 
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
@@ -355,3 +411,15 @@ def test_release_refuses_what_it_cannot_promise(raws: Path, forks: Forks) -> Non
     ]:
         assert message in forks.refused("release", *arguments, cwd=raws)
     assert load_raw(raws / "a1.raw-sketch").releases == (), "a refused release spends nothing"
+
+
+def test_a_release_that_could_not_be_written_says_that_it_is_remembered(
+    raws: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ss.PrivateSketch, "save", full)
+    with pytest.raises(ss.InvalidInputError, match="x.sketch cannot be written: No space .* remembers the release"):
+        release(raws / "a1.raw-sketch", output=raws / "x.sketch", epsilon=1.0, l1="1")
+    assert len(load_raw(raws / "a1.raw-sketch").releases) == 1
