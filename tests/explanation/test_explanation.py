@@ -73,6 +73,11 @@ def test_what_a_promise_rests_on_is_told() -> None:
     assert "Only if    every vector has a norm of at least 5." in str(told)
     assert told.to_dict()["guarantee"]["conditions"] == ["every vector has a norm of at least 5"]
     assert "Only if" not in str(released().explain())
+    for populations in ("disjoint", "overlapping"):
+        releases = [tampered(released(), conditions=["a holds", name]) for name in ("b holds", "c holds")]
+        together = ss.explain_together(releases, populations=populations)
+        assert "Only if: a holds; b holds; c holds." in " ".join(str(together).split())
+        assert "Only if" not in str(ss.explain_together([released(), released()], populations=populations))
 
 
 def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:
