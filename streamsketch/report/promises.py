@@ -9,7 +9,7 @@ from streamsketch.explanation.together import explain_together
 from streamsketch.release import PrivateSketch
 from streamsketch.report.text import safe
 
-_LONGEST = 2000  # characters of what is said, stranger's words among them
+_LONGEST = 20_000  # characters of what is said, stranger's words among them
 
 
 def promises(releases: Mapping[str, PrivateSketch]) -> str:
@@ -42,8 +42,10 @@ def _together(releases: Sequence[PrivateSketch]) -> str:
     try:
         apart = explain_together(releases, populations="disjoint").guarantee
         joint = explain_together(releases, populations="overlapping")
-    except InvalidInputError:
-        return "They are promised for different relations, so their sum has no short form."
+    except InvalidInputError as error:
+        if len({release.guarantee.neighbours for release in releases}) > 1:
+            return "They are promised for different relations, so their sum has no short form."
+        return f"Together they promise nothing that can be said in short: {safe(error, _LONGEST)}."
     over, unit = joint.guarantee, safe(apart.neighbours.unit)
     only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""

@@ -29,6 +29,8 @@ _MAGICS: dict[type[Signs], bytes] = {
     IndividualSignSketch: b"\x89SSI\r\n\x1a\n",
 }
 _NAMES: dict[type[Signs], str] = {SignSketch: "sign sketch", IndividualSignSketch: "individual sign sketch"}
+_CONDITIONAL = "DP-SignRP-RR for norms"
+"""How the one mechanism's text begins that rests on conditions."""
 _MESSAGES: dict[type[Signs], type[Any]] = {
     SignSketch: wire_pb2.SignSketch,
     IndividualSignSketch: wire_pb2.IndividualSignSketch,
@@ -98,6 +100,11 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
     projection = projection_of(message.projection, expect)
     promised = guarantee_of(message.guarantee)
     if kind is SignSketch:
+        if promised.mechanism.startswith(_CONDITIONAL) and not promised.conditions:
+            raise WireFormatError(
+                "guarantee.conditions",
+                f"are missing: {_CONDITIONAL} promises nothing for every vector; its maker says of which",
+            )
         law = at("law", lambda: _law(message.law))
         return SignSketch(projection, message.signs, law, promised, release_id=message.release_id)
     if message.guarantee.conditions:

@@ -162,6 +162,14 @@ def test_relations_that_do_not_add_up_are_said_so() -> None:
     assert "different relations" in page_of({"a": release(1), "b": other}, title="t")
 
 
+def test_promises_that_add_up_to_nothing_are_said_so() -> None:
+    loose = {"epsilon": 1.0, "delta": 0.6, "mechanism": "gaussian", "neighbours": ss.L1(1, unit="sale")}
+    found = {name: PROJECTION.sketch().release(**loose) for name in "ab"}  # type: ignore[arg-type]
+    text = page_of(found, title="t")
+    assert "promise nothing that can be said in short" in text
+    assert "different relations" not in text
+
+
 def test_two_releases_are_enough_and_one_is_not() -> None:
     Page(page_of(releases(["a", "b"]), title="t"))
     with pytest.raises(ss.InvalidInputError, match="at least two"):

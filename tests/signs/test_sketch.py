@@ -237,6 +237,7 @@ def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.Da
         ("m.guarantee.conditions.extend(map(str, range(65)))", "guarantee"),
         ("m.guarantee.conditions.extend(['b', 'a'])", "payload"),
         ("m.guarantee.conditions.extend(['a', 'a'])", "payload"),
+        ("m.guarantee.mechanism = 'DP-SignRP-RR for norms of at least 5, flips'", "guarantee.conditions"),
         ("m.projection.sketch_dim = 1 << 20", "projection"),
         ("m.projection.kind = 'nonesuch'", "projection"),
     ],
