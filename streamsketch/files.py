@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 try:
@@ -13,7 +13,7 @@ except ImportError:  # not on Windows
 _ALL, _OWNER = 0o666, 0o600
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes, *, secret: bool = False) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, secret: bool = False) -> None:
     """Write a file that appears whole or not at all, even if the power fails.
 
     Parameters
@@ -21,7 +21,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes, *, secret: bool = Fal
     path
         Where; what is there is replaced.
     data
-        The content.
+        The content, in one or in parts.
     secret
         Whether only the owner may read it.
     """
@@ -30,7 +30,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes, *, secret: bool = Fal
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER if secret else _ALL)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)

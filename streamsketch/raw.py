@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
+import itertools
 import json
 import os
 import struct
@@ -35,6 +36,7 @@ _FRAME = struct.Struct("<BQ")  # version, length of all that follows but the che
 _LENGTH = struct.Struct("<I")  # of the header, and of each key
 _CHECKSUM_BYTES = 16
 _MAX_BYTES = 1 << 33
+_PART_BYTES = 1 << 23
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
 State: TypeAlias = Sketch | SketchTable
@@ -100,7 +102,7 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`."""
-    write_whole(path, encode(raw), secret=True)
+    write_whole(path, _in_parts(raw, _MAX_BYTES), secret=True)
 
 
 def load_raw(path: str | os.PathLike[str], *, max_bytes: int = _MAX_BYTES) -> RawSketch:
@@ -131,16 +133,26 @@ def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
 # --- to bytes -----------------------------------------------------------------------------------------------------
 
 
+def check_size(projection: Projection, keys: int, *, more: int = 0, max_bytes: int | None = None) -> None:
+    """Raise `InvalidInputError` if the sketches of so many keys, and ``more`` bytes, are too large for a file."""
+    size, most = 8 * keys * (projection.sketch_dim + 1) + more, _MAX_BYTES if max_bytes is None else max_bytes
+    if size > most:
+        raise InvalidInputError(
+            f"{keys:,} sketches of {projection.sketch_dim:,} cells take {size:,} bytes, and a raw file holds at most "
+            f"{most:,}: use fewer cells, split the events by key into several files, or sketch them by Beam "
+            f"(SketchPerKey)"
+        )
+
+
 def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
     """Return a raw sketch as the bytes of a file; one too large to be read again is refused."""
-    state = raw.state
-    rows = len(state) if isinstance(state, SketchTable) else 1
-    size = 8 * rows * (state.projection.sketch_dim + 1)
-    if size > max_bytes:
-        raise InvalidInputError(
-            f"{rows:,} sketches of {state.projection.sketch_dim:,} cells take {size:,} bytes, more than the "
-            f"{max_bytes:,} that are read again; sketch fewer keys in one file, or with fewer cells"
-        )
+    return b"".join(_in_parts(raw, max_bytes))
+
+
+def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
+    """Return the parts of a file, of which the cells are the largest: a table's are never all copied at once."""
+    state, projection = raw.state, raw.projection
+    check_size(projection, len(state) if isinstance(state, SketchTable) else 1, max_bytes=max_bytes)
     header = {
         "projection": state.projection.to_json(),
         "keys": len(state) if isinstance(state, SketchTable) else None,
@@ -150,19 +162,30 @@ def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     keys: list[bytes] = []
     if isinstance(state, SketchTable):
-        masses, cells = state.masses, state.cells
+        masses, cells = state.masses, state.cells_in_parts(max(1, _PART_BYTES // (8 * projection.sketch_dim)))
         keys = [canonical_bytes(key) for key in state]
     else:
-        masses, cells = np.array([state.mass]), state.state
-    parts = [
-        _LENGTH.pack(len(text)),
-        text,
-        np.asarray(masses, dtype="<i8").tobytes(),
-        cells.astype("<i8").tobytes(),
-        *(part for key in keys for part in (_LENGTH.pack(len(key)), key)),
-    ]
-    framed = b"".join([MAGIC, _FRAME.pack(VERSION, sum(map(len, parts))), *parts])
-    return framed + _checksum(framed)
+        masses, cells = np.array([state.mass]), iter([state.state])
+    first = _LENGTH.pack(len(text)) + text + _integers(masses)
+    last = b"".join(part for key in keys for part in (_LENGTH.pack(len(key)), key))
+    length = len(first) + 8 * len(masses) * projection.sketch_dim + len(last)
+    framing = len(MAGIC) + _FRAME.size + _CHECKSUM_BYTES
+    more = framing + length - 8 * len(masses) * (projection.sketch_dim + 1)
+    check_size(projection, len(masses), more=more, max_bytes=max_bytes)
+    head = MAGIC + _FRAME.pack(VERSION, length) + first
+    return _with_checksum(itertools.chain([head], map(_integers, cells), [last]))
+
+
+def _integers(array: "np.ndarray[Any, np.dtype[np.int64]]") -> bytes:
+    return np.asarray(array, dtype="<i8").tobytes()
+
+
+def _with_checksum(parts: Iterator[bytes]) -> Iterator[bytes]:
+    checksum = _checksum(b"")
+    for part in parts:
+        checksum.update(part)
+        yield part
+    yield checksum.digest()
 
 
 def _past_fields(past: PastRelease) -> dict[str, Any]:
@@ -180,8 +203,8 @@ def _past_fields(past: PastRelease) -> dict[str, Any]:
     }
 
 
-def _checksum(framed: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw").digest()
+def _checksum(framed: bytes | memoryview) -> "hashlib.blake2b":
+    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw")
 
 
 # --- from bytes ---------------------------------------------------------------------------------------------------
@@ -227,7 +250,7 @@ def _unframe(data: bytes, max_bytes: int) -> memoryview:
     if length != len(data) - least:
         raise WireFormatError("length", f"should be {length + least} bytes, {len(data)} are there: cut off or joined")
     view = memoryview(data)
-    if _checksum(view[:-_CHECKSUM_BYTES]) != view[-_CHECKSUM_BYTES:]:
+    if _checksum(view[:-_CHECKSUM_BYTES]).digest() != view[-_CHECKSUM_BYTES:]:
         raise WireFormatError("checksum", "does not match: the bytes were changed; fetch them from a backup")
     return view[len(MAGIC) + _FRAME.size : -_CHECKSUM_BYTES]
 
@@ -249,7 +272,7 @@ class _Reader:
         return int(size)
 
     def integers(self, count: int, where: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        return np.frombuffer(self.take(8 * count, where), dtype="<i8").astype(np.int64)
+        return np.frombuffer(self.take(8 * count, where), dtype="<i8").astype(np.int64, copy=False)
 
     def end(self) -> None:
         if self._at < len(self._body):

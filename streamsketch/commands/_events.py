@@ -15,7 +15,8 @@ import pyarrow as pa
 
 import streamsketch as ss
 from streamsketch.formats import batches, csv_header, csv_piece, json_lines, parts_of
-from streamsketch.raw import State
+from streamsketch.raw import State, check_size
+from streamsketch.table import keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
@@ -57,7 +58,10 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
     if isinstance(state, ss.Sketch):
         state.update(indices, values)
     else:
-        state.update(_as_text(batch, str(columns.key)), indices, values)
+        distinct, codes, *steps = keyed_steps(state.projection, _as_text(batch, str(columns.key)), indices, values)
+        new = sum(distinct[code] not in state for code in np.unique(codes))
+        check_size(state.projection, len(state) + new)  # before memory is filled with what no file holds
+        state.add_steps(distinct, codes, *steps)
 
 
 def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:

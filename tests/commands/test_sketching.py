@@ -237,6 +237,20 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         assert message in forks.refused("sketch", *arguments, cwd=folder)
 
 
+def test_more_keys_than_a_raw_file_holds_are_refused_before_memory_is_filled(folder: Path, forks: Forks) -> None:
+    wide = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=1 << 24, seed=3)
+    (folder / "wide.json").write_text(wide.to_json())
+    (folder / "keys.csv").write_text("key\n" + "".join(f"{key}\n" for key in range(64)))
+    said = forks.refused(
+        "sketch", "keys.csv", "--key", "key", "--index", "key", "--projection", "wide.json", "-o", "a.raw-sketch",
+        cwd=folder,
+    )  # fmt: skip
+    assert (
+        "64 sketches of 16,777,216 cells take 8,589,935,104 bytes, and a raw file holds at most 8,589,934,592" in said
+    )
+    assert "use fewer cells, split the events by key into several files, or sketch them by Beam" in said
+
+
 # --- merge ------------------------------------------------------------------------------------------------------------
 
 
