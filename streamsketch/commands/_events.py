@@ -1,6 +1,7 @@
 """Events from files and streams, and into a sketch."""
 
 import os
+import re
 import select
 import signal
 import sys
@@ -24,6 +25,8 @@ STDIN = "-"
 _NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
+# RFC 4180, and Arrow: a quote opens a field only at its start, and is a letter like any other within or after one
+_QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
 
 @dataclass(frozen=True)
@@ -183,10 +186,10 @@ def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, byte
     """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
-    end = data.rfind(b"\n") + 1
-    if form == "csv" and data.count(b'"', 0, end) % 2:
-        letters = np.frombuffer(data, dtype=np.uint8)
-        quotes = np.cumsum(letters == ord('"'), dtype=np.uint8)  # wraps around, which keeps odd and even apart
-        whole = np.flatnonzero((letters == ord("\n")) & (quotes % 2 == 0))
-        end = int(whole[-1]) + 1 if whole.size else 0
+    end = after = 0
+    if form == "csv":
+        for quoted in _QUOTED.finditer(data):
+            end = max(end, data.rfind(b"\n", after, quoted.start()) + 1)
+            after = quoted.end()
+    end = max(end, data.rfind(b"\n", after) + 1)
     return data[:end], data[end:]

@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.commands._events import _whole_lines
@@ -154,6 +156,36 @@ def test_lines_in_quotes_and_quotes_that_never_close() -> None:
     assert _whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
     lines = b"x\n" * 100_000
     assert _whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
+
+
+@given(st.text('",\n\rx', max_size=30).map(str.encode))
+def test_lines_are_whole_where_a_reader_of_letters_finds_them_so(data: bytes) -> None:
+    place, end = "start", 0  # of a field
+    for at, letter in enumerate(data.decode()):
+        if place == "quoted":
+            place = "quote" if letter == '"' else "quoted"
+        elif letter in ",\r\n":
+            end = at + 1 if letter == "\n" else end
+            place = "start"
+        else:
+            place = "quoted" if letter == '"' and place in ("start", "quote") else "plain"
+    assert _whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
+
+
+def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: Path, forks: Forks) -> None:
+    lines = 'item,n\n5" pipe,1\nx,2\n"x"y"z,4\n"a\n""b""",8\n7" pipe,16\n'
+    (tmp_path / "a.csv").write_text(lines)
+    (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
+    events = ["--index", "item", "--value", "n", "--projection", "agreed.json"]
+    assert forks.run("sketch", "a.csv", *events, "-o", "a.raw-sketch", cwd=tmp_path).returncode == 0
+    stream = ["sketch", "-", "--format", "csv", *events, "-o", "b.raw-sketch"]
+    assert forks.run(*stream, cwd=tmp_path, stdin=lines.encode()).returncode == 0
+    told = PROJECTION.sketch()
+    told.update(['5" pipe', "x", 'xy"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
+    assert load_raw(tmp_path / "a.raw-sketch").state == load_raw(tmp_path / "b.raw-sketch").state == told
+    first, rest = lines.encode()[:14], lines.encode()[14:]
+    assert _whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
+    assert _whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
 
 
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
