@@ -90,15 +90,20 @@ def _as_integers(batch: pa.RecordBatch, name: str) -> pa.Array:
 def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None]) -> Iterator[Any]:
     """Yield the batches of a file; report how far it was read, in bytes."""
     name = str(path) if form is None else _NAMES[form]
-    with path.open("rb") as file:
-        try:
-            for part in range(parts_of(file, name)):
-                for batch in batches(file, name, part, columns.all, columns.text):
-                    yield batch
-                    if not file.closed:
-                        on_read(file.tell())
-        except ss.InvalidInputError as error:
-            raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
+    # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
+    # closed here, as they may be reading: it closes itself
+    file = pa.OSFile(os.fspath(path)) if path.is_file() else path.open("rb")
+    try:
+        for part in range(parts_of(file, name)):
+            for batch in batches(file, name, part, columns.all, columns.text):
+                yield batch
+                if not file.closed and file.seekable():
+                    on_read(file.tell())
+    except ss.InvalidInputError as error:
+        raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
+    finally:
+        if not isinstance(file, pa.NativeFile):
+            file.close()
 
 
 class Stop:

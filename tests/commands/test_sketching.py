@@ -3,6 +3,7 @@
 import fcntl
 import gzip
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.commands._events import _whole_lines
+from streamsketch.commands._events import Columns, _whole_lines, file_batches
 from streamsketch.raw import RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
 
@@ -186,6 +187,30 @@ def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: P
     first, rest = lines.encode()[:14], lines.encode()[14:]
     assert _whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
     assert _whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
+
+
+def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
+    command = ["sketch", "pipe", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    os.mkfifo(folder / "pipe")
+    for form in ("csv", "jsonl"):
+        with subprocess.Popen(["/bin/cp", f"sales.{form}", "pipe"], cwd=folder):  # noqa: S603
+            done = forks.run(*command, "--format", form, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert load_raw(folder / "a.raw-sketch").state == expected()
+        (folder / "a.raw-sketch").unlink()
+    with subprocess.Popen(["/bin/cp", "sales.parquet", "pipe"], cwd=folder):
+        assert "pipe is a pipe, and Parquet is read from files only" in forks.refused(*command, cwd=folder)
+
+
+def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sales.csv.gz").write_bytes(gzip.compress((folder / "sales.csv").read_bytes()))
+    monkeypatch.setattr(pa, "PythonFile", None)
+    read: list[int] = []
+    for name in ("sales.csv", "sales.csv.gz", "sales.jsonl", "sales.parquet"):
+        columns = Columns("shop", ("item", "aisle"), "amount")
+        (batch,) = file_batches(folder / name, None, columns, read.append)
+        assert batch.num_rows == 4
+    assert read, "progress is told all the same"
 
 
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
