@@ -9,7 +9,7 @@ _LONG = 24  # rows beyond which a table is folded away
 Texts = tuple[str, ...]
 
 
-def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "") -> str:
+def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "", most: int | None = None) -> str:
     """Return one result: title, pictures, finding and tables.
 
     Parameters
@@ -20,15 +20,18 @@ def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "") -
         The title's hashes.
     pictures
         Folder of the pictures, with its slash, as seen from the document.
+    most
+        Rows beyond which a table is only mentioned; None shows all.
     """
     parts = [f"{heading} {result['title']}"]
     if "finding" in result:
         parts.append(result["finding"].strip())
     parts += [f"![{result['title']}: {name}]({pictures}{file})" for name, file in result["pictures"].items()]
     for title, columns, rows, _ in tables(result):
-        text = grid(columns, rows)
-        if len(rows) > _LONG:
-            summary = title or result["title"]
+        text, summary = grid(columns, rows), title or result["title"]
+        if most is not None and len(rows) > most:
+            text = f"*{summary}: {len(rows)} rows, in the run's own files.*"
+        elif len(rows) > _LONG:
             text = f"<details><summary>{summary}: {len(rows)} rows</summary>\n\n{text}\n\n</details>"
         elif title:
             text = f"**{title}**\n\n{text}"

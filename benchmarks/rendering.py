@@ -9,6 +9,7 @@ from benchmarks import drawing, markdown, report
 from benchmarks.registry import STUDIES, entries
 
 _HEADINGS = {"speed": "Speed", "beam": "Pipelines", "accuracy": "Accuracy", "figures": "The papers' figures"}
+_MOST = 80  # rows of a table in the document
 _HOW = """\
 How to run it again, what each one measures beside what, and how it can mislead: [README.md](README.md). *Time ratio* is
 our time over that of the first one beside it: the median over interleaved rounds, with quartiles in brackets; below 1
@@ -36,7 +37,9 @@ def write(run: Path, into: Path) -> Path:
         own = [result for result in results if result["command"] == command]
         if own:
             parts.append(f"## {heading}")
-            parts += [markdown.section(result, heading="###", pictures="pictures/").strip() for result in own]
+            parts += [
+                markdown.section(result, heading="###", pictures="pictures/", most=_MOST).strip() for result in own
+            ]
     document.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return document
 

@@ -48,7 +48,7 @@ def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
         figure = drawing.speed_ups(title, result["rows"])
         pictures = {} if figure is None else {"ratios": figure}
     stem = f"{entry.command}-{entry.name}"
-    result["pictures"] = {name: f"{stem}-{name}.png" for name in pictures}
+    result["pictures"] = {name: f"{stem}-{name}.png" if name else f"{stem}.png" for name in pictures}
     result = plain(result)
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures.items():

@@ -96,15 +96,13 @@ class Sample:
 
     @property
     def observed(self) -> float:
-        """Root of the mean squared error: about the truth, so that a bias counts."""
-        return math.sqrt(float(((self.values - self.truth) ** 2).mean()))
+        """See `observed_error`."""
+        return observed_error(self.values, self.truth)
 
     @property
     def uncertainty(self) -> float:
         """The relative standard error of `observed`."""
-        squares = (self.values - self.truth) ** 2
-        mean = float(squares.mean())
-        return float(squares.std()) / (2 * mean * math.sqrt(squares.size)) if mean else 0.0
+        return uncertainty_of_error(self.values, self.truth)
 
     @property
     def coverage(self) -> float:
@@ -222,3 +220,15 @@ def pair_of(kind: str, dim: int, size: float = 10.0) -> tuple[Ints, Ints]:
             raise ValueError(f"vectors are dense, four items or one item; got {kind!r}")
     scaled = [np.rint(length * one / np.linalg.norm(one)).astype(np.int64) for one in (x, y)]
     return scaled[0], scaled[1]
+
+
+def observed_error(values: Floats, truth: float) -> float:
+    """Return the root of the mean squared error: about the truth, so that a bias counts."""
+    return math.sqrt(float(((values - truth) ** 2).mean()))
+
+
+def uncertainty_of_error(values: Floats, truth: float) -> float:
+    """Return the relative standard error of `observed_error`."""
+    squares = (values - truth) ** 2
+    mean = float(squares.mean())
+    return float(squares.std()) / (2 * mean * math.sqrt(squares.size)) if mean else 0.0

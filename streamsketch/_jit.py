@@ -20,3 +20,13 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import
         compiled = njit(nogil=True)(function)
     return compiled
+
+
+def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile ``function`` into every kernel that calls it.
+
+    A call between kernels costs some nanoseconds for each array that it hands on, a slice most of all: too much in the
+    loops over a few items at a time.
+    """
+    compiled: Callable[Parameters, Result] = njit(nogil=True, inline="always")(function)
+    return compiled

@@ -52,14 +52,13 @@ class Method:
 
     @property
     def observed(self) -> float:
-        """Root of the mean squared error."""
-        return math.sqrt(float(((self.values - self.truth) ** 2).mean()))
+        """See `trials.observed_error`."""
+        return trials.observed_error(self.values, self.truth)
 
     @property
     def uncertainty(self) -> float:
         """The relative standard error of `observed`."""
-        squares = (self.values - self.truth) ** 2
-        return float(squares.std()) / (2 * float(squares.mean()) * math.sqrt(squares.size))
+        return trials.uncertainty_of_error(self.values, self.truth)
 
     @property
     def deviation(self) -> float:

@@ -5,7 +5,8 @@ import numpy as np
 from streamsketch import SJLT
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
-from streamsketch.hashing import BitSlices, Words, horner_narrow, horner_wide, polynomials
+from streamsketch.hashing import BitSlices, Words, horner_wide, polynomials
+from streamsketch.projections.hash_tiles import TILE, hash_tile_narrow, hash_tile_wide
 
 _BLOCK = 256
 
@@ -22,15 +23,14 @@ def hash_words(projection: SJLT, indices: Ints) -> tuple[Words, BitSlices]:
 
 @kernel
 def hash_only(keys: Words, coefficients: Words, *, narrow: bool) -> Words:
-    """Compute every word of every key, block by block, and return those of the last block."""
-    words = np.empty(_BLOCK, dtype=np.uint64)
-    for start in range(0, keys.size, _BLOCK):
-        block = keys[start : start + _BLOCK]
+    """Compute every word of every key in whole tiles, as an update does, and return those of the last tile."""
+    words = np.empty(TILE, dtype=np.uint64)
+    for start in range(0, keys.size - keys.size % TILE, TILE):
         for word in range(coefficients.shape[0]):
             if narrow:
-                horner_narrow(block, coefficients[word], words[: block.size])
+                hash_tile_narrow(keys, start, coefficients[word], words)
             else:
-                horner_wide(block, coefficients[word], words[: block.size])
+                hash_tile_wide(keys, start, coefficients[word], words)
     return words
 
 

@@ -1,8 +1,8 @@
 """Whole matrices by an SJLT, ms.
 
 Beside scikit-learn's sparse random projection of the same density, whose fit is not counted (ours has none) except in
-the row that says so; SciPy's CountSketch, which has one nonzero a column where ours has eight, and draws its map in
-every call; and the plain product with a dense matrix.
+the row that says so; SciPy's CountSketch, which has one nonzero a column where ours has eight, draws its map in every
+call, and gets the matrix transposed beforehand, as it sketches columns; and the plain product with a dense matrix.
 """
 
 from typing import Any

@@ -7,7 +7,8 @@
 #define P ((1ULL << 61) - 1)
 #define LOW_32 ((1ULL << 32) - 1)
 #define LOW_29 ((1ULL << 29) - 1)
-#define BLOCK 256
+#define BLOCK 256 /* items whose bounds are found at a time */
+#define TILE 64   /* and that are hashed and scattered */
 #define LINE 8
 
 static void reduce(uint64_t *restrict out, size_t n) {
@@ -68,42 +69,41 @@ static void scatter(const uint64_t *restrict words, const int64_t *restrict valu
             scratch[(row << width) + ((words[i] >> (row * width)) & field)] += values[i];
 }
 
-static size_t prefetch(const uint64_t *keys, const int64_t *values, size_t start, size_t end) {
-    for (size_t i = start; i < end; i += LINE)
+static void prefetch(const uint64_t *keys, const int64_t *values) {
+    for (size_t i = 0; i < TILE; i += LINE)
         __builtin_prefetch(keys + i), __builtin_prefetch(values + i);
-    return end;
 }
 
 /* Adds a batch to `state`, `rows` times 2^(width - 1) cells, and writes the largest key and the two limbs of the sum of
    magnitudes to `bounds`; returns 0, or 1 without memory. */
 int update(const uint64_t *keys, const int64_t *values, size_t n, const uint64_t *coefficients, size_t words, size_t t,
            size_t rows, unsigned width, size_t rows_per_word, int64_t *state, uint64_t *bounds) {
-    uint64_t block[BLOCK];
+    uint64_t hashed[TILE];
     int64_t *scratch = calloc(rows << width, sizeof *scratch);
     if (!scratch)
         return 1;
     uint64_t largest = 0, upper = 0, lower = 0;
-    size_t share = LINE * ((BLOCK + 2 * LINE * words - 1) / (2 * LINE * words));
     for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK;
+        size_t end = n - start < BLOCK ? n : start + BLOCK;
         uint64_t most = 0;
-        for (size_t i = start; i < start + size; i++) {
+        for (size_t i = start; i < end; i++) {
             uint64_t magnitude = values[i] < 0 ? -(uint64_t)values[i] : (uint64_t)values[i];
             most = keys[i] > most ? keys[i] : most;
             upper += magnitude >> 32;
             lower += magnitude & LOW_32;
         }
         largest = most > largest ? most : largest;
-        size_t ahead = start + BLOCK, last = start + 2 * BLOCK;
-        for (size_t word = 0; word < words; word++) {
-            ahead = prefetch(keys, values, ahead, ahead + share < last ? ahead + share : last);
-            size_t first = word * rows_per_word, count = rows - first < rows_per_word ? rows - first : rows_per_word;
-            if (most <= LOW_32)
-                horner_narrow(keys + start, size, coefficients + word * t, t, block);
-            else
-                horner_wide(keys + start, size, coefficients + word * t, t, block);
-            ahead = prefetch(keys, values, ahead, ahead + share < last ? ahead + share : last);
-            scatter(block, values + start, size, scratch + (first << width), count, width);
+        for (size_t place = start; place < end; place += TILE) {
+            size_t size = end - place < TILE ? end - place : TILE;
+            prefetch(keys + place + BLOCK, values + place + BLOCK);
+            for (size_t word = 0; word < words; word++) {
+                size_t first = word * rows_per_word, count = rows - first < rows_per_word ? rows - first : rows_per_word;
+                if (most <= LOW_32)
+                    horner_narrow(keys + place, size, coefficients + word * t, t, hashed);
+                else
+                    horner_wide(keys + place, size, coefficients + word * t, t, hashed);
+                scatter(hashed, values + place, size, scratch + (first << width), count, width);
+            }
         }
     }
     size_t buckets = 1ULL << (width - 1);

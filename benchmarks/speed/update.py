@@ -72,7 +72,7 @@ def _rows(sparsity: int, bits: int, effort: Effort) -> list[Row]:
 
 
 def _threads(bits: int, effort: Effort) -> Row:
-    n = effort.size(2_000_000)
+    n = effort.size(4_000_000)
     halves = [_events(bits, n // 2), _events(bits, n // 2)]
     sketches = [_projection(8, bits).sketch() for _ in halves]
     pool = ThreadPoolExecutor(2)

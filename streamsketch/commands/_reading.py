@@ -61,6 +61,11 @@ def load_release(path: Path) -> ss.PrivateSketch:
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
+        if path.suffix == ".signs":
+            raise ss.InvalidInputError(
+                f"{path} holds published signs, not a private sketch: inspect shows their promise, and "
+                f"streamsketch.signs compares them in Python"
+            ) from None
         raise ss.InvalidInputError(f"{path} is not a sound private sketch: {error}") from None
 
 

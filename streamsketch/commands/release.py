@@ -72,10 +72,16 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         released = {key: sketch.release(**privacy) for key, sketch in wanted.items()}
         # remembered before it is written: a failure between the two costs a release, not a promise
         replace_raw(remember(raw, list(released.values())), file)
-    if isinstance(state, ss.Sketch):
-        released[None].save(output)
-    else:
-        ss.save_table(released, output)
+    try:
+        if isinstance(state, ss.Sketch):
+            released[None].save(output)
+        else:
+            ss.save_table(released, output)
+    except OSError as error:
+        raise ss.InvalidInputError(
+            f"{output} cannot be written: {error.strerror or error}. {file} remembers the release already; once there "
+            f"is room, say --again to release once more, which counts as another"
+        ) from None
     total = _together([*raw.releases, PastRelease(promise, "")])
     if as_json:
         fields = guarantee_fields(promise)
@@ -83,7 +89,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         return
     facts = {"promise": str(promise)}
     if raw.releases:
-        facts["together"] = f"{total}, with {len(raw.releases)} before"
+        facts["in all"] = f"{total}, with {len(raw.releases)} before"
     if not isinstance(state, ss.Sketch):
         facts["keys"] = f"{len(released):,}"
     show_facts(str(output), facts)

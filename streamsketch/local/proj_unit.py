@@ -226,6 +226,9 @@ class ProjUnit(WithPrecision):
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
         """Add reports; see `Mechanism.add_steps`."""
+        if seeds.size == 1:  # checked before it is added, and O(k): a total of its own would be O(dim)
+            self.map.add_steps(self._scaled(values), seeds, total, step, limit)
+            return
         added = np.zeros_like(total)
         rows = max(1, CHUNK_CELLS // self.sketch_dim)  # compressed reports grow a thousandfold
         for start in range(0, seeds.size, rows):

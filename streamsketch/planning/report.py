@@ -88,14 +88,17 @@ def _projection(option: Option) -> dict[str, Any]:
 def _headline(option: Option) -> str:
     projection = option.projection
     if option.is_raw:
-        return (
-            f"no sketch. Put noise on the raw histogram, {option.cells:,} cells, at resolution {projection.resolution}"
-        )
-    parts = [f"{name_of(option)} with k = {option.cells:,} cells"]
+        return f"no sketch. Put noise on the raw histogram, {_cells(option)}, at resolution {projection.resolution}"
+    parts = [f"{name_of(option)} with k = {_cells(option)}"]
     if isinstance(projection, BlockHashed):
         parts.append(f"s = {option.nonzeros} touched by an update")
-    parts += [f"t = {projection.agreed_fields()['independence']}", f"resolution{NO_BREAK}{projection.resolution}"]
+    parts.append(f"independence t = {projection.agreed_fields()['independence']}")
+    parts.append(f"resolution{NO_BREAK}{projection.resolution}")
     return ", ".join(parts)
+
+
+def _cells(option: Option) -> str:
+    return f"{option.cells:,} {'cell' if option.cells == 1 else 'cells'}"
 
 
 def name_of(option: Option) -> str:
@@ -157,6 +160,11 @@ def _choices(plan: Plan) -> str:
 
 
 def _notes(plan: Plan) -> Iterator[str]:
+    if plan.met is None and plan.chosen.error >= 1:
+        yield (
+            f"The error is as large as the distance, ± {_percent(plan.chosen.error)}: such streams cannot be told "
+            f"apart. With a relative error as the goal the plan says which ε it takes."
+        )
     yield from _on_mechanism(plan)
     yield from _on_sparsity(plan)
     yield from _on_raw(plan)
@@ -226,12 +234,12 @@ def _on_raw(plan: Plan) -> Iterator[str]:
     best = min(sketches, key=lambda one: one.error)
     if plan.chosen is raw:
         yield (
-            f"The domain is small and known, so a sketch only loses: noise on its {raw.cells:,} cells means "
-            f"± {_percent(raw.error)}, the best sketch ± {_percent(best.error)} with {best.cells:,} cells."
+            f"The domain is small and known, so a sketch only loses: noise on its {_cells(raw)} means "
+            f"± {_percent(raw.error)}, the best sketch ± {_percent(best.error)} with {_cells(best)}."
         )
     else:
         better = "would be more exact" if raw.error < plan.chosen.error else "would be less exact"
-        yield f"Noise on the raw histogram, {raw.cells:,} cells, {better}: ± {_percent(raw.error)}."
+        yield f"Noise on the raw histogram, {_cells(raw)}, {better}: ± {_percent(raw.error)}."
 
 
 def _at(plan: Plan) -> str:

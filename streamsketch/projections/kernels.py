@@ -8,14 +8,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from streamsketch._jit import kernel
+from streamsketch._jit import kernel, part
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words, horner_narrow, horner_wide
+from streamsketch.projections.hash_tiles import TILE, hash_tile_narrow, hash_tile_wide
 from streamsketch.projections.prefetch import prefetch
 
 Bounds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64]
 
-_BLOCK = 256  # items hashed at a time: keys, hash words and values stay in the L1 cache
+_BLOCK = 256  # items whose bounds are found, or that are hashed, at a time: they stay in the L1 cache
 _LINE = 8  # items in a cache line
 _LOW_32 = np.uint64((1 << 32) - 1)
 _LOW_40 = np.uint64((1 << 40) - 1)
@@ -39,15 +40,13 @@ def batch_bounds(keys: Words, values: Ints) -> Bounds:
     return largest, upper, lower
 
 
-@kernel
-def _scatter_word(words: Words, values: Ints, scratch: Ints, first_row: int, n_rows: int, width: int) -> None:
-    """Add ``values`` to the cell each word's bit fields name, in ``n_rows`` rows of ``scratch``."""
-    field = np.uint64((1 << width) - 1)
-    step = np.uint64(width)
+@part
+def _scatter_words(words: Words, values: Ints, scratch: Ints, width: int) -> None:
+    """Add ``values`` to the cell each word's bit fields name, in every row of ``scratch``."""
+    field, step = np.uint64((1 << width) - 1), np.uint64(width)
     row = 0
-    while row + 4 <= n_rows:  # four rows in one pass: fewer loads of the word, independent stores
-        row_0, row_1 = scratch[first_row + row], scratch[first_row + row + 1]
-        row_2, row_3 = scratch[first_row + row + 2], scratch[first_row + row + 3]
+    while row + 4 <= scratch.shape[0]:  # four rows in one pass: fewer loads of the word, independent stores
+        row_0, row_1, row_2, row_3 = scratch[row], scratch[row + 1], scratch[row + 2], scratch[row + 3]
         offset = np.uint64(row * width)
         for i in range(values.size):
             word, value = words[i] >> offset, values[i]
@@ -59,21 +58,53 @@ def _scatter_word(words: Words, values: Ints, scratch: Ints, first_row: int, n_r
             word >>= step
             row_3[word & field] += value
         row += 4
-    while row < n_rows:
-        cells = scratch[first_row + row]
-        offset = np.uint64(row * width)
+    while row < scratch.shape[0]:
+        cells, offset = scratch[row], np.uint64(row * width)
         for i in range(values.size):
             cells[(words[i] >> offset) & field] += values[i]
         row += 1
 
 
 @kernel
-def _prefetch_items(keys: Words, values: Ints, start: int, end: int) -> int:
-    """Ask for the keys and values from ``start`` to ``end``; return where the next ones start."""
-    for place in range(start, end, _LINE):
+def _prefetch_tile(keys: Words, values: Ints, start: int) -> None:
+    for place in range(start, start + TILE, _LINE):
         prefetch(keys, place)
         prefetch(values, place)
-    return end
+
+
+@kernel
+def _aligned_words() -> Words:
+    """Return room for a tile's words that begins at a multiple of 64 bytes: a vector is then one cache line."""
+    words = np.empty(TILE + _LINE, dtype=np.uint64)
+    start = (-words.ctypes.data % 64) // 8
+    return words[start : start + TILE]
+
+
+@kernel
+def _scatter_tiles(
+    keys: Words, values: Ints, coefficients: Words, scratch: Ints, width: int, rows_per_word: int
+) -> Bounds:
+    """Add whole tiles to ``scratch`` and return their bounds, as `batch_bounds` does."""
+    words = _aligned_words()
+    largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+    for start in range(0, keys.size, _BLOCK):
+        end = min(start + _BLOCK, keys.size)
+        block_largest, block_upper, block_lower = batch_bounds(keys[start:end], values[start:end])
+        largest = max(largest, block_largest)
+        upper += block_upper
+        lower += block_lower
+        for place in range(start, end, TILE):
+            _prefetch_tile(keys, values, place + _BLOCK)  # bounds read faster than memory answers, and then no one does
+            value_tile = values[place : place + TILE]
+            for word in range(coefficients.shape[0]):
+                if block_largest < _LIMIT_32:
+                    hash_tile_narrow(keys, place, coefficients[word], words)
+                else:
+                    hash_tile_wide(keys, place, coefficients[word], words)
+                first_row = word * rows_per_word
+                last_row = min(first_row + rows_per_word, scratch.shape[0])
+                _scatter_words(words, value_tile, scratch[first_row:last_row], width)
+    return largest, upper, lower
 
 
 @kernel
@@ -87,27 +118,16 @@ def sjlt_scratch(
     arbitrary cells of the scratch, which the caller then throws away.
     """
     scratch = np.zeros((rows, 1 << width), dtype=np.int64)
-    word_block = np.empty(_BLOCK, dtype=np.uint64)
-    largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
-    share = _LINE * -(-_BLOCK // (2 * _LINE * coefficients.shape[0]))  # of the next block, in each pass over this one
-    for start in range(0, keys.size, _BLOCK):
-        key_block = keys[start : start + _BLOCK]
-        value_block = values[start : start + _BLOCK]
-        ahead = start + _BLOCK
-        words = word_block[: key_block.size]
-        block_largest, block_upper, block_lower = batch_bounds(key_block, value_block)
-        largest = max(largest, block_largest)
-        upper += block_upper
-        lower += block_lower
-        for word in range(coefficients.shape[0]):
-            ahead = _prefetch_items(keys, values, ahead, min(ahead + share, start + 2 * _BLOCK))
-            if block_largest < _LIMIT_32:
-                horner_narrow(key_block, coefficients[word], words)
-            else:
-                horner_wide(key_block, coefficients[word], words)
-            ahead = _prefetch_items(keys, values, ahead, min(ahead + share, start + 2 * _BLOCK))
-            first_row = word * rows_per_word
-            _scatter_word(words, value_block, scratch, first_row, min(rows_per_word, rows - first_row), width)
+    whole = keys.size - keys.size % TILE
+    largest, upper, lower = _scatter_tiles(keys[:whole], values[:whole], coefficients, scratch, width, rows_per_word)
+    if whole < keys.size:
+        last_keys, last_values = np.zeros(TILE, dtype=np.uint64), np.zeros(TILE, dtype=np.int64)
+        for i in range(whole, keys.size):
+            last_keys[i - whole], last_values[i - whole] = keys[i], values[i]  # the others add 0 to cells of key 0
+        last_largest, last_upper, last_lower = _scatter_tiles(
+            last_keys, last_values, coefficients, scratch, width, rows_per_word
+        )
+        largest, upper, lower = max(largest, last_largest), upper + last_upper, lower + last_lower
     return scratch, largest, upper, lower
 
 

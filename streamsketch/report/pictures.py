@@ -30,6 +30,7 @@ _WIDTH, _HEIGHT, _MARGIN = 720.0, 560.0, 40.0
 _REACH = 2.447746830680816  # of a 95 % ellipse in standard deviations: √χ²(0.95) of two degrees of freedom
 _LETTER, _LINE = 7.2, 15.0  # about the width and height of a label's letters
 _LABEL = 18
+_TAB_STOPS = 20  # streams; beyond, the tables below serve those who have no pointer
 
 
 def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> str:
@@ -49,7 +50,7 @@ def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -
     return (
         f'<table class="heat"><caption>Squared distances{in_units}. Like streams are side by side; the same pair '
         f"stands on both sides of the diagonal.</caption><thead><tr><td></td>{heads}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{_colour_key(low, high)}"
+        f"<tbody>{''.join(rows)}</tbody></table>{_colour_key(low, high, factor)}"
     )
 
 
@@ -60,8 +61,9 @@ def _cell(names: Sequence[str], distances: Estimates, i: int, j: int, ends: tupl
     colour = _colour(estimate.value, *ends)
     shown = rounded(estimate.value / factor, estimate.standard_error / factor)
     tip = f"{safe(names[i])} – {safe(names[j])}: {with_error(estimate)}"
+    stop = 0 if len(names) <= _TAB_STOPS else -1
     return (
-        f'<td tabindex="-1" style="background:rgb{colour};color:{_readable_on(colour)}">{shown}'
+        f'<td tabindex="{stop}" style="background:rgb{colour};color:{_readable_on(colour)}">{shown}'
         f'<span class="tip">{tip}</span></td>'
     )
 
@@ -87,11 +89,11 @@ def _readable_on(colour: tuple[int, int, int]) -> str:
     return "#000" if (bright + 0.05) / 0.05 >= 1.05 / (bright + 0.05) else "#fff"
 
 
-def _colour_key(low: float, high: float) -> str:
+def _colour_key(low: float, high: float, factor: float) -> str:
     steps = [low * (high / low) ** (step / 4) for step in range(5)]
     items = "".join(
         f'<li><i style="background:rgb{_colour(step, low, high)}"></i>{"≤ " if step == low else ""}'
-        f"{step:{',.0f' if step >= 100 else '.2g'}}</li>"
+        f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}</li>"
         for step in steps
     )
     return f'<ul class="key" aria-label="Colours">{items}</ul>'

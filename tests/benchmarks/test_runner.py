@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from benchmarks import accuracy, report
+from benchmarks import accuracy, markdown, report
 from benchmarks.__main__ import app
 from benchmarks.data import Data
 from benchmarks.registry import COMMANDS, entries
@@ -135,6 +135,16 @@ def test_render_refuses_a_folder_without_results(tmp_path: Path) -> None:
     code, output = invoke("render", "--out", tmp_path, "--into", tmp_path)
     assert code == 2
     assert "there are no results" in output
+
+
+def test_long_tables_are_folded_or_only_mentioned() -> None:
+    rows = [[i] for i in range(30)]
+    result = {"title": "T", "pictures": {}, "finding": "F", "tables": [{"title": "A", "columns": ["a"], "rows": rows}]}
+    folded = markdown.section(result)
+    assert "<details><summary>A: 30 rows</summary>" in folded
+    assert "| 29 |" in folded
+    mentioned = markdown.section(result, most=29)
+    assert mentioned == "# T\n\nF\n\n*A: 30 rows, in the run's own files.*\n"
 
 
 def test_what_json_has_no_name_for_is_translated() -> None:

@@ -48,6 +48,12 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed() -> None:
     assert plan["guarantee"]["bound"] == "5/2"
 
 
+def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks) -> None:
+    hopeless = forks.run("plan", "--epsilon", 1e-6, "--squared-distance", 100, cwd=tmp_path).stdout
+    assert "such streams cannot be told apart" in " ".join(hopeless.split())
+    assert "told apart" not in forks.run("plan", "--epsilon", 1, "--squared-distance", 1e5, cwd=tmp_path).stdout
+
+
 def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
     for seed in ([], ["--seed", 7]):
         agreed = tmp_path / f"agreed{len(seed)}.json"

@@ -1,5 +1,6 @@
 """sketch, merge and release, through the real executable."""
 
+import errno
 import fcntl
 import gzip
 import json
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.commands._events import Columns, _whole_lines, file_batches
+from streamsketch.commands.release import release
 from streamsketch.raw import RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
 
@@ -426,3 +428,15 @@ def test_release_refuses_what_it_cannot_promise(raws: Path, forks: Forks) -> Non
     ]:
         assert message in forks.refused("release", *arguments, cwd=raws)
     assert load_raw(raws / "a1.raw-sketch").releases == (), "a refused release spends nothing"
+
+
+def test_a_release_that_could_not_be_written_says_that_it_is_remembered(
+    raws: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ss.PrivateSketch, "save", full)
+    with pytest.raises(ss.InvalidInputError, match=r"x\.sketch cannot be written: No space .* remembers the release"):
+        release(raws / "a1.raw-sketch", output=raws / "x.sketch", epsilon=1.0, l1="1")
+    assert len(load_raw(raws / "a1.raw-sketch").releases) == 1

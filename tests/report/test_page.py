@@ -194,6 +194,16 @@ def test_the_map_is_sound_svg_with_a_title() -> None:
     assert all(np.isfinite(float(circle.get("cx", "nan"))) for circle in tree.findall("circle"))
 
 
+def test_error_bars_are_reached_by_keyboard_and_the_key_has_the_unit_of_the_cells() -> None:
+    text = page_of(releases(["a", "b", "c"]), title="t")
+    assert text.count('<td tabindex="0"') == 6
+    assert "Squared distances, in thousands" in text or "Squared distances, in millions" in text
+    keys = [float(one.replace(",", "")) for one in re.findall(r"</i>(?:≤ )?([\d.,]+(?:e[+-]\d+)?)</li>", text)]
+    shown = [float(one.replace(",", "")) for one in re.findall(r'<td tabindex="0"[^>]*>([-\d.,]+)<', text)]
+    assert keys[-1] == pytest.approx(max(shown), rel=0.3), "the darkest colour is the farthest pair's"
+    assert page_of(releases([str(i) for i in range(21)]), title="t").count('tabindex="-1"') == 21 * 20
+
+
 def test_numbers_are_readable_on_every_colour() -> None:
     for value in np.geomspace(1.0, 1e4, 500):
         colour = _colour(float(value), 1.0, 1e4)

@@ -95,7 +95,7 @@ def _tried(mechanism: Mechanism, vectors: parts.Floats, limit: float) -> float:
         server.add(mechanism.randomize_many(vectors[:1]))
         server.mean()
         fastest = min(fastest, time.perf_counter() - start)
-        if fastest < limit / 8:
+        if fastest < min(_SLOW, limit / 8):
             break
     return fastest
 

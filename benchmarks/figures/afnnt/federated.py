@@ -3,7 +3,8 @@
 Softmax regression after Section 4.2: each training image is one person's, who clips their gradient to length 1 and
 sends one report in each epoch; the server averages a batch's reports and takes a step with momentum. Epochs compose:
 after t of them a person's guarantee is t·ε. Scikit-learn's digits stand for Figure 5's three ε, and MNIST, where it is
-given, for Figure 4: with the paper's batches of 600 of 60,000, step and momentum, but two epochs of its ten.
+given, for Figure 4: with the paper's batches of 600 of 60,000, step and momentum, but two epochs of its ten. The
+paper's own network is in `network`.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ MOMENTUM = 0.5
 DELTA = 1e-5
 
 FREE, OPTIMAL, PROJECTED, GAUSSIAN = "clipped only", "PrivUnitG", "FastProjUnit-corr", "Gaussian, δ = 1e-5"
+Labels = NDArray[np.int64]
 Build = Callable[[int, float], Mechanism]
 MECHANISMS: dict[str, Build | None] = {
     FREE: None,
@@ -71,9 +73,9 @@ class Problem:
 
     name: str
     train: Floats
-    train_labels: NDArray[np.int64]
+    train_labels: Labels
     test: Floats
-    test_labels: NDArray[np.int64]
+    test_labels: Labels
     batch: int
     step: float
     every: int
@@ -87,11 +89,11 @@ class Problem:
         return cls(images.name, train, labels, inputs[test], images.labels[test], batch, 0.5, len(train) // batch)
 
     @classmethod
-    def mnist(cls, images: Images, test: Images, people: int) -> "Problem":
+    def mnist(cls, images: Images, test: Images, people: int, batch: int = 600) -> "Problem":
         """Return the paper's problem, with the first ``people`` images and the test images there are."""
         train, labels, tests = _inputs(images, people), images.labels[:people], _inputs(test, len(test.vectors))
-        every = max(1, min(10, len(train) // 600 // 5))
-        return cls(images.name, train, labels, tests, test.labels, 600, 0.1, every)
+        every = max(1, min(10, len(train) // batch // 5))
+        return cls(images.name, train, labels, tests, test.labels, batch, 0.1, every)
 
     @property
     def steps(self) -> int:
@@ -102,6 +104,25 @@ class Problem:
     def dim(self) -> int:
         """How long a gradient is."""
         return int(self.train.shape[1]) * CLASSES
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is trained.
+
+    Parameters
+    ----------
+    start
+        The weights before the first step.
+    gradients
+        (weights, inputs, labels) → each person's gradient of the logistic loss, clipped to length 1: (n, start.size).
+    guess
+        (weights, inputs) → labels.
+    """
+
+    start: Floats
+    gradients: Callable[[Floats, Floats, Labels], Floats]
+    guess: Callable[[Floats, Floats], Labels]
 
 
 @dataclass(frozen=True)
@@ -158,7 +179,7 @@ def _inputs(images: Images, first: int) -> Floats:
     return np.column_stack([pixels, np.ones(len(pixels))])
 
 
-def gradients(weights: Floats, inputs: Floats, labels: NDArray[np.int64]) -> Floats:
+def gradients(weights: Floats, inputs: Floats, labels: Labels) -> Floats:
     """Return each person's gradient of the logistic loss, clipped to length 1: (n, features · classes)."""
     scores = inputs @ weights
     chances = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -167,6 +188,12 @@ def gradients(weights: Floats, inputs: Floats, labels: NDArray[np.int64]) -> Flo
     lengths = np.linalg.norm(inputs, axis=1) * np.linalg.norm(chances, axis=1)  # of the products of both
     chances /= np.maximum(1.0, lengths)[:, np.newaxis]
     return np.asarray((inputs[:, :, np.newaxis] * chances[:, np.newaxis, :]).reshape(len(labels), -1))
+
+
+def softmax(problem: Problem, _seed: int) -> Model:
+    """Return softmax regression, which starts from zeros whatever the seed."""
+    start = np.zeros((problem.train.shape[1], CLASSES))
+    return Model(start, gradients, lambda weights, inputs: (inputs @ weights).argmax(axis=1))
 
 
 def private_mean(rows: Floats, mechanism: Mechanism | None, rng: np.random.Generator) -> Floats:
@@ -185,30 +212,43 @@ def private_mean(rows: Floats, mechanism: Mechanism | None, rng: np.random.Gener
     return server.mean()
 
 
-def train(problem: Problem, mechanism: Mechanism | None, epochs: int, seed: int) -> list[float]:
+def train(
+    problem: Problem,
+    mechanism: Mechanism | None,
+    epochs: int,
+    seed: int,
+    build: Callable[[Problem, int], Model] = softmax,
+) -> list[float]:
     """Return the test accuracy after every ``problem.every`` steps."""
-    rng = np.random.default_rng(seed)
-    weights = np.zeros((problem.train.shape[1], CLASSES))
-    velocity, accuracies = np.zeros_like(weights), []
+    rng, model = np.random.default_rng(seed), build(problem, seed)
+    weights, velocity, accuracies = model.start, np.zeros_like(model.start), []
     for step in range(epochs * problem.steps):
         place = step % problem.steps
         if place == 0:
             order = rng.permutation(len(problem.train))
         people = order[place * problem.batch : (place + 1) * problem.batch]
-        clipped = gradients(weights, problem.train[people], problem.train_labels[people])
+        clipped = model.gradients(weights, problem.train[people], problem.train_labels[people])
         mean = private_mean(clipped, mechanism, rng)
         velocity = MOMENTUM * velocity - problem.step * mean.reshape(weights.shape)
         weights = weights + velocity
         if (step + 1) % problem.every == 0:
-            accuracies.append(float(((problem.test @ weights).argmax(axis=1) == problem.test_labels).mean()))
+            accuracies.append(float((model.guess(weights, problem.test) == problem.test_labels).mean()))
     return accuracies
 
 
-def learn(problem: Problem, name: str, epsilon: float, *, epochs: int, repeats: int) -> Curve:
+def learn(
+    problem: Problem,
+    name: str,
+    epsilon: float,
+    *,
+    epochs: int,
+    repeats: int,
+    build: Callable[[Problem, int], Model] = softmax,
+) -> Curve:
     """Return a mechanism's curve."""
-    build = MECHANISMS[name]
-    mechanism = None if build is None else build(problem.dim, epsilon)
-    accuracies = np.array([train(problem, mechanism, epochs, seed) for seed in range(repeats)])
+    make = MECHANISMS[name]
+    mechanism = None if make is None else make(build(problem, 0).start.size, epsilon)
+    accuracies = np.array([train(problem, mechanism, epochs, seed, build) for seed in range(repeats)])
     times = np.arange(1, accuracies.shape[1] + 1) * problem.every / problem.steps
     bits = None if mechanism is None else mechanism.layout.bits
     return Curve(problem.name, name, epsilon, bits, times, accuracies, len(problem.test))
@@ -236,24 +276,24 @@ def table(curves: Sequence[Curve]) -> Table:
 def finding(curves: Sequence[Curve], on_mnist: Sequence[Curve]) -> str:
     """Return what the figures show, and how they compare."""
     texts = [
-        _compared({curve.mechanism: curve for curve in curves if curve.epsilon == epsilon})
+        compared({curve.mechanism: curve for curve in curves if curve.epsilon == epsilon})
         for epsilon in sorted({curve.epsilon for curve in curves})
     ]
     if on_mnist:
-        texts.append(_compared({curve.mechanism: curve for curve in on_mnist}))
+        texts.append(compared({curve.mechanism: curve for curve in on_mnist}))
     else:
         texts.append("MNIST was not given, so Figure 4 is not drawn.")
     texts.append(
         "The paper trains a convolutional network for ten epochs, where mechanisms without noise and with reach some "
-        "91 %; it takes torch, which this project does not install, and was not run. Softmax regression has other "
-        "gradients, in fewer coordinates, and here fewer people or epochs, so that accuracies compare between "
-        "mechanisms and not with the paper's: the model and the data are the cause. The digits' 1437 people in batches "
-        "of 120 give noisier steps than the paper's 60,000 in batches of 600. Every epoch costs a person another ε."
+        "91 %; `afnnt-cnn` trains it, where torch is installed. Softmax regression has other gradients, in fewer "
+        "coordinates, and here fewer people or epochs, so that accuracies compare between mechanisms and not with the "
+        "paper's: the model and the data are the cause. The digits' 1437 people in batches of 120 give noisier steps "
+        "than the paper's 60,000 in batches of 600. Every epoch costs a person another ε."
     )
     return " ".join(texts)
 
 
-def _compared(by_name: dict[str, Curve]) -> str:
+def compared(by_name: dict[str, Curve]) -> str:
     """Return the paper's three statements as they come out: equal ones, worse ones, and the price."""
     optimal, projected, free = by_name[OPTIMAL], by_name[PROJECTED], by_name[FREE]
     equal = not optimal.apart(projected) and not projected.apart(optimal)

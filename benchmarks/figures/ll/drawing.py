@@ -6,10 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of Okabe and Ito 2008."""
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+from benchmarks.palette import COLOURS, MARKERS
 
 
 def panels(title: str, names: Sequence[str], *, rows: int = 1, below: float = 0.0) -> tuple[Figure, list[Axes]]:

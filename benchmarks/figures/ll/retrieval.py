@@ -93,7 +93,7 @@ def _table(title: str, points: Sequence[Point]) -> Table:
     rows = [
         (p.data, p.method, p.sketch_dim, p.epsilon, p.precision_at_10, p.half_width, p.recall_at_100) for p in points
     ]
-    return Table(title, ("data", "method", "k", "ε", "precision@10", "recall@100"), rows)
+    return Table(title, ("data", "method", "k", "ε", "precision@10", "± at 95 %", "recall@100"), rows)
 
 
 def measure(
