@@ -21,7 +21,7 @@ import numpy as np
 
 from streamsketch.encoding import canonical_bytes
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.files import locked, write_whole
+from streamsketch.files import locked, remove_partial, write_whole
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
@@ -102,6 +102,7 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`."""
+    remove_partial(path)
     write_whole(path, _in_parts(raw, _MAX_BYTES), secret=True)
 
 

@@ -167,3 +167,17 @@ def test_a_table_is_written_without_a_second_copy_of_it(tmp_path: Path) -> None:
     assert most < table.nbytes / 2
     assert hashlib.sha256((tmp_path / "a.raw-sketch").read_bytes()).digest() == whole
     assert load_raw(tmp_path / "a.raw-sketch").state == table
+
+
+def test_what_a_killed_write_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "a+.raw-sketch"
+    others = [
+        ".a+.raw-sketch.0123abcd.txt",
+        ".a+.raw-sketch.notes",
+        ".aa.raw-sketch.0123abcd",
+        "a+.raw-sketch.0123abcd",
+    ]
+    for name in (".a+.raw-sketch.0123abcd", ".a+.raw-sketch.ffffffff", *others):
+        (tmp_path / name).write_bytes(raw.MAGIC)
+    save_raw(RawSketch(one()), path)
+    assert {found.name for found in tmp_path.iterdir()} == {path.name, *others}

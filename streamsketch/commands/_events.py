@@ -54,6 +54,12 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
     Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
     with a smaller dim wants integers.
     """
+    for name in columns.all:
+        if nulls := batch.column(name).null_count:
+            raise ss.InvalidInputError(
+                f"the column {name} has nulls ({nulls} of {batch.num_rows} rows read together); drop or fill those "
+                f"rows first"
+            )
     hashed = state.projection.dim == ss.HASHED_DIM
     parts = [_as_text(batch, name) if hashed else _as_integers(batch, name) for name in columns.index]
     indices = state.projection.indices_of(*parts)

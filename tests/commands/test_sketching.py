@@ -268,6 +268,8 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
     (folder / "twice.csv").write_text("item,item\nx,y\n")
     (folder / "twice.csv.gz").write_bytes(gzip.compress(b"item,item\nx,y\n"))
     (folder / "bad.jsonl").write_text('{"shop": "x", "item": "y", "aisle": 1, "amount": NaN}\n')
+    gaps = {"shop": ["x", None], "item": ["y", "z"], "aisle": [1, 2], "amount": [1.0, 2.0]}
+    pq.write_table(pa.table(gaps), folder / "gaps.parquet")
     agreed = ["--projection", "agreed.json"]
     out = ["-o", "a.raw-sketch"]
     for arguments, message in [
@@ -285,6 +287,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["sales.csv", *EVENTS, *agreed, "-o", "a.sketch"], "named *.raw-sketch, got a.sketch"),
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
+        (["gaps.parquet", *EVENTS, *agreed, *out], "the column shop has nulls (1 of 2 rows read together)"),
         (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
         (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
