@@ -140,4 +140,5 @@ def _together(releases: Sequence[PastRelease]) -> str:
         total = ss.compose(guarantees, populations="overlapping")
     except ss.InvalidInputError as error:
         return str(error)
-    return f"{str(total).partition(', by ')[0]} together"
+    only_if = f", only if: {'; '.join(total.conditions)}" if total.conditions else ""
+    return f"{str(total).partition(', by ')[0]} together{only_if}"

@@ -100,16 +100,18 @@ def check_noise(
     (one,) = stated
     if not _agree(one.cumulants.times(2 if is_pan_private(guarantee) else 1), noise):
         return NoiseCheck("too little", f"the estimates assume another noise than the {one} that the text names")
+    selection = key_selection_in(guarantee)
+    if selection is None and _KEYS.search(guarantee.mechanism):
+        return NoiseCheck("not checked", "its text names a share for the keys that is no ε and δ")
     if place == "output" and isinstance(projection, RandomNorms):
         entries = projection.dim * projection.sketch_dim
         if entries > _MOST_ENTRIES:
             return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
-    selection = key_selection_in(guarantee) or KeySelection(0.0, 0.0)
     try:
         sensitivity = _sensitivity(guarantee, projection, place)
     except InvalidInputError as error:  # a bound below the grid, or a map that nothing moves
         return NoiseCheck("not checked", str(error))
-    return _judge(one, sensitivity, guarantee, selection)
+    return _judge(one, sensitivity, guarantee, selection or KeySelection(0.0, 0.0))
 
 
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee, keys: KeySelection) -> NoiseCheck:

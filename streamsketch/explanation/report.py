@@ -66,11 +66,12 @@ def joint_as_text(told: JointExplanation) -> str:
     else:
         said = [f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."]
         if told.finer is not None:
-            said.append(
-                f"Accounted more finely it is {_budget(_up(told.finer.epsilon), told.finer.delta)}, by {told.finer.by}."
-            )
+            budget = _budget(rounded_up(told.finer.epsilon), told.finer.delta)
+            said.append(f"Accounted more finely it is {budget}, by {told.finer.by}.")
         elif told.counted > 1:
             said.append(_why_no_finer(told))
+    if told.guarantee.conditions:
+        said.append(f"Only if: {'; '.join(told.guarantee.conditions)}.")
     short = sum(one.check.verdict == "too little" for one in told.each)
     if short:
         said.append(f"WARNING: {short} of them state too little noise for their promise, so this does not hold.")
@@ -154,6 +155,6 @@ def _budget(epsilon: float, delta: float) -> str:
     return f"ε = {epsilon:.6g}, δ = {delta:.6g}"
 
 
-def _up(epsilon: float) -> float:
+def rounded_up(epsilon: float) -> float:
     """Return ε rounded up to four decimals, so that no promise looks better than it is."""
     return -(-epsilon * 1e4 // 1) / 1e4

@@ -4,8 +4,8 @@ PrivUnit and PrivUnitG move their output into the cap {⟨V, v⟩ ≥ γ}, which
 with probability p. They are ε-LDP if and only if (p / q₁) · ((1 - q₁) / (1 - p)) ≤ e^ε. Equality leaves one free
 number, b = ln(p / (1-p)), the share of ε that is spent on p; ln(q₁ / (1-q₁)) = b - ε is the rest. The error as a
 function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4). It is sought, and rounded to a grid of 2^-10 or
-ε's share of it: any b spends ε exactly, this costs some 10^-7 of the error, and machines whose libraries differ
-find the same b and so the same caps.
+ε's share of it: any b spends ε but for two of 2^52 words at most, this costs some 10^-7 of the error, and machines
+whose libraries differ find the same b and so the same caps.
 """
 
 import functools
@@ -123,7 +123,8 @@ def _least(error: Callable[[float], float], epsilon: float) -> float:
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
     """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
     log_mass = float(log_expit(share - epsilon))
-    outside = math.ceil(math.exp(float(log_expit(-share))) * _WORDS) / _WORDS  # a number of words, never one too few
+    # a number of words, and one more: what rounding takes from p's odds or q₁'s is less than a word's worth
+    outside = (math.ceil(math.exp(float(log_expit(-share))) * _WORDS) + 1) / _WORDS
     inside = 1 - outside
     return inside, log_mass, float(log_expit(epsilon - share)), -math.expm1(-epsilon) * inside * math.exp(-log_mass)
 

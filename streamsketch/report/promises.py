@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.one import Explanation
-from streamsketch.explanation.report import said_of
+from streamsketch.explanation.report import rounded_up, said_of
 from streamsketch.explanation.together import explain_together
 from streamsketch.release import PrivateSketch
 from streamsketch.report.text import safe
@@ -45,10 +45,12 @@ def _together(releases: Sequence[PrivateSketch]) -> str:
     except InvalidInputError:
         return "They are promised for different relations, so their sum has no short form."
     over, unit = joint.guarantee, safe(apart.neighbours.unit)
+    only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", accounted more finely ε&nbsp;=&nbsp;{joint.finer.epsilon:.4g}"
+        finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon):.6g}"
     return (
         f"Together: ε&nbsp;=&nbsp;{apart.epsilon:g}, δ&nbsp;=&nbsp;{apart.delta:g} if no {unit} is in two of the "
         f"streams, and ε&nbsp;=&nbsp;{over.epsilon:g}, δ&nbsp;=&nbsp;{over.delta:g}{finer} if one may be in all."
+        f"{only_if}"
     )

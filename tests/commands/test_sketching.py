@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.commands._events import Columns, _whole_lines, file_batches
 from streamsketch.commands.release import release
-from streamsketch.raw import RawSketch, load_raw, save_raw
+from streamsketch.raw import PastRelease, RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
@@ -371,6 +371,14 @@ def test_a_release_is_what_the_library_would_give(raws: Path) -> None:
     distance = ss.squared_distance(released, expected()["north"])
     assert abs(distance.value) < 8 * distance.standard_error
     assert load_raw(raws / "a1.raw-sketch").state == expected()["north"], "the raw sketch stays as it was"
+
+
+def test_what_earlier_promises_rest_on_is_said_with_the_sum(raws: Path, forks: Forks) -> None:
+    given = load_raw(raws / "a1.raw-sketch")
+    promise = ss.Guarantee(0.5, 0.0, ss.L1(1), "a mechanism", ["no vector is zero"])
+    save_raw(RawSketch(given.state, given.events, (PastRelease(promise, "ab"),)), raws / "a1.raw-sketch")
+    refusal = forks.refused("release", "a1.raw-sketch", "--epsilon", "0.5", "--l1", "1", "-o", "one.sketch", cwd=raws)
+    assert "of at most 1 (L1) together, only if: no vector is zero" in refusal
 
 
 def test_a_second_release_costs_and_must_be_meant(raws: Path, forks: Forks) -> None:

@@ -73,6 +73,17 @@ def test_what_a_promise_rests_on_is_told() -> None:
     assert "Only if    every vector has a norm of at least 5." in str(told)
     assert told.to_dict()["guarantee"]["conditions"] == ["every vector has a norm of at least 5"]
     assert "Only if" not in str(released().explain())
+    for populations in ("disjoint", "overlapping"):
+        releases = [tampered(released(), conditions=["a holds", name]) for name in ("b holds", "c holds")]
+        together = ss.explain_together(releases, populations=populations)
+        assert "Only if: a holds; b holds; c holds." in " ".join(str(together).split())
+        assert "Only if" not in str(ss.explain_together([released(), released()], populations=populations))
+
+
+@pytest.mark.parametrize("share", ["ε = 1e400, δ = 1e-7", "ε = 0, δ = 1e-7", "ε = 0.5, δ = 1", "ε = --, δ = ."])
+def test_noise_beside_a_share_for_the_keys_that_cannot_be_read_is_not_judged(share: str) -> None:
+    mechanism = f"{released().guarantee.mechanism}, Laplace threshold for the keys, {share}"
+    assert tampered(released(), mechanism=mechanism).explain().check.verdict == "not checked"
 
 
 def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:

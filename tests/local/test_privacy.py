@@ -19,7 +19,7 @@ from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, P
 from streamsketch.local import randomized_response as response
 from streamsketch.local.compressed import uneven
 from streamsketch.local.normal import uniforms
-from streamsketch.local.parameters import GaussianCap
+from streamsketch.local.parameters import GaussianCap, gaussian_cap, sphere_cap
 from tests import naive_local
 from tests.local.directions import bits, directions, repeated
 
@@ -144,18 +144,31 @@ def test_the_density_ratio_is_e_to_the_epsilon(family: type[Any], epsilon: float
 @pytest.mark.parametrize("family", [PrivUnit, PrivUnitG])
 @pytest.mark.parametrize("dim", [2, 3, 1000])
 def test_coins_put_no_more_in_the_cap_than_epsilon_allows(family: type[Any], dim: int, epsilon: float) -> None:
-    """By the number of words: a p within 2^-53 of 1 would never leave the cap, whatever ε is. q₁ is good to 1e-9."""
+    """By the number of words: a p within 2^-53 of 1 would never leave the cap, whatever ε is."""
     cap = family(dim=dim, epsilon=epsilon).cap
     words = Fraction(cap.inside) * 2**52  # uniforms are (i + ½)/2^52
     assert words.denominator == 1
     edges = uniforms(np.array([int(words) - 1 << 12, int(words) << 12], dtype=np.uint64)) < cap.inside
     assert edges.tolist() == [True, False]
-    inside, mass = Fraction(cap.inside), Fraction(cap.mass)
+    spent = exactly_spent(cap.inside, cap.mass)
+    assert spent <= epsilon
+    assert spent >= epsilon - 2e-5  # at most 24 of it are spent on p, one of 2^16 words outside
+
+
+@pytest.mark.parametrize("cap", [sphere_cap, gaussian_cap])
+@pytest.mark.parametrize("dim", [2, 1000, 1 << 22])
+def test_rounding_spends_no_more_than_epsilon(cap: Callable[[int, float], Any], dim: int) -> None:
+    """Of the law in real numbers, at the p and q₁ that the sampler has: not by a last digit."""
+    for epsilon in [2.0**power for power in range(-10, 9)] + [2.0**-10 * 1.37**step for step in range(39)]:
+        found = cap(dim, epsilon)
+        assert exactly_spent(found.inside, found.mass) <= epsilon
+
+
+def exactly_spent(probability: float, share: float) -> Any:
+    inside, mass = Fraction(probability), Fraction(share)
     with mpmath.workdps(50):
         ratio = inside / (1 - inside) * (1 - mass) / mass
-        spent = mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
-    assert spent <= epsilon + 1e-9
-    assert spent >= epsilon - 2e-5  # at most 24 of it are spent on p, one of 2^17 words outside
+        return mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
 
 
 def heights_pvalue(mechanism: PrivUnitG, sampled_with: GaussianCap, vector: np.ndarray) -> float:

@@ -92,6 +92,23 @@ def test_the_promise_is_said_for_each_and_for_all_together() -> None:
             assert said in text
 
 
+def test_no_promise_together_looks_better_than_it_is() -> None:
+    """A finer ε is rounded up, and what the promises rest on is said where they are added up."""
+    for count in range(2, 9):
+        found = {
+            str(i): PROJECTION.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.L1(1), mechanism="gaussian")
+            for i in range(count)
+        }
+        finer = ss.explain_together(found.values(), populations="overlapping").finer
+        assert finer is not None
+        shown = re.search(r"accounted more finely ε&nbsp;=&nbsp;([0-9.]+)", page_of(found, title="t"))
+        assert shown is not None
+        assert finer.epsilon <= float(shown[1]) <= finer.epsilon + 1e-3
+    found = {name: tampered(release(1), conditions=[f"{name} holds"]) for name in ("a", "b")}
+    assert "if one may be in all. Only if: a holds; b holds." in page_of(found, title="t")
+    assert "Only if:" not in page_of(releases(["a", "b"]), title="t")
+
+
 def test_a_release_with_too_little_noise_is_marked() -> None:
     page = Page(page_of({"a": tampered(release(1), epsilon=0.25), "b": release(2)}, title="t"))
     marked = [attributes for name, attributes in page.tags if attributes.get("class") == "warning"]
