@@ -71,11 +71,11 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
     )
 
 
-def check_resolution(resolution: Fraction) -> None:
-    """Raise `InvalidInputError` unless a resolution is positive, a ratio of 63-bit integers."""
+def check_resolution(resolution: Fraction, name: str = "resolution") -> None:
+    """Raise `InvalidInputError` unless a resolution, by its name, is positive, a ratio of 63-bit integers."""
     if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _INT64_MAX:
         raise InvalidInputError(
-            f"resolution must be a positive fraction of 63-bit integers, got {short(resolution.numerator)} / "
+            f"{name} must be a positive fraction of 63-bit integers, got {short(resolution.numerator)} / "
             f"{short(resolution.denominator)}; use 1 for counts"
         )
 

@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 try:
@@ -11,9 +12,10 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 _ALL, _OWNER = 0o666, 0o600
+_RANDOM_BYTES = 4
 
 
-def write_whole(path: str | os.PathLike[str], *data: bytes | memoryview, secret: bool = False) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, secret: bool = False) -> None:
     """Write a file that appears whole or not at all, even if the power fails.
 
     Parameters
@@ -21,16 +23,16 @@ def write_whole(path: str | os.PathLike[str], *data: bytes | memoryview, secret:
     path
         Where; what is there is replaced.
     data
-        The content, in one part or several.
+        The content, in one or in parts.
     secret
         Whether only the owner may read it.
     """
     target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+    partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER if secret else _ALL)
         with os.fdopen(descriptor, "wb") as file:
-            file.writelines(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
@@ -38,6 +40,16 @@ def write_whole(path: str | os.PathLike[str], *data: bytes | memoryview, secret:
         raise type(error)(error.errno, error.strerror, str(target)) from error  # a full disk does not say whose file
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_partial(path: str | os.PathLike[str]) -> None:
+    """Remove what writes of a file left when they were killed; the caller holds `locked`, so that none is under way."""
+    target = Path(path)
+    partial = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
+    with contextlib.suppress(OSError):  # writing itself will say what is wrong
+        for found in target.parent.iterdir():
+            if partial.fullmatch(found.name):
+                found.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 import codecs
 import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -27,9 +26,14 @@ _COMPRESSED = r"(\.(gz|bz2|zst))?$"
 
 
 def parts_of(file: Any, path: str) -> int:
-    """Return how many parts a file is read in: a Parquet file's row groups, 1 for those read whole."""
+    """Return how many parts a file is read in: a Parquet file's row groups, 1 for those read whole.
+
+    The file is one of Python's, or Arrow's own.
+    """
     if _reader(path) is not None:
         return 1
+    if not file.seekable():
+        raise InvalidInputError(f"{path} is a pipe, and Parquet is read from files only; of a pipe say that it is csv")
     try:
         return int(pq.ParquetFile(file).num_row_groups)
     except pa.ArrowInvalid as error:
@@ -133,10 +137,17 @@ def csv_piece(data: bytes, header: list[str], path: str, columns: list[str], tex
     """Return whole lines of CSV, without the header, as a record batch; errors as for a file."""
     reading = pa_csv.ReadOptions(column_names=header, block_size=len(data) + 1)
     try:
-        table = pa_csv.read_csv(io.BytesIO(data), read_options=reading, **_csv_options(columns, text))
+        table = pa_csv.read_csv(pa.BufferReader(_arrows_own(data)), read_options=reading, **_csv_options(columns, text))
     except pa.ArrowException as error:
         raise _not_csv(path, columns, error) from None
     return _one_batch(table)
+
+
+def _arrows_own(data: bytes) -> pa.Buffer:
+    """Return a copy that Arrow's threads may let go of even while Python ends."""
+    buffer = pa.allocate_buffer(len(data))
+    np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)
+    return buffer
 
 
 def _json_batches(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
@@ -242,7 +253,7 @@ def _avro_batches(file: Any, path: str, columns: list[str], _: list[str]) -> Ite
 
 
 def _uncompressed(file: Any, path: str) -> Any:
-    stream = pa.PythonFile(file, mode="r")
+    stream = file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
     codec = _compression(path)
     return pa.CompressedInputStream(stream, codec) if codec else stream
 

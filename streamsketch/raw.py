@@ -8,10 +8,11 @@ import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
+import itertools
 import json
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -20,7 +21,7 @@ import numpy as np
 
 from streamsketch.encoding import canonical_bytes
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.files import locked, write_whole
+from streamsketch.files import locked, remove_partial, write_whole
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
@@ -35,6 +36,7 @@ _FRAME = struct.Struct("<BQ")  # version, length of all that follows but the che
 _LENGTH = struct.Struct("<I")  # of the header, and of each key
 _CHECKSUM_BYTES = 16
 _MAX_BYTES = 1 << 33
+_PART_BYTES = 1 << 23
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
 State: TypeAlias = Sketch | SketchTable
@@ -100,7 +102,8 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`."""
-    write_whole(path, *_parts(raw), secret=True)
+    remove_partial(path)
+    write_whole(path, _in_parts(raw, _MAX_BYTES), secret=True)
 
 
 def load_raw(path: str | os.PathLike[str], *, max_bytes: int = _MAX_BYTES) -> RawSketch:
@@ -131,26 +134,26 @@ def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
 # --- to bytes -----------------------------------------------------------------------------------------------------
 
 
-def encode(raw: RawSketch) -> bytes:
-    """Return a raw sketch as the bytes of a file; one too large to be read again is refused."""
-    return b"".join(_parts(raw))
-
-
-def check_size(state: State) -> None:
-    """Raise `InvalidInputError` if a file of this state would be too large to be read again."""
-    rows, cells = (len(state) if isinstance(state, SketchTable) else 1), state.projection.sketch_dim
-    size = 8 * rows * (cells + 1)
-    if size > _MAX_BYTES:
+def check_size(projection: Projection, keys: int, *, more: int = 0, max_bytes: int | None = None) -> None:
+    """Raise `InvalidInputError` if the sketches of so many keys, and ``more`` bytes, are too large for a file."""
+    size, most = 8 * keys * (projection.sketch_dim + 1) + more, _MAX_BYTES if max_bytes is None else max_bytes
+    if size > most:
         raise InvalidInputError(
-            f"{rows:,} sketches of {cells:,} cells take {size:,} bytes, more than the {_MAX_BYTES:,} that are read "
-            f"again; sketch fewer keys in one file, or with fewer cells, or in a Beam pipeline"
+            f"{keys:,} sketches of {projection.sketch_dim:,} cells take {size:,} bytes, and a raw file holds at most "
+            f"{most:,}: use fewer cells, split the events by key into several files, or sketch them by Beam "
+            f"(SketchPerKey)"
         )
 
 
-def _parts(raw: RawSketch) -> list[bytes | memoryview]:
-    """Return what a file holds, without a second copy of the cells: they may be most of the memory."""
-    state = raw.state
-    check_size(state)
+def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
+    """Return a raw sketch as the bytes of a file; one too large to be read again is refused."""
+    return b"".join(_in_parts(raw, max_bytes))
+
+
+def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
+    """Return the parts of a file, of which the cells are the largest: a table's are never all copied at once."""
+    state, projection = raw.state, raw.projection
+    check_size(projection, len(state) if isinstance(state, SketchTable) else 1, max_bytes=max_bytes)
     header = {
         "projection": state.projection.to_json(),
         "keys": len(state) if isinstance(state, SketchTable) else None,
@@ -160,18 +163,30 @@ def _parts(raw: RawSketch) -> list[bytes | memoryview]:
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     keys: list[bytes] = []
     if isinstance(state, SketchTable):
-        masses, cells = state.masses, state.cells
+        masses, cells = state.masses, state.cells_in_parts(max(1, _PART_BYTES // (8 * projection.sketch_dim)))
         keys = [canonical_bytes(key) for key in state]
     else:
-        masses, cells = np.array([state.mass]), state.state
-    body: list[bytes | memoryview] = [
-        _LENGTH.pack(len(text)),
-        text,
-        *(np.ascontiguousarray(part, dtype="<i8").reshape(-1).data.cast("B") for part in (masses, cells)),
-        *(part for key in keys for part in (_LENGTH.pack(len(key)), key)),
-    ]
-    framed = [MAGIC, _FRAME.pack(VERSION, sum(map(len, body))), *body]
-    return [*framed, _checksum(framed)]
+        masses, cells = np.array([state.mass]), iter([state.state])
+    first = _LENGTH.pack(len(text)) + text + _integers(masses)
+    last = b"".join(part for key in keys for part in (_LENGTH.pack(len(key)), key))
+    length = len(first) + 8 * len(masses) * projection.sketch_dim + len(last)
+    framing = len(MAGIC) + _FRAME.size + _CHECKSUM_BYTES
+    more = framing + length - 8 * len(masses) * (projection.sketch_dim + 1)
+    check_size(projection, len(masses), more=more, max_bytes=max_bytes)
+    head = MAGIC + _FRAME.pack(VERSION, length) + first
+    return _with_checksum(itertools.chain([head], map(_integers, cells), [last]))
+
+
+def _integers(array: "np.ndarray[Any, np.dtype[np.int64]]") -> bytes:
+    return np.asarray(array, dtype="<i8").tobytes()
+
+
+def _with_checksum(parts: Iterator[bytes]) -> Iterator[bytes]:
+    checksum = _checksum(b"")
+    for part in parts:
+        checksum.update(part)
+        yield part
+    yield checksum.digest()
 
 
 def _past_fields(past: PastRelease) -> dict[str, Any]:
@@ -189,11 +204,8 @@ def _past_fields(past: PastRelease) -> dict[str, Any]:
     }
 
 
-def _checksum(framed: Iterable[bytes | memoryview]) -> bytes:
-    digest = hashlib.blake2b(digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw")
-    for part in framed:
-        digest.update(part)
-    return digest.digest()
+def _checksum(framed: bytes | memoryview) -> "hashlib.blake2b":
+    return hashlib.blake2b(framed, digest_size=_CHECKSUM_BYTES, person=b"streamsketch.raw")
 
 
 # --- from bytes ---------------------------------------------------------------------------------------------------
@@ -239,7 +251,7 @@ def _unframe(data: bytes, max_bytes: int) -> memoryview:
     if length != len(data) - least:
         raise WireFormatError("length", f"should be {length + least} bytes, {len(data)} are there: cut off or joined")
     view = memoryview(data)
-    if _checksum([view[:-_CHECKSUM_BYTES]]) != view[-_CHECKSUM_BYTES:]:
+    if _checksum(view[:-_CHECKSUM_BYTES]).digest() != view[-_CHECKSUM_BYTES:]:
         raise WireFormatError("checksum", "does not match: the bytes were changed; fetch them from a backup")
     return view[len(MAGIC) + _FRAME.size : -_CHECKSUM_BYTES]
 
@@ -261,7 +273,7 @@ class _Reader:
         return int(size)
 
     def integers(self, count: int, where: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        return np.frombuffer(self.take(8 * count, where), dtype="<i8").astype(np.int64)
+        return np.frombuffer(self.take(8 * count, where), dtype="<i8").astype(np.int64, copy=False)
 
     def end(self) -> None:
         if self._at < len(self._body):

@@ -187,6 +187,11 @@ class SketchTable(Mapping[Any, Sketch]):
         """A copy of all exact cells, which are secret: int64, (n_keys, sketch_dim), in the keys' order."""
         return self._cells[: len(self)].copy()
 
+    def cells_in_parts(self, rows: int) -> Iterator[Ints]:
+        """Yield copies of `cells`, of at most so many keys at once: a copy of all may be too large."""
+        for start in range(0, len(self), rows):
+            yield self._cells[start : min(start + rows, len(self))].copy()
+
     @property
     def masses(self) -> Ints:
         """A copy of each key's `Sketch.mass`, as secret: int64, (n_keys,)."""

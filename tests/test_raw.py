@@ -1,7 +1,9 @@
 """The private format: what is written is read, what is not sound is refused, and releases are remembered."""
 
 import datetime as dt
+import hashlib
 import stat
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +89,7 @@ def test_hostile_bodies_under_a_good_checksum_end_in_the_one_error(junk: bytes, 
     body[place : place + len(junk)] = junk
     framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + bytes(body)
     try:
-        back = raw.decode(framed + raw._checksum([framed]))
+        back = raw.decode(framed + raw._checksum(framed).digest())
     except ss.WireFormatError:
         return
     assert isinstance(back.state, ss.SketchTable)
@@ -98,7 +100,7 @@ def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None
     cells = one().state.astype("<i8").tobytes()
     forged = data[: -raw._CHECKSUM_BYTES].replace(cells, np.full(16, 77777, "<i8").tobytes())
     with pytest.raises(ss.WireFormatError, match="do not belong together") as caught:
-        raw.decode(forged + raw._checksum([forged]))
+        raw.decode(forged + raw._checksum(forged).digest())
     assert "77777" not in str(caught.value)
 
 
@@ -138,12 +140,44 @@ def test_a_table_from_its_parts_checks_them() -> None:
         ss.SketchTable.from_state(PROJECTION, ["a", "b"], table.cells, np.zeros(2, dtype=np.int64))
 
 
-def test_what_could_not_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_read_again_is_not_written() -> None:
     table = PROJECTION.table()
     table.update(["a", "b"], [1, 2])
-    size = 2 * 8 * (PROJECTION.sketch_dim + 1)
-    monkeypatch.setattr(raw, "_MAX_BYTES", size)
-    assert len(raw.encode(RawSketch(table))) > size
-    table.update(["c"], [1])
-    with pytest.raises(ss.InvalidInputError, match=rf"3 sketches of .* cells take .* bytes, more than the {size:,} "):
-        raw.encode(RawSketch(table))
+    size = len(raw.encode(RawSketch(table)))
+    with pytest.raises(
+        ss.InvalidInputError, match="2 sketches of 16 cells take 272 bytes, and a raw file holds at most 100: "
+    ):
+        raw.encode(RawSketch(table), max_bytes=100)
+    with pytest.raises(ss.InvalidInputError, match=rf"take {size} bytes, .* at most {size - 1}: "):
+        raw.encode(RawSketch(table), max_bytes=size - 1)  # with all that is around the cells
+    assert len(raw.encode(RawSketch(table), max_bytes=size)) == size
+
+
+def test_a_table_is_written_without_a_second_copy_of_it(tmp_path: Path) -> None:
+    cells = 1 << 20
+    table = ss.CountSketch(dim=1 << 40, sketch_dim=cells, seed=3).table()
+    table.update(list(range(20)), list(range(20)))  # 160 MiB
+    whole = hashlib.sha256(raw.encode(RawSketch(table))).digest()
+    tracemalloc.start()
+    try:
+        save_raw(RawSketch(table), tmp_path / "a.raw-sketch")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < table.nbytes / 2
+    assert hashlib.sha256((tmp_path / "a.raw-sketch").read_bytes()).digest() == whole
+    assert load_raw(tmp_path / "a.raw-sketch").state == table
+
+
+def test_what_a_killed_write_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "a+.raw-sketch"
+    others = [
+        ".a+.raw-sketch.0123abcd.txt",
+        ".a+.raw-sketch.notes",
+        ".aa.raw-sketch.0123abcd",
+        "a+.raw-sketch.0123abcd",
+    ]
+    for name in (".a+.raw-sketch.0123abcd", ".a+.raw-sketch.ffffffff", *others):
+        (tmp_path / name).write_bytes(raw.MAGIC)
+    save_raw(RawSketch(one()), path)
+    assert {found.name for found in tmp_path.iterdir()} == {path.name, *others}

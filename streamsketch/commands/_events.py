@@ -11,11 +11,13 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 import streamsketch as ss
 from streamsketch.formats import batches, csv_header, csv_piece, json_lines, parts_of
 from streamsketch.raw import State, check_size
+from streamsketch.table import keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
@@ -23,7 +25,8 @@ STDIN = "-"
 _NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
-_QUOTED = re.compile(rb'(?:\A|(?<=[,\n]))"[^"]*(?:""[^"]*)*("|\Z)')
+# RFC 4180, and Arrow: a quote opens a field only at its start, and is a letter like any other within or after one
+_QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,17 @@ class Columns:
 
 
 def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
-    """Add a batch of events; after an error the state is as it was, or too large to be kept.
+    """Add a batch of events; after an error the state is as it was.
 
     Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
     with a smaller dim wants integers.
     """
+    for name in columns.all:
+        if nulls := batch.column(name).null_count:
+            raise ss.InvalidInputError(
+                f"the column {name} has nulls ({nulls} of {batch.num_rows} rows read together); drop or fill those "
+                f"rows first"
+            )
     hashed = state.projection.dim == ss.HASHED_DIM
     parts = [_as_text(batch, name) if hashed else _as_integers(batch, name) for name in columns.index]
     indices = state.projection.indices_of(*parts)
@@ -58,8 +67,10 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
     if isinstance(state, ss.Sketch):
         state.update(indices, values)
     else:
-        state.update(_as_text(batch, str(columns.key)), indices, values)
-        check_size(state)  # before an hour's work fills the memory with what cannot be kept
+        distinct, codes, *steps = keyed_steps(state.projection, _as_text(batch, str(columns.key)), indices, values)
+        new = sum(distinct[code] not in state for code in np.unique(codes))
+        check_size(state.projection, len(state) + new)  # before memory is filled with what no file holds
+        state.add_steps(distinct, codes, *steps)
 
 
 def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -85,15 +96,20 @@ def _as_integers(batch: pa.RecordBatch, name: str) -> pa.Array:
 def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None]) -> Iterator[Any]:
     """Yield the batches of a file; report how far it was read, in bytes."""
     name = str(path) if form is None else _NAMES[form]
-    with path.open("rb") as file:
-        try:
-            for part in range(parts_of(file, name)):
-                for batch in batches(file, name, part, columns.all, columns.text):
-                    yield batch
-                    if not file.closed and file.seekable():  # a pipe does not know where it is
-                        on_read(file.tell())
-        except ss.InvalidInputError as error:
-            raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
+    # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
+    # closed here, as they may be reading: it closes itself
+    file = pa.OSFile(os.fspath(path)) if path.is_file() else path.open("rb")
+    try:
+        for part in range(parts_of(file, name)):
+            for batch in batches(file, name, part, columns.all, columns.text):
+                yield batch
+                if not file.closed and file.seekable():
+                    on_read(file.tell())
+    except ss.InvalidInputError as error:
+        raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
+    finally:
+        if not isinstance(file, pa.NativeFile):
+            file.close()
 
 
 class Stop:
@@ -178,18 +194,13 @@ def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[]
 
 
 def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, bytes]:
-    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed.
-
-    As in Arrow's reader, a quote opens a field only where one begins, and stands for itself in any other place.
-    """
+    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
-    end = place = 0
-    quoted = _QUOTED.finditer(data) if form == "csv" and b'"' in data else ()
-    for field in quoted:
-        end = data.rfind(b"\n", place, field.start()) + 1 or end
-        if not field[1]:
-            return data[:end], data[end:]  # never closed, up to here
-        place = field.end()
-    end = data.rfind(b"\n", place) + 1 or end
+    end = after = 0
+    if form == "csv":
+        for quoted in _QUOTED.finditer(data):
+            end = max(end, data.rfind(b"\n", after, quoted.start()) + 1)
+            after = quoted.end()
+    end = max(end, data.rfind(b"\n", after) + 1)
     return data[:end], data[end:]

@@ -15,7 +15,7 @@ from streamsketch.estimate import rounded
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
 
-_PIPE_WIDTH = 160  # a pipe or a file has no edge to fold at
+_PIPE_WIDTH = 1 << 14  # a pipe or a file has no edge to fold at
 
 
 def say_mistake(message: str) -> None:

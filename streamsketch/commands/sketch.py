@@ -97,9 +97,9 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
     if STDIN not in inputs:
-        for name in inputs:
-            if not Path(name).is_fifo():  # whoever writes into a pipe would find it closed
-                Path(name).open("rb").close()  # before an hour's work on the others
+        for path in map(Path, inputs):
+            if not path.is_fifo():  # a pipe opens once
+                path.open("rb").close()  # before an hour's work on the others
         return
     if len(inputs) > 1:
         raise ss.InvalidInputError("standard input (-) is read alone; sketch the files by themselves and merge")

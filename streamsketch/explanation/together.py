@@ -8,8 +8,10 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.check import key_selection_in
 from streamsketch.explanation.one import Explanation, explanation_of
 from streamsketch.privacy.accounting import Accounted, Spent, account
-from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.release import PrivateSketch
+
+_ROUNDING = 1e-12  # of sums
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +25,8 @@ class JointExplanation:
     populations
         ``"overlapping"`` or ``"disjoint"``.
     counted
-        How many of them spend anything: a copy, or a part of a merge that is there too, does not.
+        How many of them spend anything: a copy does not, nor a part of a merge whose promise has room for it, nor a
+        merge whose promise has not, if all of its parts are there.
     guarantee
         Their composition by `streamsketch.compose`: the sums of ε and of δ, or the largest.
     delta
@@ -109,21 +112,32 @@ def explain_together(
 
 
 def _spending(releases: list[PrivateSketch]) -> list[PrivateSketch]:
-    """Leave out what is post-processing of the others: copies, and parts of a merge whose promise covers their sum."""
-    kept: list[tuple[PrivateSketch, list[float]]] = []  # each with the ε and δ that its parts may still have
-    for release in sorted(releases, key=lambda one: (-len(one.release_ids), -one.guarantee.epsilon)):
-        ids, cost = set(release.release_ids), (release.guarantee.epsilon, release.guarantee.delta)
-        for whole, left in kept:
-            if whole.guarantee.neighbours != release.guarantee.neighbours or not ids <= set(whole.release_ids):
-                continue
-            if len(ids) == len(whole.release_ids):
-                break
-            if all(spent <= rest for spent, rest in zip(cost, left, strict=True)):
-                left[:] = [rest - spent for spent, rest in zip(cost, left, strict=True)]
-                break
-        else:
-            kept.append((release, list(cost)))
-    return [release for release, _ in kept]
+    """Leave out what is post-processing of the others.
+
+    That is copies, parts of a merge whose promise covers them, and else a merge all parts of which are there: one that
+    was made for disjoint populations does not cover their sum.
+    """
+    kept: dict[tuple[frozenset[bytes], Neighbours], PrivateSketch] = {}
+    for release in sorted(releases, key=lambda one: (len(one.release_ids), -one.guarantee.epsilon)):
+        kept.setdefault((frozenset(release.release_ids), release.guarantee.neighbours), release)
+    for whole in list(kept):
+        parts = [part for part in kept if part[0] < whole[0] and part[1] == whole[1]]
+        if not parts:
+            continue
+        all_there = frozenset().union(*(ids for ids, _ in parts)) == whole[0]
+        if _covers(kept[whole].guarantee, [kept[part].guarantee for part in parts], all_there=all_there):
+            for part in parts:
+                del kept[part]
+        elif all_there:
+            del kept[whole]
+    return list(kept.values())
+
+
+def _covers(whole: Guarantee, parts: list[Guarantee], *, all_there: bool) -> bool:
+    """Return whether a merge's promise leaves room for all of its parts; those that are not there spend something."""
+    epsilon, delta = sum(part.epsilon for part in parts), sum(part.delta for part in parts)
+    room = 1 + _ROUNDING if all_there else 1 - _ROUNDING
+    return epsilon <= whole.epsilon * room and delta <= whole.delta * (1 + _ROUNDING)
 
 
 def _spent(release: PrivateSketch) -> Spent:

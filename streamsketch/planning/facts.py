@@ -61,7 +61,7 @@ class Streams:
             _check_int("events", self.events, _MOST)
         if self.step is not None:
             step = exact_fraction(self.step, "step")
-            check_resolution(step)
+            check_resolution(step, "step")
             object.__setattr__(self, "step", step)
         elif self.events is None:
             raise InvalidInputError(

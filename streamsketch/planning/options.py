@@ -119,7 +119,8 @@ def options_for(streams: Streams, goal: Goal, budget: Budget) -> list[Option]:
             refusal = refusal or error
     if not found:
         raise refusal or InvalidInputError(
-            f"no sketch has at most {goal.max_cells} cells; raise max_cells to {_LEAST_CELLS} or more"
+            f"no sketch has at most {goal.max_cells} {'cell' if goal.max_cells == 1 else 'cells'}; raise max_cells to "
+            f"{min(_LEAST_CELLS, streams.dim)} or more"
         )
     return found
 

@@ -35,6 +35,9 @@ class Plan:
     cells_needed
         If it does not: the fewest cells, beyond ``max_cells``, with which some option would at the given ε; None if no
         number of cells would.
+    epsilon_to_see
+        If there was no goal and the error is more than 100 % of a distance: an ε, about the least, with which the
+        recommended option has less at all distances; None if none up to 100.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Plan:
     met: bool | None
     epsilon_needed: float | None = None
     cells_needed: int | None = None
+    epsilon_to_see: float | None = None
 
     def projection(self, seed: int) -> Projection:
         """Return the recommended projection, with a public seed that was chosen before anyone looked at data."""
@@ -175,6 +179,9 @@ def plan(
     met = None if goal.relative_error is None else chosen.error <= goal.relative_error
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
     found = Plan(streams, goal, epsilon, delta, neighbours, chosen, ordered, met)
+    if met is None and chosen.error > 1:
+        seen = dataclasses.replace(goal, relative_error=1 / _NEAR_BEST)
+        return dataclasses.replace(found, epsilon_to_see=_epsilon_needed(streams, seen, budget))
     if met is not False:
         return found
     return dataclasses.replace(

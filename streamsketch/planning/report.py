@@ -51,6 +51,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         },
         "reached": plan.met,
         "epsilon_needed": plan.epsilon_needed,
+        "epsilon_to_see": plan.epsilon_to_see,
         "cells_needed": plan.cells_needed,
         "chosen": _option(plan.chosen),
         "alternatives": [_option(option) for option in plan.alternatives()],
@@ -160,11 +161,7 @@ def _choices(plan: Plan) -> str:
 
 
 def _notes(plan: Plan) -> Iterator[str]:
-    if plan.met is None and plan.chosen.error >= 1:
-        yield (
-            f"The error is as large as the distance, ± {_percent(plan.chosen.error)}: such streams cannot be told "
-            f"apart. With a relative error as the goal the plan says which ε it takes."
-        )
+    yield from _on_what_drowns(plan)
     yield from _on_mechanism(plan)
     yield from _on_sparsity(plan)
     yield from _on_raw(plan)
@@ -179,6 +176,24 @@ def _notes(plan: Plan) -> Iterator[str]:
             f"At resolution {plan.chosen.projection.resolution} truncation moves no squared distance by more than "
             f"{_percent(1.01 * share)}, even if all updates meet in one coordinate."
         )
+
+
+def _on_what_drowns(plan: Plan) -> Iterator[str]:
+    errors = zip(plan.streams.distances, plan.chosen.errors, strict=True)
+    drowned = [f"{distance:,.6g}" for distance, error in errors if error > 1]
+    if not drowned or plan.met is not None:  # where there is a goal, the verdict says what it takes
+        return
+    many = len(drowned) > 1
+    yield (
+        f"{'Squared distances' if many else 'A squared distance'} of {' and '.join(drowned)} "
+        f"{'drown' if many else 'drowns'} in the error, which is larger {_at(plan)} confidence: such streams cannot be "
+        f"told apart. "
+        + (
+            f"It takes ε = {plan.epsilon_to_see:g} instead of {plan.epsilon:g}."
+            if plan.epsilon_to_see is not None
+            else "No ε up to 100 changes that within the limits on cells and nonzeros."
+        )
+    )
 
 
 def _on_mechanism(plan: Plan) -> Iterator[str]:

@@ -52,6 +52,14 @@ def test_inspect_shows_the_promise_and_the_size(files: list[Path]) -> None:
     assert "95 % interval" in shown
 
 
+def test_what_a_pipe_takes_is_not_folded(tmp_path: Path, forks: Forks) -> None:
+    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=16, seed=(1 << 63) - 1, resolution="1/1000000")
+    projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "a.sketch")
+    lines = forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.splitlines()
+    (told,) = [line.split(None, 1)[1].strip() for line in lines if line.strip().startswith("projection")]
+    assert json.loads(told) == json.loads(projection.to_json())
+
+
 def test_inspect_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) -> None:
     released = ss.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
     released.save(tmp_path / "a.sketch")

@@ -52,6 +52,16 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     hopeless = forks.run("plan", "--epsilon", 1e-6, "--squared-distance", 100, cwd=tmp_path).stdout
     assert "such streams cannot be told apart" in " ".join(hopeless.split())
     assert "told apart" not in forks.run("plan", "--epsilon", 1, "--squared-distance", 1e5, cwd=tmp_path).stdout
+    asked = {"streams": ss.Streams(dim=ss.HASHED_DIM, squared_distances=[40, 50, 1e6]), "neighbours": ss.L1(1)}
+    plan = ss.plan(epsilon=0.5, **asked)
+    assert plan.epsilon_to_see is not None
+    text = " ".join(str(plan).split())
+    assert "Squared distances of 40 and 50 drown in the error" in text
+    assert f"It takes ε = {plan.epsilon_to_see:g} instead of 0.5" in text
+    assert plan.to_dict()["epsilon_to_see"] == plan.epsilon_to_see
+    seen = ss.plan(epsilon=plan.epsilon_to_see, **asked)
+    assert (seen.chosen.error <= 1, seen.epsilon_to_see) == (True, None)
+    assert ss.plan(epsilon=plan.epsilon_to_see / 1.2, **asked).chosen.error > 1
 
 
 def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
@@ -75,6 +85,15 @@ def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -
         (("--epsilon", 1), "a plan needs the squared_distances that matter"),
         (("--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
         (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
+        (("--epsilon", 1, "--squared-distance", 9, "--step", 0), "step must be a positive fraction"),
+        (
+            ("--epsilon", 1, "--events", 9, "--dim", 7, "--max-cells", 5),
+            "no sketch has at most 5 cells; raise max_cells to 7 or more",
+        ),
+        (
+            ("--epsilon", 1, "--events", 9, "--max-cells", 1),
+            "no sketch has at most 1 cell; raise max_cells to 16 or more",
+        ),
     ],
 )
 def test_mistakes_are_sentences(arguments: tuple[object, ...], message: str, forks: Forks, tmp_path: Path) -> None:

@@ -17,14 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch import raw
-from streamsketch.commands._events import Columns, _whole_lines, add_events
+from streamsketch.commands._events import Columns, _whole_lines, file_batches
 from streamsketch.commands.release import release
-from streamsketch.raw import RawSketch, load_raw, save_raw
+from streamsketch.raw import PastRelease, RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
@@ -162,54 +161,58 @@ def test_lines_in_quotes_and_quotes_that_never_close() -> None:
     assert _whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
 
 
-def whole_lines_one_letter_at_a_time(data: bytes) -> int:
-    """Return where the last whole line ends: a quote opens a field where one begins, and is a letter elsewhere."""
-    end, quoted, begins, place = 0, False, True, 0
-    while place < len(data):
-        letter = data[place : place + 1]
-        if quoted and data[place : place + 2] == b'""':
-            place += 1
-        elif quoted or begins:
-            quoted = (letter == b'"') != quoted
-        begins = not quoted and letter in b",\n"
-        place += 1
-        if begins and letter == b"\n":
-            end = place
-    return end
-
-
-@settings(max_examples=500)
-@given(st.lists(st.sampled_from([b"a", b"\n", b'"', b'""', b",", b',"', b'",']), max_size=30).map(b"".join))
-def test_whole_lines_are_those_of_a_reader_of_letters(data: bytes) -> None:
-    end = whole_lines_one_letter_at_a_time(data)
+@given(st.text('",\n\rx', max_size=30).map(str.encode))
+def test_lines_are_whole_where_a_reader_of_letters_finds_them_so(data: bytes) -> None:
+    place, end = "start", 0  # of a field
+    for at, letter in enumerate(data.decode()):
+        if place == "quoted":
+            place = "quote" if letter == '"' else "quoted"
+        elif letter in ",\r\n":
+            end = at + 1 if letter == "\n" else end
+            place = "start"
+        else:
+            place = "quoted" if letter == '"' and place in ("start", "quote") else "plain"
     assert _whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
 
 
-def test_a_quote_within_a_field_holds_no_stream_back(folder: Path, forks: Forks) -> None:
-    rows = b'item\n5" pipe\n6" pipe\nbolt\n'
-    (folder / "pipes.csv").write_bytes(rows)
-    options = ["--index", "item", "--projection", "agreed.json", "-o"]
-    assert forks.run("sketch", "pipes.csv", *options, "file.raw-sketch", cwd=folder).returncode == 0
-    streamed = forks.run("sketch", "-", "--format", "csv", *options, "a.raw-sketch", cwd=folder, stdin=rows)
-    assert streamed.returncode == 0
-    assert load_raw(folder / "a.raw-sketch").state == load_raw(folder / "file.raw-sketch").state
+def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: Path, forks: Forks) -> None:
+    lines = 'item,n\n5" pipe,1\nx,2\n"x"y"z,4\n"a\n""b""",8\n7" pipe,16\n'
+    (tmp_path / "a.csv").write_text(lines)
+    (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
+    events = ["--index", "item", "--value", "n", "--projection", "agreed.json"]
+    assert forks.run("sketch", "a.csv", *events, "-o", "a.raw-sketch", cwd=tmp_path).returncode == 0
+    stream = ["sketch", "-", "--format", "csv", *events, "-o", "b.raw-sketch"]
+    assert forks.run(*stream, cwd=tmp_path, stdin=lines.encode()).returncode == 0
+    told = PROJECTION.sketch()
+    told.update(['5" pipe', "x", 'xy"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
+    assert load_raw(tmp_path / "a.raw-sketch").state == load_raw(tmp_path / "b.raw-sketch").state == told
+    first, rest = lines.encode()[:14], lines.encode()[14:]
+    assert _whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
+    assert _whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
 
 
-def test_a_pipe_may_stand_for_a_file(folder: Path) -> None:
+def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
+    command = ["sketch", "pipe", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch"]
     os.mkfifo(folder / "pipe")
-    command = [*COMMAND, "sketch", "pipe", *EVENTS, "--format", "csv", "--projection", "agreed.json"]
-    with subprocess.Popen([*command, "-o", "a.raw-sketch"], cwd=folder, env=ENVIRONMENT) as running:  # noqa: S603
-        (folder / "pipe").write_bytes((folder / "sales.csv").read_bytes())
-        assert running.wait() == 0
-    assert load_raw(folder / "a.raw-sketch").state == expected()
+    for form in ("csv", "jsonl"):
+        with subprocess.Popen(["/bin/cp", f"sales.{form}", "pipe"], cwd=folder):  # noqa: S603
+            done = forks.run(*command, "--format", form, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert load_raw(folder / "a.raw-sketch").state == expected()
+        (folder / "a.raw-sketch").unlink()
+    with subprocess.Popen(["/bin/cp", "sales.parquet", "pipe"], cwd=folder):
+        assert "pipe is a pipe, and Parquet is read from files only" in forks.refused(*command, cwd=folder)
 
 
-def test_more_keys_than_a_file_can_hold_are_refused_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw, "_MAX_BYTES", 8 * (PROJECTION.sketch_dim + 1))
-    table = PROJECTION.table()
-    batch = pa.RecordBatch.from_pydict({"shop": ["north", "south"], "item": ["a", "b"]})
-    with pytest.raises(ss.InvalidInputError, match="2 sketches of 64 cells take 1,040 bytes, more than the 520"):
-        add_events(table, batch, Columns("shop", ("item",), None))
+def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sales.csv.gz").write_bytes(gzip.compress((folder / "sales.csv").read_bytes()))
+    monkeypatch.setattr(pa, "PythonFile", None)
+    read: list[int] = []
+    for name in ("sales.csv", "sales.csv.gz", "sales.jsonl", "sales.parquet"):
+        columns = Columns("shop", ("item", "aisle"), "amount")
+        (batch,) = file_batches(folder / name, None, columns, read.append)
+        assert batch.num_rows == 4
+    assert read, "progress is told all the same"
 
 
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
@@ -265,6 +268,8 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
     (folder / "twice.csv").write_text("item,item\nx,y\n")
     (folder / "twice.csv.gz").write_bytes(gzip.compress(b"item,item\nx,y\n"))
     (folder / "bad.jsonl").write_text('{"shop": "x", "item": "y", "aisle": 1, "amount": NaN}\n')
+    gaps = {"shop": ["x", None], "item": ["y", "z"], "aisle": [1, 2], "amount": [1.0, 2.0]}
+    pq.write_table(pa.table(gaps), folder / "gaps.parquet")
     agreed = ["--projection", "agreed.json"]
     out = ["-o", "a.raw-sketch"]
     for arguments, message in [
@@ -282,6 +287,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["sales.csv", *EVENTS, *agreed, "-o", "a.sketch"], "named *.raw-sketch, got a.sketch"),
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
+        (["gaps.parquet", *EVENTS, *agreed, *out], "the column shop has nulls (1 of 2 rows read together)"),
         (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
         (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
@@ -291,6 +297,20 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["agreed.json", *EVENTS, *agreed, *out], "is not a Parquet file"),
     ]:
         assert message in forks.refused("sketch", *arguments, cwd=folder)
+
+
+def test_more_keys_than_a_raw_file_holds_are_refused_before_memory_is_filled(folder: Path, forks: Forks) -> None:
+    wide = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=1 << 24, seed=3)
+    (folder / "wide.json").write_text(wide.to_json())
+    (folder / "keys.csv").write_text("key\n" + "".join(f"{key}\n" for key in range(64)))
+    said = forks.refused(
+        "sketch", "keys.csv", "--key", "key", "--index", "key", "--projection", "wide.json", "-o", "a.raw-sketch",
+        cwd=folder,
+    )  # fmt: skip
+    assert (
+        "64 sketches of 16,777,216 cells take 8,589,935,104 bytes, and a raw file holds at most 8,589,934,592" in said
+    )
+    assert "use fewer cells, split the events by key into several files, or sketch them by Beam" in said
 
 
 # --- merge ------------------------------------------------------------------------------------------------------------
@@ -356,7 +376,7 @@ def test_a_release_is_what_the_library_would_give(raws: Path) -> None:
 def test_what_earlier_promises_rest_on_is_said_with_the_sum(raws: Path, forks: Forks) -> None:
     given = load_raw(raws / "a1.raw-sketch")
     promise = ss.Guarantee(0.5, 0.0, ss.L1(1), "a mechanism", ["no vector is zero"])
-    save_raw(RawSketch(given.state, given.events, (raw.PastRelease(promise, "ab"),)), raws / "a1.raw-sketch")
+    save_raw(RawSketch(given.state, given.events, (PastRelease(promise, "ab"),)), raws / "a1.raw-sketch")
     refusal = forks.refused("release", "a1.raw-sketch", "--epsilon", "0.5", "--l1", "1", "-o", "one.sketch", cwd=raws)
     assert "of at most 1 (L1) together, only if: no vector is zero" in refusal
 

@@ -211,6 +211,15 @@ def test_copies_and_parts_of_a_merge_spend_nothing_more() -> None:
     # a promise for disjoint streams does not cover both parts, where people may be in both
     thin = first.merge(second, populations="disjoint")
     assert ss.explain_together([thin, first, second], populations="overlapping").guarantee.epsilon == 2.0
+    assert ss.explain_together([thin, first], populations="overlapping").guarantee.epsilon == 2.0
+    large = released(epsilon=2.0)
+    thin = large.merge(first, populations="disjoint")
+    assert ss.explain_together([thin, large, first], populations="overlapping").guarantee.epsilon == 3.0
+    assert ss.explain_together([thin, large], populations="overlapping").guarantee.epsilon == 4.0
+    assert ss.explain_together([thin, large, first], populations="disjoint").guarantee.epsilon == 2.0
+    tenths = [released(epsilon=epsilon) for epsilon in (0.1, 0.2, 0.3)]
+    merged = tenths[0].merge(tenths[1], populations="overlapping").merge(tenths[2], populations="overlapping")
+    assert ss.explain_together([*tenths, merged], populations="overlapping").guarantee == merged.guarantee
 
 
 def test_together_mistakes_are_refused() -> None:
