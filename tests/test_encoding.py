@@ -36,7 +36,6 @@ def hashed(column: Any) -> list[int]:
 # --- fingerprints -------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(keys, st.integers(0, 2**64 - 1))
 def test_fingerprints_equal_their_twin(key: Any, seed: int) -> None:
     assert fingerprint(key, seed) == naive.fingerprint(key, seed)
@@ -66,7 +65,7 @@ def test_other_types_have_no_fingerprint(key: Any) -> None:
         fingerprint(key, SEED)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(texts) | st.lists(st.binary()) | st.lists(st.dates()) | st.lists(st.datetimes()))
 def test_a_column_has_the_fingerprints_of_its_keys(column: list[Any]) -> None:
     assert hashed(column) == [naive.fingerprint(key, SEED) for key in column]
@@ -130,7 +129,7 @@ def test_every_layout_of_a_bytes_column_is_hashed_alike() -> None:
         assert hashed(layout) == [naive.fingerprint(key, SEED) for key in column]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(-(2**33), 2**33), min_size=1))
 def test_times_agree_in_every_unit_and_zone(seconds: list[int]) -> None:
     expected = [naive.fingerprint_of(naive.canonical_nanoseconds(s * 10**9), SEED) for s in seconds]
@@ -249,7 +248,7 @@ def test_an_empty_column_of_hashed_keys_has_no_indices(empty: Any) -> None:
 # --- tuples -------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**64 - 1), st.lists(st.tuples(texts, st.integers(-(2**63), LARGEST), st.dates()), min_size=1))
 def test_tuples_equal_their_twin(seed: int, rows: list[tuple[str, int, dt.date]]) -> None:
     columns = list(zip(*rows, strict=True))
@@ -426,7 +425,7 @@ def check_quantised(values: Any, exact: list[Fraction], resolution: Fraction) ->
             quantise(values, resolution)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(floats, max_size=6), resolutions)
 def test_any_floats_are_truncated_exactly(values: list[float], resolution: Fraction) -> None:
     check_quantised(np.array(values, dtype=float), [Fraction(value) for value in values], resolution)
@@ -443,7 +442,7 @@ def check_one(value: Any, resolution: Fraction) -> None:
             quantise_one(value, resolution)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(near_the_grid())
 def test_floats_beside_a_grid_point_are_truncated_exactly(pair: tuple[float, Fraction]) -> None:
     value, resolution = pair
@@ -451,7 +450,7 @@ def test_floats_beside_a_grid_point_are_truncated_exactly(pair: tuple[float, Fra
     check_one(value, resolution)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.integers(1 - 2**63, LARGEST), max_size=6), resolutions)
 def test_any_integers_are_truncated_exactly(values: list[int], resolution: Fraction) -> None:
     check_quantised(np.array(values, dtype=np.int64), [Fraction(value) for value in values], resolution)
@@ -459,7 +458,7 @@ def test_any_integers_are_truncated_exactly(values: list[int], resolution: Fract
         check_one(value, resolution)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.decimals(-(10**20), 10**20, places=9), min_size=1, max_size=6), resolutions)
 def test_any_decimals_are_truncated_exactly(values: list[Decimal], resolution: Fraction) -> None:
     check_quantised(values, [Fraction(value) for value in values], resolution)
@@ -467,19 +466,19 @@ def test_any_decimals_are_truncated_exactly(values: list[Decimal], resolution: F
         check_one(value, resolution)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=6), resolutions)
 def test_single_precision_is_exact_too(values: list[float], resolution: Fraction) -> None:
     check_quantised(np.array(values, dtype=np.float32), [Fraction(value) for value in values], resolution)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.fractions(), resolutions)
 def test_one_fraction_is_truncated_exactly(value: Fraction, resolution: Fraction) -> None:
     check_one(value, resolution)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(floats, min_size=1, max_size=20), resolutions)
 def test_the_steps_of_any_updates_sum_to_no_more_than_their_values(values: list[float], resolution: Fraction) -> None:
     total = sum(abs(Fraction(value)) for value in values)
@@ -488,7 +487,7 @@ def test_the_steps_of_any_updates_sum_to_no_more_than_their_values(values: list[
     assert sum(abs(int(step)) for step in steps) <= total / resolution
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(floats, max_size=6), grids)
 def test_the_grid_is_symmetric_about_zero(values: list[float], resolution: Fraction) -> None:
     assume(all(abs(Fraction(value)) / resolution <= LARGEST for value in values))

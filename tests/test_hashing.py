@@ -34,14 +34,12 @@ def evaluated(horner: Callable[..., None], keys: Sequence[int], coefficients: Se
 # --- kernels and their twins --------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.lists(narrow_keys, max_size=20), st.lists(elements, min_size=1, max_size=17))
 def test_narrow_polynomials_equal_their_twin(keys: list[int], coefficients: list[int]) -> None:
     expected = [naive.polynomial_at(key, coefficients) for key in keys]
     assert evaluated(hashing.horner_narrow, keys, coefficients) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(wide_keys, max_size=20), st.lists(elements, min_size=1, max_size=17))
 def test_wide_polynomials_equal_their_twin(keys: list[int], coefficients: list[int]) -> None:
     expected = [naive.polynomial_at(key, coefficients) for key in keys]
@@ -57,7 +55,6 @@ def test_no_accumulator_overflows_at_the_extremes(degree: int, coefficient: int)
         assert evaluated(horner, keys, coefficients) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(elements, wide_keys), max_size=20), elements)
 def test_added_products_equal_their_twin(pairs: list[tuple[int, int]], factor: int) -> None:
     total = np.array([start for start, _ in pairs], dtype=np.uint64)
@@ -117,7 +114,7 @@ def test_field_elements_are_uniform() -> None:
 # --- independence -------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.dictionaries(wide_keys, elements, min_size=1, max_size=9))
 def test_any_t_values_at_any_t_keys_come_from_exactly_one_polynomial(points: dict[int, int]) -> None:
     # so uniform coefficients make the values at t distinct keys uniform on GF(p)^t: t-wise independence, exactly

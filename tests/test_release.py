@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
@@ -186,7 +186,6 @@ multipliers = st.fractions(min_value=-50, max_value=50, max_denominator=60).filt
 cells = st.lists(st.integers(-(10**12), 10**12), min_size=16, max_size=16)
 
 
-@settings(deadline=None)
 @given(cells, cells, multipliers, multipliers)
 def test_sums_and_differences_are_exact_for_any_multipliers(
     mine: Values, theirs: Values, factor: Fraction, other_factor: Fraction
@@ -206,7 +205,6 @@ def test_sums_and_differences_are_exact_for_any_multipliers(
         assert combined.release_ids == (b"release1", b"release2")
 
 
-@settings(deadline=None)
 @given(cells, multipliers, multipliers)
 def test_multiples_are_exact_and_multiply(mine: Values, factor: Fraction, other: Fraction) -> None:
     one = published(mine)

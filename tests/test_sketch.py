@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import (
@@ -64,13 +64,11 @@ def check(sketch: Sketch, stream: list[Any]) -> None:
 # --- any way of feeding the same stream ---------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(events)
 def test_a_batch_equals_one_loop(stream: list[Event]) -> None:
     check(sketch_of(WIDE, stream), stream)
 
 
-@settings(deadline=None)
 @given(events)
 def test_single_events_equal_one_loop(stream: list[Event]) -> None:
     sketch = WIDE.sketch()
@@ -79,7 +77,6 @@ def test_single_events_equal_one_loop(stream: list[Event]) -> None:
     check(sketch, stream)
 
 
-@settings(deadline=None)
 @given(events, st.data())
 def test_events_and_batches_in_any_mixture_equal_one_loop(stream: list[Event], data: st.DataObject) -> None:
     sketch, rest = WIDE.sketch(), stream
@@ -253,7 +250,6 @@ def test_a_number_its_text_and_its_bytes_are_three_events() -> None:
 # --- values on the grid -------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -291,7 +287,6 @@ def test_values_that_cancel_leave_no_cell_but_keep_their_mass() -> None:
 # --- any split over any workers -----------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(events, st.integers(1, 6), st.randoms(use_true_random=False))
 def test_any_split_merged_in_any_order_gives_the_bits_of_one_loop(
     stream: list[Event], workers: int, random: Any
@@ -306,7 +301,6 @@ def test_any_split_merged_in_any_order_gives_the_bits_of_one_loop(
     check(sketches[0], stream)
 
 
-@settings(deadline=None)
 @given(events, events, events)
 def test_sums_commute_and_associate_and_differences_undo_them(a: list[Event], b: list[Event], c: list[Event]) -> None:
     x, y, z = (sketch_of(WIDE, stream) for stream in (a, b, c))

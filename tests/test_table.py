@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import (
@@ -70,7 +70,6 @@ def check(table: SketchTable, stream: list[KeyedEvent], extra_keys: tuple[Any, .
 # --- a table is its sketches --------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(keyed_events, st.data())
 def test_batches_of_any_sizes_equal_one_loop_for_each_key(stream: list[KeyedEvent], data: st.DataObject) -> None:
     table, rest = WIDE.table(), stream
@@ -248,7 +247,6 @@ def test_memory_is_that_of_the_cells() -> None:
 # --- merging ------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(keyed_events, st.integers(1, 5), st.randoms(use_true_random=False))
 def test_any_split_merged_in_any_order_equals_one_loop(stream: list[KeyedEvent], workers: int, random: Any) -> None:
     shares: list[list[KeyedEvent]] = [[] for _ in range(workers)]

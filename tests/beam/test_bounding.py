@@ -86,7 +86,7 @@ def moved(one: dict[Any, ss.Sketch], other: dict[Any, ss.Sketch]) -> tuple[int, 
 
 
 @pytest.mark.usefixtures("fixed_secret")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=rows, unit=st.integers(0, 3), form=st.sampled_from(["rows", "columns", "both"]))
 def test_a_unit_less_moves_the_table_by_no_more_than_stated(
     stream: list[Row], unit: int, form: str, tmp_path: Path

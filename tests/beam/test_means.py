@@ -56,7 +56,7 @@ def test_means_are_those_of_one_loop(
         assert server.mean().tobytes() == loops()[key].mean().tobytes()
 
 
-@settings(deadline=None, max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(ELEMENTS), flush=st.sampled_from([1, 1 << 27]))
 def test_any_order_and_bundling_gives_the_same_bits(
     order: list[Any], flush: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -42,7 +42,7 @@ def batch(stream: list[Event]) -> pa.RecordBatch:
     )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=events, cuts=st.lists(st.integers(0, 40), max_size=4), form=st.sampled_from(["rows", "columns"]))
 def test_any_split_gives_the_bits_of_one_loop(stream: list[Event], cuts: list[int], form: str, tmp_path: Path) -> None:
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]

@@ -150,7 +150,6 @@ def test_text_indices_on_a_small_domain_are_a_mistake() -> None:
 # --- rows -----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -251,7 +250,7 @@ bad_names = st.sampled_from([b"k", b"l", b"\xff", None])
 good_names = st.sampled_from([b"k", b"l"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_what_one_unit_sends_takes_nothing_from_the_others(data: st.DataObject) -> None:
     rows = [

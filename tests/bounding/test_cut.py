@@ -67,7 +67,7 @@ def moves(one: dict[Any, np.ndarray], other: dict[Any, np.ndarray]) -> np.ndarra
     return np.array([one.get(slot, empty) - other.get(slot, empty) for slot in one.keys() | other.keys()])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(events, st.integers(1, 4), st.integers(1, LIMIT))
 def test_the_cut_is_its_readable_twin(found: list[Event], max_keys: int, limit: int) -> None:
     found = [(*event, max(min(step, limit), -limit)) for *event, step in found]  # type: ignore[misc]
@@ -75,7 +75,7 @@ def test_the_cut_is_its_readable_twin(found: list[Event], max_keys: int, limit: 
     assert kept(cut) == Counter(naive.bounded(found, max_keys=max_keys, limit=limit, secret=SECRET))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(events, st.integers(1, 3), st.sampled_from(UNITS))
 def test_removing_a_unit_moves_the_table_by_no_more_than_the_stated_sensitivities(
     found: list[Event], max_keys: int, unit: bytes
@@ -99,7 +99,6 @@ def test_the_same_check_catches_a_unit_with_two_budgets() -> None:
     assert moved > sensitivity_of(PROJECTION, ss.L1(LIMIT)).l1
 
 
-@settings(deadline=None)
 @given(events, st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter(found: list[Event], random: Any) -> None:
     shuffled = list(found)
@@ -113,7 +112,6 @@ def units_of(cut: Bounded) -> dict[Any, int]:
     return {slot: units for slot, units in zip(cut.slots, cut.units_of.tolist(), strict=True) if units}
 
 
-@settings(deadline=None)
 @given(events, st.integers(1, 3))
 def test_units_are_counted_once_in_each_slot_they_keep(found: list[Event], max_keys: int) -> None:
     together = bounded(columns(found), max_keys=max_keys, limit=LIMIT, secret=SECRET)

@@ -30,7 +30,7 @@ def summed(mechanism: Mechanism, reports: list[Any]) -> MeanAggregator:
 
 
 @each
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_splits_order_and_batches_do_not_change_a_bit(name: str, data: st.DataObject) -> None:
     mechanism, reports = MECHANISMS[name], REPORTS[name]

@@ -100,7 +100,7 @@ def test_every_mechanism_has_golden_bytes() -> None:
 
 
 @each
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_damaged_bytes_are_refused(name: str, data: st.DataObject) -> None:
     for whole, read in (
@@ -115,7 +115,7 @@ def test_damaged_bytes_are_refused(name: str, data: st.DataObject) -> None:
                 read(wrong)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(payload=st.binary(max_size=60), cut=st.integers(0, 40))
 def test_arbitrary_payloads_in_sound_frames_are_refused(payload: bytes, cut: int) -> None:
     for magic, read in (

@@ -23,7 +23,7 @@ each = pytest.mark.parametrize("name", zoo())
 UNIT = directions(DIM)["gaussian"]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.data(), st.integers(1, 9), st.floats(0.01, 12))
 def test_priv_unit_g_is_algorithm_8(data: st.DataObject, dim: int, epsilon: float) -> None:
     mechanism = PrivUnitG(dim=dim, epsilon=epsilon, ball=True)

@@ -47,7 +47,6 @@ def answer_ratio(words: int, choices: int) -> Fraction:
     return (Fraction(words, ALL) + lie) / lie
 
 
-@settings(deadline=None)
 @given(epsilons)
 def test_flipped_bits_are_private_and_no_word_more_than_they_must(epsilon: float) -> None:
     words = PrivHS(dim=4, epsilon=epsilon).flipping
@@ -55,7 +54,6 @@ def test_flipped_bits_are_private_and_no_word_more_than_they_must(epsilon: float
     assert not allows(flip_ratio(words - 1), epsilon)  # the check catches one word too few
 
 
-@settings(deadline=None)
 @given(epsilons)
 def test_answers_are_private_and_no_word_more_than_they_must(epsilon: float) -> None:
     mechanism = SQKR(dim=64, epsilon=epsilon)
@@ -64,7 +62,6 @@ def test_answers_are_private_and_no_word_more_than_they_must(epsilon: float) -> 
     assert not allows(answer_ratio(mechanism.telling + 1, choices), epsilon)
 
 
-@settings(deadline=None)
 @given(epsilons, st.integers(1, 20))
 def test_repetitions_share_epsilon(epsilon: float, repetitions: int) -> None:
     mechanism = RePrivHS(dim=4, epsilon=epsilon, repetitions=repetitions)
@@ -73,7 +70,6 @@ def test_repetitions_share_epsilon(epsilon: float, repetitions: int) -> None:
     assert not allows(with_one_more, epsilon)
 
 
-@settings(deadline=None)
 @given(st.floats(2.0**-10, 20))
 def test_coins_of_the_compressed_form_are_private(epsilon: float) -> None:
     accepting = CompPrivUnitG(dim=64, epsilon=epsilon).compression.accepting
@@ -272,7 +268,7 @@ def test_the_margin_covers_uneven_candidates_or_the_mechanism_is_refused() -> No
 # --- the Gaussian mechanism ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.floats(0.1, 8))
 def test_rounded_vectors_are_no_further_apart_than_the_noise_is_calibrated_to(
     dim: int, seed: int, epsilon: float

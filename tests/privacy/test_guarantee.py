@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
@@ -50,7 +50,6 @@ def test_grid_steps_round_down_for_sums_and_up_for_one_coordinate(
     assert OneCoordinate(bound).grid_steps(grid) == one_coordinate
 
 
-@settings(deadline=None)
 @given(st.fractions(min_value="1/50", max_value=3, max_denominator=60), st.lists(st.fractions(-3, 3), max_size=8))
 def test_no_updates_within_the_bound_move_the_grid_further_than_the_l1_steps(
     resolution: Fraction, updates: list[Fraction]
@@ -63,7 +62,6 @@ def test_no_updates_within_the_bound_move_the_grid_further_than_the_l1_steps(
         assert moved == 0
 
 
-@settings(deadline=None)
 @given(
     st.fractions(min_value="1/50", max_value=3, max_denominator=60),
     st.fractions(-3, 3, max_denominator=1000),

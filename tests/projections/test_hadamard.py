@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError, hadamard_transform
@@ -52,7 +52,6 @@ def test_unaligned_arrays_are_transformed_and_their_neighbours_left(shift: int, 
     assert (np.delete(whole, np.s_[shift : shift + 256]) == np.delete(before, np.s_[shift : shift + 256])).all()
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 9).flatmap(
         lambda bits: st.lists(st.integers(-(2**50), 2**50), min_size=1 << bits, max_size=1 << bits)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -108,14 +108,12 @@ def rows_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Events]]:
 # --- sparse rows --------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(maps, rows_of(int64s))
 def test_csr_integers_equal_their_twin(sparse_map: Sparse, rows: list[Events]) -> None:
     assert_same_integers(sparse_map.csr(rows, np.int64), sparse_map.slowly(rows))
 
 
 @each_dtype
-@settings(deadline=None)
 @given(maps, rows_of(floats))
 def test_csr_floats_equal_their_twin_within_rounding(dtype: Any, sparse_map: Sparse, rows: list[Events]) -> None:
     if dtype is np.int64:
@@ -168,7 +166,6 @@ def test_no_rows_and_rows_of_nothing(dtype: Any) -> None:
 # --- dense rows ---------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.data(), maps, st.integers(0, 18), st.integers(1, 18))
 def test_dense_integers_equal_their_twin(data: st.DataObject, sparse_map: Sparse, lines: int, dim: int) -> None:
     cells = data.draw(st.lists(int64s, min_size=dim, max_size=dim))
@@ -179,7 +176,6 @@ def test_dense_integers_equal_their_twin(data: st.DataObject, sparse_map: Sparse
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@settings(deadline=None)
 @given(maps, st.integers(0, 35), st.integers(1, 35), st.integers(0, 2**32))
 def test_dense_floats_equal_their_twin_within_rounding(
     dtype: Any, sparse_map: Sparse, lines: int, dim: int, seed: int

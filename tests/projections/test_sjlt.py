@@ -163,7 +163,7 @@ def test_the_largest_narrow_and_the_smallest_wide_index_are_told_apart(largest: 
     assert state.tolist() == twin(projection).sketch([(largest, 3 * size)])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.sampled_from([projection for projection in PROJECTIONS if projection.sketch_dim <= 1024]),
     st.lists(st.tuples(st.sampled_from(EXTREMES) | st.integers(0, DIM - 1), st.integers(-(2**55), 2**55)), max_size=40),
@@ -246,7 +246,6 @@ def test_a_mass_that_wraps_64_bits_many_times_is_found() -> None:
             BOUNDED.add_to(int64([0] * 64), np.zeros(size, dtype=np.int64), values[:size], 0)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(2**54 - 2, 2**54 + 2) | st.just(-(2**63)), max_size=30),
     st.sampled_from([1, 100]),
@@ -360,7 +359,6 @@ def test_a_count_sketch_takes_no_sparsity() -> None:
 # --- planning by accuracy -----------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 0.49), st.floats(1e-12, 0.49))
 def test_for_accuracy_keeps_every_promised_order(alpha: float, beta: float) -> None:
     projection = SJLT.for_accuracy(alpha, beta, dim=1000, seed=3, resolution="1/10")

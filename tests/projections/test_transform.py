@@ -33,7 +33,7 @@ def cells_of(released: list[ss.PrivateSketch]) -> list[list[int]]:
 
 
 @each_small
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data(), rows=st.integers(0, 18))
 def test_exact_cells_are_those_of_sketches(projection: ss.Projection, data: st.DataObject, rows: int) -> None:
     seed = data.draw(st.integers(0, 2**32))

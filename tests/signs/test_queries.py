@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -33,7 +33,6 @@ def release_of(packed: bytes, k: int, release_id: int = 0) -> signs.SignSketch:
 
 
 @given(st.data(), st.integers(1, 300), st.integers(1, 4), st.integers(1, 4))
-@settings(deadline=None)  # the first example compiles
 def test_hamming_distances_are_those_of_the_twin(data: st.DataObject, k: int, n: int, m: int) -> None:
     bits = st.lists(st.booleans(), min_size=k, max_size=k).map(lambda row: packed_signs(np.array(row)))
     rows = [release_of(data.draw(bits), k, i) for i in range(n)]
