@@ -6,6 +6,7 @@ import signal
 import sys
 from typing import Annotated, NoReturn
 
+import pyarrow as pa
 import typer
 
 import streamsketch as ss
@@ -65,6 +66,8 @@ def main() -> None:
     """Run the command: 0 when done, 2 for a mistake, 130 or 143 when interrupted or terminated."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
+    # Arrow would put its own in their place while it reads, and lose a signal at times
+    pa.enable_signal_handlers(enable=False)
     try:
         app(prog_name="streamsketch")
     except ss.StreamsketchError as error:

@@ -32,8 +32,6 @@ def parts_of(file: Any, path: str) -> int:
     """
     if _reader(path) is not None:
         return 1
-    if not file.seekable():
-        raise InvalidInputError(f"{path} is a pipe, and Parquet is read from files only; of a pipe say that it is csv")
     try:
         return int(pq.ParquetFile(file).num_row_groups)
     except pa.ArrowInvalid as error:
@@ -81,10 +79,8 @@ def _csv_batches(file: Any, path: str, columns: list[str], text: list[str]) -> I
 def _check_csv_header(file: Any, path: str, columns: list[str]) -> None:
     """Refuse a file that names a column twice, of which Arrow would take one.
 
-    What cannot be looked at twice, or has more in its first line than a simple header, is left to Arrow.
+    One with more in its first line than a simple header is left to Arrow.
     """
-    if not file.seekable():
-        return
     start = pa.BufferReader(file.read(_HEADER_BYTES))
     file.seek(0)
     codec = _compression(path)

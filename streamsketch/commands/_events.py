@@ -4,7 +4,6 @@ import os
 import re
 import select
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import typer
 
 import streamsketch as ss
 from streamsketch.formats import batches, csv_header, csv_piece, json_lines, parts_of
@@ -23,6 +23,7 @@ Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
 STDIN = "-"
 _NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
+_STREAMED: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
 # RFC 4180, and Arrow: a quote opens a field only at its start, and is a letter like any other within or after one
@@ -95,21 +96,38 @@ def _as_integers(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None]) -> Iterator[Any]:
     """Yield the batches of a file; report how far it was read, in bytes."""
+    if not path.is_file():
+        yield from _pipe_batches(path, form, columns)
+        return
     name = str(path) if form is None else _NAMES[form]
     # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
     # closed here, as they may be reading: it closes itself
-    file = pa.OSFile(os.fspath(path)) if path.is_file() else path.open("rb")
+    file = pa.OSFile(os.fspath(path))
     try:
         for part in range(parts_of(file, name)):
             for batch in batches(file, name, part, columns.all, columns.text):
                 yield batch
-                if not file.closed and file.seekable():
+                if not file.closed:
                     on_read(file.tell())
     except ss.InvalidInputError as error:
         raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
-    finally:
-        if not isinstance(file, pa.NativeFile):
-            file.close()
+
+
+def _pipe_batches(path: Path, form: Format | None, columns: Columns) -> Iterator[Any]:
+    """Yield what a pipe has until it ends, read as standard input is: Arrow, waiting for it, would heed no signal."""
+    with path.open("rb", buffering=0) as pipe:
+        form = form or _STREAMED.get(path.suffix.lower())
+        if form is None or form == "parquet":
+            raise ss.InvalidInputError(
+                f"{path} is a pipe, and of a pipe CSV and JSON lines are read, not compressed: say --format csv, with "
+                f"a header line, or --format jsonl; Parquet is read from files only"
+            )
+        with Stop() as stop:
+            for batch in stream_batches(pipe.fileno(), str(path), form, columns, stop, lambda: None):
+                if batch is not None:
+                    yield batch
+            if stop.number is not None:
+                raise typer.Exit(128 + stop.number)
 
 
 class Stop:
@@ -154,14 +172,15 @@ def _do_nothing(_: int, __: FrameType | None) -> None:
     """Stand in for Python's own handler, which would raise."""
 
 
-def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[], float]) -> Iterator[Any]:
-    """Yield what standard input has, as it comes; None when ``wait()`` seconds passed without any.
+def stream_batches(
+    descriptor: int, name: str, form: Format, columns: Columns, stop: Stop, wait: Callable[[], float | None]
+) -> Iterator[Any]:
+    """Yield what a stream has, as it comes; None when ``wait()`` seconds passed without any.
 
     Ends with the stream or at a signal. Lines are taken whole, so one that is not finished then is not taken.
     """
     header: list[str] | None = None
     rest, line = b"", 1
-    descriptor = sys.stdin.fileno()
     ended = False
     while not ended:
         ready, _, _ = select.select([descriptor, stop.wakes], [], [], wait())
@@ -174,10 +193,10 @@ def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[]
         ended = not piece
         whole, rest = _whole_lines(rest + piece, form, ended=ended)
         if len(rest) > _LONGEST_LINE:
-            raise ss.InvalidInputError(f"a line of standard input is longer than {_LONGEST_LINE:,} bytes")
+            raise ss.InvalidInputError(f"a line of {name} is longer than {_LONGEST_LINE:,} bytes")
         if form == "csv" and header is None and whole:
             first, _, whole = whole.partition(b"\n")
-            header = csv_header(first, "standard input", columns.all)
+            header = csv_header(first, name, columns.all)
             line = 2
         if not whole.strip():
             yield None
@@ -185,12 +204,14 @@ def stream_batches(form: Format, columns: Columns, stop: Stop, wait: Callable[[]
         count = whole.count(b"\n")
         try:
             if header is None:
-                yield json_lines(whole.split(b"\n"), "standard input", columns.all, columns.text, line)
+                yield json_lines(whole.split(b"\n"), name, columns.all, columns.text, line)
             else:
-                yield csv_piece(whole, header, "standard input", columns.all, columns.text)
+                yield csv_piece(whole, header, name, columns.all, columns.text)
         except ss.InvalidInputError as error:
             raise ss.InvalidInputError(f"lines {line} to {line + count - 1} were not taken: {error}") from None
         line += count
+    if form == "csv" and header is None:  # what should have written it failed
+        raise ss.InvalidInputError(f"{name} ended before its header line")
 
 
 def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, bytes]:

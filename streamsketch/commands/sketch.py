@@ -172,7 +172,7 @@ def _sketch_stream(raw: RawSketch, output: Path, columns: Columns, form: Format,
         try:
             with _progress() as progress:
                 task = progress.add_task("sketching", total=None, events=events)
-                for batch in stream_batches(form, columns, stop, snapshots.wait):
+                for batch in stream_batches(sys.stdin.fileno(), "standard input", form, columns, stop, snapshots.wait):
                     if batch is not None:
                         add_events(state, batch, columns)
                         events += batch.num_rows

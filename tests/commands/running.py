@@ -4,13 +4,16 @@
 the same `main`, exit status and streams, without a second of imports each time.
 """
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import streamsketch as ss
 
@@ -36,6 +39,14 @@ def succeeded(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -
     done = streamsketch(*arguments, cwd=cwd, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def wait_until_read(pipe: Any) -> None:
+    for _ in range(600):
+        if fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the pipe was never read")
 
 
 class Forks:

@@ -1,7 +1,6 @@
 """sketch, merge and release, through the real executable."""
 
 import errno
-import fcntl
 import gzip
 import json
 import os
@@ -9,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ import streamsketch as ss
 from streamsketch.commands._events import Columns, _whole_lines, file_batches
 from streamsketch.commands.release import release
 from streamsketch.raw import PastRelease, RawSketch, load_raw, save_raw
-from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded
+from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded, wait_until_read
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
 ROWS = [("north", "ä,b", 7, "0.5"), ("north", 'c"d', 7, "2"), ("south", "e\nf", -1, "-1.25"), ("north", "ä,b", 7, "1")]
@@ -115,14 +113,6 @@ def wait_for_events(path: Path, count: int) -> None:
     raise AssertionError(f"{path} never held {count} events")
 
 
-def wait_until_read(pipe: Any) -> None:
-    for _ in range(600):
-        if fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the stream was never read")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
     number: signal.Signals, folder: Path
@@ -200,8 +190,62 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
         assert done.returncode == 0, done.stderr
         assert load_raw(folder / "a.raw-sketch").state == expected()
         (folder / "a.raw-sketch").unlink()
-    with subprocess.Popen(["/bin/cp", "sales.parquet", "pipe"], cwd=folder):
-        assert "pipe is a pipe, and Parquet is read from files only" in forks.refused(*command, cwd=folder)
+    for form in ([], ["--format", "parquet"]):
+        with subprocess.Popen(["/bin/cp", "sales.parquet", "pipe"], cwd=folder):
+            assert "pipe is a pipe, and of a pipe CSV and" in forks.refused(*command, *form, cwd=folder)
+
+
+INTERRUPTED_WITHIN_ARROW = """
+import io, os, signal
+import pyarrow as pa
+from streamsketch.cli import main
+
+class Interrupted(io.BytesIO):
+    def read(self, size):
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().read(size)
+
+pa.BufferReader = lambda data: pa.PythonFile(Interrupted(data), mode="r")
+main()
+"""
+
+
+def test_a_signal_that_comes_while_arrow_reads_is_not_lost(folder: Path) -> None:
+    options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    command = [sys.executable, "-c", INTERRUPTED_WITHIN_ARROW, "sketch", "-", *options]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, **pipes) as stream:  # noqa: S603
+        assert stream.stdin is not None
+        stream.stdin.write(b"item\nx\ny\n")
+        stream.stdin.flush()
+        try:
+            assert stream.wait(60) == 130
+        finally:
+            stream.kill()
+    assert load_raw(folder / "a.raw-sketch").events == 2
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    options = ["--format", form, "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    command = [*COMMAND, "sketch", "pipe", *EVENTS, *options]
+    with (
+        subprocess.Popen(command, env=ENVIRONMENT, cwd=folder) as running,  # noqa: S603
+        (folder / "pipe").open("wb", buffering=0) as pipe,
+    ):
+        pipe.write((folder / f"sales.{form}").read_bytes())
+        wait_until_read(pipe)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130
+    assert not (folder / "a.raw-sketch").exists()
+
+
+def test_a_stream_of_csv_without_a_header_is_refused(folder: Path, forks: Forks) -> None:
+    options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    done = forks.run("sketch", "-", *EVENTS, *options, cwd=folder, stdin=b"")
+    assert done.returncode == 2
+    assert "standard input ended before its header line. a.raw-sketch holds the 0 events before" in done.stderr
 
 
 def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
