@@ -112,7 +112,7 @@ def _wide_enough(given: Any, *, exact: bool) -> Any:
 
 
 def _summed(matrix: Any) -> Any:
-    rows = sparse.csr_array(matrix)
+    rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

@@ -28,21 +28,26 @@ def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDAr
             f"the matrix must have the shape (n, {projection.dim}), a column for each index of the projection; "
             f"got {given.shape}"
         )
-    prepared = _on_grid(projection, given) if exact else _as_float(given)
-    out = np.zeros((given.shape[0], projection.sketch_dim), dtype=prepared.dtype)
     if exact:
-        _project(projection, prepared, out)
-        return out
+        steps = _on_grid(projection, given)
+        cells = np.zeros((given.shape[0], projection.sketch_dim), dtype=np.int64)
+        _project(projection, steps, cells)
+        return cells
+    prepared, largest = _as_float(given)
+    out = np.zeros((given.shape[0], projection.sketch_dim), dtype=prepared.dtype)
     scale = out.dtype.type(projection.scale)
+    # two maps in a row, as an FJLT's with its padded dim, add up (2 dim)² terms: no sum on the way is larger
+    reach = largest * projection.max_entry * (2 * projection.dim) ** 2 * max(projection.scale, 1.0)
+    in_range = reach < float(np.finfo(out.dtype).max) / 2
     with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range of floats is seen below
         if not sparse.issparse(prepared):
             _project(projection, prepared, out)
             np.multiply(out, scale, out=out)
-            if _all_finite(out):
+            if in_range or _all_finite(out):
                 return out
             out[:] = 0
         _project(projection, prepared * scale, out)  # entries of A may be large: S x alone may be in range
-    if not _all_finite(out):
+    if not in_range and not _all_finite(out):
         raise SketchOverflowError(
             f"a projected number, or a sum on its way, is larger than {out.dtype} can hold; pass the matrix as "
             f"float64, or scale it down"
@@ -91,7 +96,8 @@ def largest_mass(matrix: Any) -> int:
     return max(masses)
 
 
-def _as_float(matrix: Any) -> Any:
+def _as_float(matrix: Any) -> tuple[Any, float]:
+    """Return the matrix in floats, all finite, and the largest of their absolute values."""
     if matrix.dtype.kind not in "biuf":
         raise InvalidInputError(
             f"the matrix must hold numbers, got {matrix.dtype}. Decimals and fractions need exact=True"
@@ -103,6 +109,7 @@ def _as_float(matrix: Any) -> Any:
         numbers = floats.data
     else:
         floats = numbers = np.ascontiguousarray(matrix, dtype=wanted)
-    if not _all_finite(numbers):
+    largest = float(np.maximum(numbers.max(initial=0), -numbers.min(initial=0)))
+    if not np.isfinite(largest):
         raise InvalidInputError("the matrix holds NaN or infinite values; fill or drop them first")
-    return floats
+    return floats, largest

@@ -1,5 +1,6 @@
 """Whole matrices: the very cells of the rows' sketches, or S x in floating point, whatever the matrix comes as."""
 
+import contextlib
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -282,6 +283,16 @@ def test_what_leaves_the_range_of_floats_is_refused(dtype: Any) -> None:
         beyond = form(np.full((2, 50), largest, dtype=dtype))
         with pytest.raises(ss.SketchOverflowError, match=f"larger than {dtype.__name__} can hold"):
             SMALL[0].transform(beyond)
+
+
+@pytest.mark.parametrize("projection", SMALL, ids=name)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_rows_come_out_finite_or_are_refused(projection: ss.Projection, dtype: Any) -> None:
+    signs = np.where(np.arange(projection.dim) % 3, np.finfo(dtype).max, -np.finfo(dtype).max).astype(dtype)
+    for form in (np.array, sparse.csr_array):
+        for halvings in range(0, 40, 2):
+            with contextlib.suppress(ss.SketchOverflowError):
+                assert np.isfinite(projection.transform(form([signs / dtype(2) ** halvings]))).all()
 
 
 @pytest.mark.parametrize("projection", SMALL[:6], ids=name)
