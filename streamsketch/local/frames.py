@@ -109,11 +109,7 @@ class HadamardFrame(Frame):
         return (1 - 1 / count) * (self.state_dim - self.dim) / (self.state_dim - 1)
 
     def _rows(self, seeds: Words, count: int) -> Ints:
-        rows = np.empty((seeds.size, count), dtype=np.int64)
-        taken = np.zeros(self.state_dim, dtype=np.uint8)
-        for start, row in zip(streams.streams_of(seeds, self._salt), rows, strict=True):
-            streams.sample_rows(start, self.state_dim, taken, row)
-        return rows
+        return streams.rows_of(streams.streams_of(seeds, self._salt), self.state_dim, count)
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
         """See `Frame.coefficients`. Some ten transforms of order D each."""

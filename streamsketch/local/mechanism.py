@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -105,12 +106,7 @@ class Mechanism(ABC):
         InvalidInputError
             If one is beyond ``limit`` steps, as no honest report is; ``total`` is unchanged then.
         """
-        added = np.zeros_like(total)
-        rows = max(1, CHUNK_CELLS // self.state_dim)
-        for start in range(0, seeds.size, rows):
-            part = slice(start, start + rows)
-            added += whole_steps(self.contributions(seeds[part], values[part]), step, limit).sum(axis=0)
-        total += added
+        add_in_chunks(self.contributions, seeds, values, total, step, limit)
 
     def mean_of(self, total: Floats) -> Floats:
         """Return the mean of vectors of the sphere, given that of their contributions: (sphere_dim,)."""
@@ -284,8 +280,37 @@ def mechanism_from_fields(fields: dict[str, Any]) -> Mechanism:
     return _KINDS[kind](**given)
 
 
+def add_in_chunks(
+    contributions: Callable[[Words, NDArray[Any]], Floats],
+    seeds: Words,
+    values: NDArray[Any],
+    total: Ints,
+    step: float,
+    limit: float,
+) -> None:
+    """Add ``contributions(seeds, values)``, (n, total.size), to ``total`` in whole steps, some rows at a time.
+
+    Raises
+    ------
+    InvalidInputError
+        As `whole_steps`; ``total`` is unchanged then.
+    """
+    added = np.zeros_like(total)
+    rows = max(1, CHUNK_CELLS // total.size)
+    for start in range(0, seeds.size, rows):
+        part = slice(start, start + rows)
+        added += whole_steps(contributions(seeds[part], values[part]), step, limit).sum(axis=0)
+    total += added
+
+
 def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
-    """Return contributions in steps, rounded to nearest, ties to even: int64."""
+    """Return contributions in steps, rounded to nearest, ties to even: int64.
+
+    Raises
+    ------
+    InvalidInputError
+        If one is beyond ``limit`` steps, as no honest report is.
+    """
     steps = np.rint(contributions / step)  # a power of two: the quotient is exact
     if not (np.abs(steps) <= limit).all():
         raise InvalidInputError(

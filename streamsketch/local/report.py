@@ -13,8 +13,6 @@ from streamsketch.hashing import Words
 if TYPE_CHECKING:
     from streamsketch.local.mechanism import Mechanism
 
-_KINDS = {"f": "finite numbers", "u": "bits or words", "i": "integers"}
-
 
 @dataclasses.dataclass(frozen=True)
 class Layout:

@@ -1,5 +1,6 @@
 """How ProjUnit maps vectors to k dimensions and back: W_i = √(N/k) S_i U_i, or a Gaussian matrix."""
 
+import contextlib
 import functools
 import math
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import streams
 from streamsketch.local.agreed import gamma_ratio
-from streamsketch.local.mechanism import whole_steps
+from streamsketch.local.mechanism import add_in_chunks, whole_steps
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.projections import Gaussian, Rotation
 from streamsketch.projections.hadamard import transform_cells
@@ -76,12 +77,7 @@ class RandomMap(ABC):
 
     def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
         """Add what the rows of ``values`` contribute to the server's state, in steps; `Mechanism.add_steps`."""
-        added = np.zeros_like(total)
-        rows = max(1, (1 << 19) // self.state_dim)
-        for start in range(0, seeds.size, rows):
-            part = slice(start, start + rows)
-            added += whole_steps(self.lift(values[part], seeds[part]), step, limit).sum(axis=0)
-        total += added
+        add_in_chunks(lambda seeds, values: self.lift(values, seeds), seeds, values, total, step, limit)
 
     def mean_of(self, total: Floats) -> Floats:
         """Return the mean of W_iᵀû_i, given that of the contributions: (dim,)."""
@@ -233,11 +229,7 @@ class SharedHaarMap(RandomMap):
         return shared_squared_bias(self.dim, self.dim, self.size, self.mean_back)
 
     def _rows(self, seeds: Words) -> Ints:
-        rows = np.empty((seeds.size, self.size), dtype=np.int64)
-        taken = np.zeros(self.dim, dtype=np.uint8)
-        for start, row in zip(streams.streams_of(seeds, self._salt), rows, strict=True):
-            streams.sample_rows(start, self.dim, taken, row)
-        return rows
+        return streams.rows_of(streams.streams_of(seeds, self._salt), self.dim, self.size)
 
     def project(self, units: Floats, seeds: Words) -> Floats:
         """Return W_i v_i; see `RandomMap.project`. O(d²) each."""
@@ -304,13 +296,14 @@ def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: 
 
     In a few dimensions a seed's Gaussian rows may be dependent, one in some 10^5: then the next seed's are taken.
     """
-    for more in range(_SEEDS_TRIED):
-        try:
-            return family(dim=dim, sketch_dim=size, seed=(seed + more) % (1 << 64), fraction_bits=_FRACTION_BITS)
-        except InvalidInputError:
-            if more == _SEEDS_TRIED - 1:
-                raise  # it is not the seed
-    raise AssertionError
+
+    def build(shift: int) -> Rotation | Gaussian:
+        return family(dim=dim, sketch_dim=size, seed=(seed + shift) % (1 << 64), fraction_bits=_FRACTION_BITS)
+
+    for shift in range(_SEEDS_TRIED - 1):
+        with contextlib.suppress(InvalidInputError):
+            return build(shift)
+    return build(_SEEDS_TRIED - 1)  # if that raises too, the seed is not why
 
 
 def matrix_of(projection: Rotation | Gaussian) -> Floats:

@@ -68,6 +68,16 @@ def sample_rows(start: np.uint64, size: int, taken: Bytes, rows: Ints) -> None:
 
 
 @kernel
+def rows_of(starts: Words, size: int, count: int) -> Ints:
+    """Return the ``count`` distinct rows of [0, size) that each stream picks: int64, (n, count); see `sample_rows`."""
+    rows = np.empty((starts.size, count), dtype=np.int64)
+    taken = np.zeros(size, dtype=np.uint8)
+    for i in range(starts.size):
+        sample_rows(starts[i], size, taken, rows[i])
+    return rows
+
+
+@kernel
 def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
     """Write ``cells`` times a stream's signs: cell j is negated if bit j mod 64 of word j // 64 is 1."""
     given, signed = cells.view(np.uint64), out.view(np.uint64)  # a negation flips bit 63
