@@ -35,7 +35,7 @@ class MeanAggregator:
     Parameters
     ----------
     mechanism
-        Of all its reports.
+        The one that all its reports come from.
 
     Examples
     --------
@@ -76,8 +76,12 @@ class MeanAggregator:
                 f"{totals.shape}"
             )
         largest = max(int(totals.max()), -int(totals.min()))
-        if largest > count * int(_LIMIT):
-            raise InvalidInputError(f"the totals hold {largest}, more than {count} reports add up to")
+        most = count * int(_LIMIT)
+        if largest > most:
+            raise InvalidInputError(
+                f"the totals hold {largest}, more than {count} reports add up to, {most} at most: count and totals are "
+                f"not of one aggregator"
+            )
         self = cls(mechanism)
         self._count, self._totals = count, totals.copy()
         return self
@@ -141,9 +145,10 @@ class MeanAggregator:
         if not isinstance(other, MeanAggregator):
             raise TypeError(f"a MeanAggregator merges with another, got a {type(other).__name__}")
         self._check_same(other.mechanism)
-        if other.step_exponent != self._step_exponent:  # pickled where it came out otherwise
+        if other.step_exponent != self._step_exponent:  # pickled on a machine that rounded it otherwise
             raise InvalidInputError(
-                f"totals in steps of 2^{other.step_exponent} do not add up to those of 2^{self._step_exponent}"
+                f"totals in steps of 2^{other.step_exponent} cannot be added to totals in steps of "
+                f"2^{self._step_exponent}; add the reports themselves on one machine"
             )
         self._check_count(other.count)
         self._totals += other.totals
@@ -223,7 +228,10 @@ class MeanAggregator:
 
     def _check_count(self, more: int) -> None:
         if self._count + more > MAX_COUNT:
-            raise SketchOverflowError(f"an aggregator holds at most {MAX_COUNT} reports; {more} more were not added")
+            raise SketchOverflowError(
+                f"an aggregator holds at most {MAX_COUNT} reports: this one has {self._count}, {more} more were not "
+                f"added. Average the means of several, weighted by their counts"
+            )
 
     def _check_not_empty(self) -> None:
         if not self._count:

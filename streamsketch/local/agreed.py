@@ -27,7 +27,7 @@ ROOT_PI = 1.7724538509055159
 def agreed(value: float) -> float:
     """Return a positive number rounded to 32 significant bits: 10^5 times as coarse as what libraries differ by.
 
-    Two machines still differ where it falls next to the middle of two of these, which one in some 10^5 does.
+    Two machines still differ where the number falls next to the middle between two such values: one in some 10^5.
     """
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, _AGREED_BITS)), exponent - _AGREED_BITS)
@@ -36,7 +36,7 @@ def agreed(value: float) -> float:
 def power_below(value: float) -> int:
     """Return the exponent of the greatest power of two at most ``value``, which is `agreed` first.
 
-    Values that are a power of two, but for rounding, mean it everywhere.
+    So a value that is a power of two, but for rounding, has that power's exponent on every machine.
     """
     return math.frexp(agreed(value))[1] - 1
 

@@ -46,7 +46,7 @@ class Compression:
     epsilon
         ε, at most 20.
     salted
-        Of the candidates' streams.
+        The salt of the candidates' streams.
     """
 
     def __init__(self, size: int, epsilon: float, salted: np.uint64) -> None:
@@ -106,7 +106,7 @@ def uneven(cap: GaussianCap, size: int, epsilon: float) -> float:
 class CompPrivUnitG(Mechanism):
     """PrivUnitG whose report is 64 bits: the seed of a Gaussian vector that rejection sampling accepted.
 
-    Its error is PrivUnitG's at ε(1 - 2^-12). Randomising costs O(dim · p/q₁), which grows like e^ε: some 1700 Gaussian
+    Its error is PrivUnitG's at ε(1 - 2^-12). Randomising costs O(dim · p/q₁), which grows like e^ε: some 1600 Gaussian
     vectors at ε = 10. The guarantee rests on no float, but on SplitMix64's vectors filling caps as Gaussians do; see
     `streamsketch.local.compressed.Compression`. Source: Feldman and Talwar 2021; Asi et al. 2023, Appendix H.
 

@@ -17,7 +17,7 @@ def reach(dim: int) -> float:
 
 
 def direction_salts(seed: int, kind: str) -> tuple[np.uint64, np.uint64]:
-    """Return what the seeds of a mechanism's reports are mixed with: for their directions, and for those's entries."""
+    """Return the salts of a mechanism's reports: one for each seed's directions, one for a direction's entries."""
     return salt(seed, f"{kind}/directions"), salt(seed, f"{kind}/entries")
 
 

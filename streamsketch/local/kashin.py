@@ -16,7 +16,7 @@ LEVEL = 1.75
 SOUND_DIM = 32
 """Up to here no four places depend on one another, which puts K within reach of every vector (THEORY.md 7.4)."""
 
-_INNER = 0.98  # of the level that is clipped to: the steps then end after finitely many
+_INNER = 0.98  # of K: clipping to a smaller box brings coefficients below K in finitely many steps
 _RELAXATION = 1.9
 _MOST_STEPS = 64
 

@@ -3,9 +3,9 @@
 PrivUnit and PrivUnitG move their output into the cap {⟨V, v⟩ ≥ γ}, which has mass q₁ (1 - q in the papers) without v,
 with probability p. They are ε-LDP if and only if (p / q₁) · ((1 - q₁) / (1 - p)) ≤ e^ε. Equality leaves one free
 number, b = ln(p / (1-p)), the share of ε that is spent on p; ln(q₁ / (1-q₁)) = b - ε is the rest. The error as a
-function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4). It is sought, and rounded to a grid of 2^-10 or
-ε's share of it: any b spends ε but for two of 2^52 words at most, this costs some 10^-7 of the error, and machines
-whose libraries differ find the same b and so the same caps.
+function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4). It is found numerically and rounded to a grid
+of 2^-10, finer below ε = 1: so machines whose libraries differ find the same b, and the same caps. That costs some
+10^-7 of the error and no privacy: every b spends ε, but for at most two of the 2^52 words that decide p.
 """
 
 import functools

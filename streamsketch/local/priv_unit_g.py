@@ -49,8 +49,8 @@ class PrivUnitG(WithPrecision):
     dim, epsilon, ball
         As in `Mechanism`.
     precision
-        Of the floats sent: ``"float32"`` or ``"float16"``. Rounding to float16 adds at most
-        2^-21 of squared_error + 1, the mean squared length of a report.
+        Of the floats sent: ``"float32"`` or ``"float16"``. Rounding to float16 adds at most 2^-21 of squared_error + 1,
+        the mean squared length of a report, to the error.
 
     Raises
     ------

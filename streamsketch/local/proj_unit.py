@@ -30,7 +30,7 @@ _LOG_FAILURE = 13.815510557964274  # ln 10^6, of the norm bound
 class ProjUnit(WithPrecision):
     """ProjUnit: PrivUnitG of Wv/‖Wv‖ in R^k, and a public seed for the random map W (Asi et al. 2023).
 
-    Its error is PrivUnitG's in R^dim but for some d/k, at k floats a report. The server sums Wᵀû (Algorithms 1 and 2).
+    Its error is PrivUnitG's in R^dim plus about d/k, at k floats a report. The server sums Wᵀû (Algorithms 1 and 2).
 
     - ``rotation="hadamard"`` (FastProjUnit, Section 2.2): signs, a fast Hadamard transform, k of its rows. A dim that
       is no power of two is padded with zeros to one, N; rows are drawn from all N, and the mean is cut back to dim.
@@ -55,8 +55,7 @@ class ProjUnit(WithPrecision):
     dim, epsilon, ball, precision
         As in `PrivUnitG`.
     sketch_dim
-        k, at most N; for ``"haar"`` at most 4096, dim · k at most 2^30, and dim at most
-        4096 if shared.
+        k, at most N; for ``"haar"`` at most 4096, dim · k at most 2^30, and dim at most 4096 if shared.
     rotation
         ``"hadamard"``, ``"haar"`` or ``"gaussian"``.
     shared, unbiased, compressed

@@ -59,8 +59,7 @@ class Report:
     mechanism
         What made it, and reads it.
     seed
-        Public 64-bit seed of what the person drew at random in public (a projection, a direction); 0 if the
-        mechanism has none.
+        Public, 0 to 2^64 - 1: of the projection or directions that this report used; 0 if the mechanism has none.
     values
         The randomised values: (count,), of the dtype that ``mechanism.layout`` says. Read-only.
 
@@ -132,14 +131,14 @@ class Report:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Reports:
-    """Many people's reports as two arrays: a sequence of `Report`.
+    """Many people's reports as two arrays: a sequence of `Report`. Made by `Mechanism.randomize_many`.
 
     Parameters
     ----------
     mechanism
         What made them.
     seeds
-        uint64, (n,).
+        The public seed of each report: uint64, (n,); 0 if the mechanism has none.
     values
         (n, count), of the dtype that ``mechanism.layout`` says.
 
@@ -147,6 +146,13 @@ class Reports:
     ------
     InvalidInputError
         For arrays of other shapes or dtypes, or values that are not finite.
+
+    Examples
+    --------
+    >>> from streamsketch.local import PrivUnitG
+    >>> reports = PrivUnitG(dim=2, epsilon=1.0).randomize_many([[1, 0], [0, 1], [1, 0]])
+    >>> len(reports), reports.values.shape, reports[0].bits
+    (3, (3, 2), 64)
     """
 
     mechanism: "Mechanism"
