@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.base import MAX_SKETCH_DIM
 
-_MOST = 1 << 60
+_MOST_EVENTS = 1 << 60
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Streams:
         _check_int("dim", self.dim, HASHED_DIM)
         _check_int("spread", self.spread, HASHED_DIM)
         if self.events is not None:
-            _check_int("events", self.events, _MOST)
+            _check_int("events", self.events, _MOST_EVENTS)
         if self.step is not None:
             step = exact_fraction(self.step, "step")
             check_resolution(step, "step")
@@ -91,11 +91,11 @@ class Streams:
         return cast("tuple[float, ...]", self.squared_distances)  # __post_init__ made it one
 
     def truncation(self, resolution: Fraction) -> float:
-        """Return the most by which entering values on a grid can move a squared distance, as a share of it.
+        """Return how far truncating values to a grid can move a squared distance, as a share of the least one.
 
         Each update loses less than the grid step g, so of n updates a stream a difference z loses e with ‖e‖₂ ≤ 2ng,
-        and its square moves by at most 2‖z‖‖e‖ + ‖e‖². That is if all updates meet in one coordinate; 0 for multiples
-        of g.
+        and its square moves by at most 2‖z‖‖e‖ + ‖e‖²: as much only if all updates meet in one coordinate, and nothing
+        if the values are multiples of g.
         """
         if self.step is not None and (Fraction(self.step) / resolution).denominator == 1:
             return 0.0

@@ -23,9 +23,9 @@ from streamsketch.sensitivity import sensitivity_of
 
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256
-_FINER = 16  # the rounding of Gaussian noise to the grid adds 3 grid steps², nothing on a finer grid
+_FINER = 16  # rounding Gaussian noise to the grid adds 3 grid steps² to its variance: on a finer grid, next to none
 _TRUNCATION = 1e-3  # of a squared distance
-_WORTH = 0.99  # what a change must bring the variance down to
+_WORTH = 0.99  # of the variance: a change that leaves more is not worth it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Option:
         return isinstance(self.projection, Identity)
 
     def reaches(self, relative_error: float) -> bool:
-        """Return whether ``error`` is at most this, at a fraction of the cost."""
+        """Return whether ``error`` is at most this, without the search that finds ``error``."""
         return all(law.miss_chance(relative_error) <= self.miss for law in self.laws)
 
     def beats(self, other: "Option") -> bool:
@@ -152,7 +152,9 @@ def _projections(streams: Streams, goal: Goal, budget: Budget) -> Iterator[Proje
     while cells <= goal.max_cells and cells < streams.dim:
         shape = agreed | {"sketch_dim": cells, "seed": 0, "independence": independence}
         yield CountSketch(**shape)
-        if (streams.dim - cells) < _WORTH * (streams.dim - 1):  # else it is CountSketch at seven times the time
+        if (streams.dim - cells) < _WORTH * (
+            streams.dim - 1
+        ):  # else it is as exact as CountSketch, and many times as slow
             yield OPORP(**shape)
         sparsity = 2
         while sparsity <= min(goal.max_nonzeros, cells // 2, _MOST_SPARSITY):
@@ -212,7 +214,7 @@ def _law(projection: Projection, estimate: Estimate, spread: int) -> ErrorLaw:
 def _meetings(projection: Projection) -> tuple[int, float]:
     """Return the cells a coordinate is added to, and the chance that another meets it in a given one of them.
 
-    None for a map whose errors are taken as normal: SRHT has `Rademacher`'s inner products, without replacement.
+    (0, 0.0) for a map whose errors are taken as normal: SRHT has `Rademacher`'s inner products, without replacement.
     """
     if isinstance(projection, BlockHashed):
         return projection.blocks, projection.blocks / projection.sketch_dim

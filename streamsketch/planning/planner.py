@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
@@ -180,6 +181,7 @@ def plan(
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
     found = Plan(streams, goal, epsilon, delta, neighbours, chosen, ordered, met)
     if met is None and chosen.error > 1:
+        # the recommended option has up to _NEAR_BEST times the least error: so much below 1 must the least be
         seen = dataclasses.replace(goal, relative_error=1 / _NEAR_BEST)
         return dataclasses.replace(found, epsilon_to_see=_epsilon_needed(streams, seen, budget))
     if met is not False:
@@ -204,6 +206,7 @@ def _recommended(options: list[Option], goal: Goal) -> Option:
 
 def _epsilon_needed(streams: Streams, goal: Goal, budget: Budget) -> float | None:
     """Return the least ε that reaches the goal, rounded up to two digits or so; errors fall with ε."""
+    wanted = float(goal.relative_error or 0)
 
     def reached(epsilon: float) -> bool:
         try:
@@ -211,8 +214,6 @@ def _epsilon_needed(streams: Streams, goal: Goal, budget: Budget) -> float | Non
         except InvalidInputError:  # too little ε for noise that can be sampled
             return False
         return any(option.reaches(wanted) for option in options)
-
-    wanted = float(goal.relative_error or 0)
 
     if budget.epsilon >= _MOST_EPSILON or not reached(_MOST_EPSILON):
         return None
@@ -232,6 +233,7 @@ def _cells_needed(streams: Streams, goal: Goal, budget: Budget) -> int | None:
     return min((one.cells for one in wider if one.reaches(float(goal.relative_error or 0))), default=None)
 
 
-def _best(options: Any) -> list[Option]:
+def _best(options: Iterable[Option]) -> list[Option]:
+    """Return the option with the least error, alone in a list; no option of none."""
     best = min(options, key=lambda option: option.error, default=None)
     return [] if best is None else [best]

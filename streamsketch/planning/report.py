@@ -12,7 +12,7 @@ from streamsketch.projections import Rademacher
 from streamsketch.projections.block_hashed import BlockHashed
 from streamsketch.text import NO_BREAK, aligned, filled
 
-_HOPELESS = 100.0  # an error of so many times the distance is told as a power of ten
+_HOPELESS = 100.0  # an error of so many times the distance is shown in three digits, as a power of ten if large
 _LONG = 1e8
 _SAY_RAW = "no sketch: raw histogram"
 
@@ -144,8 +144,7 @@ def _verdict(plan: Plan) -> str:
 def _choices(plan: Plan) -> str:
     rows: list[tuple[str, ...]] = [("choice", "cells", "per update", "noise", "± s.e.", _at(plan))]
     for option in plan.alternatives():
-        worst = max(range(len(option.errors)), key=lambda place, errors=option.errors: errors[place])  # type: ignore[misc]
-        estimate = option.estimates[worst]
+        estimate = option.estimates[option.errors.index(option.error)]
         rows.append(
             (
                 f"{'>' if option is plan.chosen else ' '} {name_of(option)}",

@@ -1,7 +1,7 @@
-"""How often an estimate misses by more than its standard error suggests: the tails that sparsity buys.
+"""How often an estimate misses by more than its standard error suggests: the tails that more nonzeros make lighter.
 
 Where a difference is spread over many coordinates, the error of its squared length is normal. Where q equal ones make
-all of it, two of them meet in few cells, seldom, and each meeting costs much. THEORY.md 4.1 derives the law used here.
+all of it, two of them seldom meet in a cell, but each meeting costs much. THEORY.md 4.1 derives the law used here.
 """
 
 import dataclasses
