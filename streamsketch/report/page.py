@@ -17,7 +17,7 @@ from streamsketch.report.promises import promises
 from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
 from streamsketch.report.text import interval, safe
 
-MOST = 150
+_MAX_RELEASES = 150
 _NEIGHBOURS = 3
 
 
@@ -38,12 +38,14 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str, plan: Mapping[
     Raises
     ------
     InvalidInputError
-        For more or fewer, or a plan of another sketch.
+        For fewer than 2 releases or more than 150, or a plan that is not one, or is one of another sketch.
     IncompatibleProjectionsError, DependentNoiseError
         As `streamsketch.pairwise`.
     """
-    if len(releases) > MOST:
-        raise InvalidInputError(f"a report shows at most {MOST} releases, got {len(releases)}; choose some of them")
+    if len(releases) > _MAX_RELEASES:
+        raise InvalidInputError(
+            f"a report shows at most {_MAX_RELEASES} releases, got {len(releases)}; choose some of them"
+        )
     distances = pairwise(releases.values())
     names = list(releases)
     order = like_beside_like(distances.value)
@@ -69,7 +71,7 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str, plan: Mapping[
     )
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- distances --------------------------------------------------------------------------------------------------------
 
 
 def _distances(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> str:
@@ -102,8 +104,8 @@ def _all_pairs(names: Sequence[str], distances: Estimates) -> str:
         f'<tr><th scope="row" class="name">{safe(names[i])}</th>{_pair_cells(names[j], distances, i, j)}</tr>'
         for i, j in zip(first[by_distance].tolist(), second[by_distance].tolist(), strict=True)
     )
-    table = _table(["stream", "other"], f"<tbody>{rows}</tbody>", "All pairs, nearest first")
-    return f"<h2>All pairs</h2><details><summary>{len(first):,} estimates with their errors</summary>{table}</details>"
+    pairs = _table(["stream", "other"], f"<tbody>{rows}</tbody>", "All pairs, nearest first")
+    return f"<h2>All pairs</h2><details><summary>{len(first):,} estimates with their errors</summary>{pairs}</details>"
 
 
 def _pair_cells(other: str, distances: Estimates, i: int, j: int) -> str:

@@ -100,10 +100,10 @@ def _colour_key(low: float, high: float, factor: float) -> str:
 
 
 def map_of(names: Sequence[str], scaling: Scaling) -> str:
-    """Return the plane as SVG: a point, a 95 % ellipse and a name for each stream, and a measure."""
+    """Return the plane as SVG: a point, a 95 % ellipse and a name for each stream, and a grid that gives the scale."""
     radii, angles = _ellipses(scaling.covariances)
     reach = radii.max(axis=1)[:, None]
-    # an ellipse larger than the whole map would leave only a dot of it
+    # room for an ellipse larger than the map itself would shrink the map to a dot
     reach = np.minimum(reach, np.ptp(scaling.places, axis=0).max() or 1.0)
     low, high = (scaling.places - reach).min(axis=0), (scaling.places + reach).max(axis=0)
     spread = np.maximum(high - low, 1e-12)

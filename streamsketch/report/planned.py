@@ -5,11 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import rounded
+from streamsketch.estimate import Estimate, rounded
 from streamsketch.explanation.one import Explanation
 from streamsketch.release import PrivateSketch
 from streamsketch.report.parts import row, table
 from streamsketch.report.text import safe
+
+_INTRODUCTION = (
+    "The standard error of an estimated squared distance, known before any data: what the map loses, and what the "
+    "noise adds."
+)
+_HEADS = ("± s.e.", "of the map", "of the noise")
 
 
 def planned(plan: Mapping[str, Any] | None, releases: Mapping[str, PrivateSketch]) -> str:
@@ -18,9 +24,10 @@ def planned(plan: Mapping[str, Any] | None, releases: Mapping[str, PrivateSketch
     Raises
     ------
     InvalidInputError
-        If the plan is none, or one of another sketch.
+        If the plan is not one, or is one of another sketch.
     """
-    kinds = {(told.noise, told.noise_place, told.multiplier): told for told in map(_explain, releases.values())}
+    explained = [release.explain() for release in releases.values()]
+    kinds = {(told.noise, told.noise_place, told.multiplier): told for told in explained}
     if plan is None:
         said = "".join(_expected(told) for told in kinds.values())
         return f"<h2>What these sketches can tell apart</h2><p>{_INTRODUCTION}</p>{said}"
@@ -35,18 +42,6 @@ def planned(plan: Mapping[str, Any] | None, releases: Mapping[str, PrivateSketch
     return f"<h2>The plan</h2>{body}"
 
 
-_INTRODUCTION = (
-    "The standard error of an estimated squared distance, known before any data: what the map loses, and what the "
-    "noise adds."
-)
-_HEADS = ("± s.e.", "of the map", "of the noise")
-
-
-def _explain(release: PrivateSketch) -> Explanation:
-    told: Explanation = release.explain()
-    return told
-
-
 def _expected(told: Explanation) -> str:
     rows = "".join(
         row(f"{one.value:,.6g}", [rounded(part, one.standard_error) for part in _parts(one)]) for one in told.distances
@@ -56,7 +51,7 @@ def _expected(told: Explanation) -> str:
     )
 
 
-def _parts(estimate: Any) -> tuple[float, float, float]:
+def _parts(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.standard_error, estimate.projection_variance**0.5, estimate.noise_variance**0.5
 
 

@@ -9,7 +9,7 @@ from streamsketch.explanation.together import explain_together
 from streamsketch.release import PrivateSketch
 from streamsketch.report.text import safe
 
-_LONGEST = 20_000  # characters of what is said, stranger's words among them
+_LONGEST = 20_000  # characters of what is said, which may quote a stranger's words
 
 
 def promises(releases: Mapping[str, PrivateSketch]) -> str:

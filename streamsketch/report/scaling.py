@@ -20,7 +20,7 @@ class Scaling(NamedTuple):
     covariances: Floats
     """Of each place: (n, 2, 2)."""
     share: float
-    """How much of the positive eigenvalues the two axes carry, 0 to 1: the rest of the distances is not shown."""
+    """The two axes' part of the sum of positive eigenvalues, 0 to 1: the rest of the distances is not shown."""
 
 
 def classical_scaling(distances: Estimates) -> Scaling:

@@ -8,7 +8,7 @@ _LONGEST = 60
 
 
 def safe(text: object, longest: int = _LONGEST) -> str:
-    """Return a stranger's text as HTML that shows it and does nothing else, not even turn the direction of writing."""
+    """Return a stranger's text as HTML that shows it and does nothing else, not even change the writing direction."""
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
     return escape(shown if len(shown) <= longest else shown[: longest - 1] + "…", quote=True) or "(no name)"
 
