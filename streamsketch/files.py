@@ -26,6 +26,11 @@ def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, 
         The content, in one or in parts.
     secret
         Whether only the owner may read it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written, with the file's own name; what was there is unchanged.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
@@ -37,13 +42,14 @@ def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, 
             os.fsync(file.fileno())
         partial.replace(target)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(target)) from error  # a full disk does not say whose file
+        # the system names the partial file, or none at all when the disk is full
+        raise type(error)(error.errno, error.strerror, str(target)) from error
     finally:
         partial.unlink(missing_ok=True)
 
 
 def remove_partial(path: str | os.PathLike[str]) -> None:
-    """Remove what writes of a file left when they were killed; the caller holds `locked`, so that none is under way."""
+    """Remove what killed writes of a file left behind; the caller holds `locked`, so that no write is under way."""
     target = Path(path)
     partial = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
     with contextlib.suppress(OSError):  # writing itself will say what is wrong

@@ -146,12 +146,12 @@ def check_size(projection: Projection, keys: int, *, more: int = 0, max_bytes: i
 
 
 def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
-    """Return a raw sketch as the bytes of a file; one too large to be read again is refused."""
+    """Return a raw sketch as the bytes of a file; `InvalidInputError` for one too large to be read again."""
     return b"".join(_in_parts(raw, max_bytes))
 
 
 def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
-    """Return the parts of a file, of which the cells are the largest: a table's are never all copied at once."""
+    """Return a file's parts one by one, their size checked before the first; a table's cells are copied in pieces."""
     state, projection = raw.state, raw.projection
     check_size(projection, len(state) if isinstance(state, SketchTable) else 1, max_bytes=max_bytes)
     header = {
@@ -233,7 +233,8 @@ def decode(data: bytes, *, max_bytes: int = _MAX_BYTES) -> RawSketch:
         else:
             state = SketchTable.from_state(projection, keys, cells, masses)
     except (InvalidInputError, OverflowError):
-        raise WireFormatError("cells", "do not belong together") from None  # never their values
+        # never their values
+        raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
     return RawSketch(state, events, releases)
 
 
@@ -285,13 +286,18 @@ def _header(text: memoryview) -> dict[str, Any]:
         header = json.loads(bytes(text))
     except (ValueError, RecursionError):
         raise WireFormatError("header", "is not JSON") from None
-    wanted = {"projection": str, "keys": int | None, "events": int, "releases": list}
+    wanted = {
+        "projection": (str, "text"),
+        "keys": (int | None, "an integer ≥ 0 or null"),
+        "events": (int, "an integer ≥ 0"),
+        "releases": (list, "a list"),
+    }
     if not isinstance(header, dict) or header.keys() != wanted.keys():
-        raise WireFormatError("header", f"must have the fields {', '.join(wanted)}")
-    for name, kind in wanted.items():
+        raise WireFormatError("header", f"must have the fields {', '.join(wanted)} and no others")
+    for name, (kind, described) in wanted.items():
         value = header[name]
         if isinstance(value, bool) or not isinstance(value, kind) or (isinstance(value, int) and value < 0):
-            raise WireFormatError("header", f"has a {name} that is none")
+            raise WireFormatError(f"header.{name}", f"must be {described}")  # never the value: events are secret
     return header
 
 

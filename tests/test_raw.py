@@ -2,6 +2,7 @@
 
 import datetime as dt
 import hashlib
+import json
 import stat
 import tracemalloc
 from pathlib import Path
@@ -102,6 +103,30 @@ def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None
     with pytest.raises(ss.WireFormatError, match="do not belong together") as caught:
         raw.decode(forged + raw._checksum(forged).digest())
     assert "77777" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [
+        ("projection", 1, "text"),
+        ("keys", -1, "an integer ≥ 0 or null"),
+        ("events", -77777, "an integer ≥ 0"),
+        ("events", True, "an integer ≥ 0"),
+        ("releases", None, "a list"),
+    ],
+)
+def test_a_header_field_of_another_kind_is_named_and_not_shown(field: str, value: object, wanted: str) -> None:
+    data = raw.encode(RawSketch(one()))
+    start = len(raw.MAGIC) + raw._FRAME.size
+    (length,) = raw._LENGTH.unpack_from(data, start)
+    header = json.loads(data[start + raw._LENGTH.size : start + raw._LENGTH.size + length]) | {field: value}
+    text = json.dumps(header).encode()
+    rest = data[start + raw._LENGTH.size + length : -raw._CHECKSUM_BYTES]
+    body = raw._LENGTH.pack(len(text)) + text + rest
+    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + body
+    with pytest.raises(ss.WireFormatError) as caught:
+        raw.decode(framed + raw._checksum(framed).digest())
+    assert str(caught.value) == f"header.{field}: must be {wanted}"
 
 
 def test_the_file_remembers_releases_while_a_stream_goes_on_replacing_it(tmp_path: Path) -> None:

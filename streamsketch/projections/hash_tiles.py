@@ -1,8 +1,8 @@
 """Polynomial hashing of 64 keys at a time, in registers.
 
 `horner_narrow` and `horner_wide` write every step of every key to memory. Here 64 keys stay in registers from the
-first step to the last, which saves those stores for whoever scatters the words: a scatter is bound by its own
-stores, and of so few items at a time that the processor works on the next tile's hashes while they drain.
+first step to the last. That leaves the stores to the scatter that uses the hash words, which is bound by them; and
+tiles are so small that the processor hashes the next one while the stores of the last one drain.
 """
 
 from collections.abc import Callable
@@ -50,12 +50,12 @@ def _hash_tile(*, wide: bool) -> Callable[..., Any]:
         lower_keys = [builder.and_(key, _LOW_32) for key in keys]
         upper_keys = [builder.lshr(key, _32) if wide else None for key in keys]
         hashes = [cgutils.alloca_once(builder, _VECTOR) for _ in keys]
-        first = _in_all_lanes(builder, builder.load(coefficient_array.data))
+        first = _broadcast(builder, builder.load(coefficient_array.data))
         for held in hashes:
             builder.store(first, held)
         one, count = ir.Constant(_WORD, 1), builder.extract_value(coefficient_array.shape, 0)
         with cgutils.for_range_slice(builder, one, count, one) as (j, _):
-            coefficient = _in_all_lanes(builder, builder.load(builder.gep(coefficient_array.data, [j])))
+            coefficient = _broadcast(builder, builder.load(builder.gep(coefficient_array.data, [j])))
             for held, lower, upper in zip(hashes, lower_keys, upper_keys, strict=True):
                 builder.store(_step(builder, builder.load(held), lower, upper, coefficient), held)
         for v, held in enumerate(hashes):
@@ -92,7 +92,7 @@ def _vector(builder: Any, data: Any, number: int, start: Any = None) -> Any:
     return builder.bitcast(at, _VECTOR.as_pointer())
 
 
-def _in_all_lanes(builder: Any, word: Any) -> Any:
+def _broadcast(builder: Any, word: Any) -> Any:
     nothing, index = ir.Constant(_VECTOR, ir.Undefined), ir.IntType(32)
     one = builder.insert_element(nothing, word, ir.Constant(index, 0))
     return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(index, _LANES), [0] * _LANES))

@@ -9,10 +9,10 @@ from numba.extending import intrinsic
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
-    """Ask for the cache line of ``array[place]``, which is then loaded beside other work; it may lie past the end.
+    """Ask for the cache line of ``array[place]``, to be loaded during other work; ``place`` may lie past the end.
 
-    A kernel that treats blocks in several passes reads memory in its first pass only, faster than it arrives, and
-    none in the others. Processors do not fetch ahead over such pauses, nor past a page.
+    A kernel that treats blocks in several passes reads new memory in its first pass only, faster than it arrives, and
+    none in the others. Processors do not fetch ahead across such pauses, nor past a page.
 
     Parameters
     ----------
