@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _command(command: str) -> Callable[..., None]:
-    listed = ", ".join(entries(command)) or "none yet"
+    listed = ", ".join(entries(command))
 
     def measure(
         names: Annotated[list[str] | None, typer.Argument(help=f"Any of: {listed}. All by default.")] = None,

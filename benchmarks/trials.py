@@ -227,6 +227,19 @@ def observed_error(values: Floats, truth: float) -> float:
     return math.sqrt(float(((values - truth) ** 2).mean()))
 
 
+def deviation(observed: float, predicted: float, uncertainty: float) -> float:
+    """Return how many of its standard errors the mean squared error is from its prediction; 0 where it has none.
+
+    Parameters
+    ----------
+    observed, uncertainty
+        `observed_error`, and its `uncertainty_of_error`.
+    predicted
+        The standard error that theory predicts.
+    """
+    return (1 - (predicted / observed) ** 2) / (2 * uncertainty) if uncertainty else 0.0
+
+
 def uncertainty_of_error(values: Floats, truth: float) -> float:
     """Return the relative standard error of `observed_error`."""
     squares = (values - truth) ** 2

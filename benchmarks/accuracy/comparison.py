@@ -62,8 +62,8 @@ class Method:
 
     @property
     def deviation(self) -> float:
-        """How many of its standard errors the mean squared error is from its prediction."""
-        return (1 - (self.predicted / self.observed) ** 2) / (2 * self.uncertainty) if self.uncertainty else 0.0
+        """See `trials.deviation`."""
+        return trials.deviation(self.observed, self.predicted, self.uncertainty)
 
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies

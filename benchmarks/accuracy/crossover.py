@@ -96,6 +96,12 @@ class Point:
         """Observed over predicted standard error."""
         return self.sample.observed / float(self.sample.predicted or math.nan)
 
+    @property
+    def deviation(self) -> float:
+        """See `trials.deviation`."""
+        own = self.sample
+        return trials.deviation(own.observed, float(own.predicted or math.nan), own.uncertainty)
+
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""
         own = self.sample
@@ -144,7 +150,7 @@ def relative_variance(epsilon: float, sparsity: int, delta: float, gap: float) -
 def _finding(crossings: Sequence[tuple[Any, ...]], points: Sequence[Point]) -> str:
     closes, distants = ([row[place] for row in crossings if row[0] == 1.0] for place in (6, 7))
     allowed = trials.simultaneous_z(len(points))
-    off = [point for point in points if abs(1 - 1 / point.ratio**2) > 2 * allowed * point.sample.uncertainty]
+    off = [point for point in points if abs(point.deviation) > allowed]
     at_rule = ", ".join(f"{100 * relative_variance(1.0, s, math.exp(-s), 1.0):.0f} %" for s in SPARSITIES)
     lattice = next(row for row in crossings if row[:2] == (1.0, 1))
     ratios = [point.ratio for point in points]

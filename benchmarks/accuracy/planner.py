@@ -152,6 +152,11 @@ class Planned:
         """Observed over predicted standard error."""
         return self.observed / self.predicted
 
+    @property
+    def deviation(self) -> float:
+        """See `trials.deviation`."""
+        return trials.deviation(self.observed, self.predicted, self.uncertainty)
+
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""
         own = self.chosen
@@ -207,9 +212,7 @@ def _planned(scene: Scene, count: int) -> Planned:
         bits = trials.keyed(f"{projection} {scene}".encode())
         released = [add_noise(one, chosen.noise, found.guarantee, bits) for one in (x, y)]
         values[seed] = ss.squared_distance(*released).value
-    squares = (values - size) ** 2
-    observed = math.sqrt(squares.mean())
-    uncertainty = float(squares.std()) / (2 * observed**2 * math.sqrt(count))
+    observed, uncertainty = trials.observed_error(values, size), trials.uncertainty_of_error(values, size)
     within = float((np.abs(values / size - 1) <= chosen.error).mean())
     return Planned(scene, chosen, rule, observed, uncertainty, within)
 
@@ -219,7 +222,7 @@ def _finding(losses: Sequence[Loss], plans: Sequence[Planned]) -> str:
     least = max(losses, key=lambda loss: loss.by_least)
     share = np.mean([loss.by_rule > _RELEVANT for loss in losses])
     allowed = trials.simultaneous_z(len(plans))
-    off = [plan for plan in plans if abs(plan.ratio - 1) > allowed * plan.ratio * plan.uncertainty]
+    off = [plan for plan in plans if abs(plan.deviation) > allowed]
     names = ", ".join(plan.scene.name for plan in off)
     agreement = (
         f"**The standard errors of {names} differ from their prediction by more than sampling explains**"

@@ -54,10 +54,9 @@ class Case:
 
     @property
     def deviation(self) -> float:
-        """How many of its standard errors the mean squared error is from its prediction."""
-        if not self.sample.uncertainty:
-            return 0.0
-        return (1 - 1 / self.ratio**2) / (2 * self.sample.uncertainty)
+        """See `trials.deviation`."""
+        own = self.sample
+        return trials.deviation(own.observed, float(own.predicted or math.nan), own.uncertainty)
 
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from benchmarks import sigmas
 from benchmarks.data import Data, Texts
 from benchmarks.figures.ll import gaussian_noise, levels, sensitivity, sign_changes, variance_ratio
 from benchmarks.figures.ll.claims import Claim, Pair, above, table, told
@@ -88,7 +89,7 @@ def test_noise_and_epsilon_invert_each_other() -> None:
         assert gaussian_noise.epsilon_for(sigma) == pytest.approx(epsilon)
     until = gaussian_noise.classical_until()
     for epsilon, holds in ((0.99 * until, True), (1.01 * until, False)):
-        spent = gaussian_noise.calibration.gaussian_log_delta(epsilon, gaussian_noise.classical(epsilon))
+        spent = gaussian_noise.calibration.gaussian_log_delta(epsilon, sigmas.classical(epsilon, gaussian_noise.DELTA))
         assert (spent <= math.log(gaussian_noise.DELTA)) is holds
 
 

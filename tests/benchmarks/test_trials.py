@@ -100,3 +100,12 @@ def test_the_chi_square_coverage_is_that_of_simulated_intervals() -> None:
     covered = np.abs(estimates - 1) <= 1.96 * math.sqrt(2 / 32) * estimates
     assert abs(covered.mean() - coverage.chi_square_coverage(32)) < 5 * math.sqrt(0.08 * 0.92 / 100_000)
     assert coverage.chi_square_coverage(1 << 20) == pytest.approx(0.95, abs=1e-3)
+
+
+def test_a_deviation_counts_standard_errors_of_the_mean_square() -> None:
+    """Standard normal errors about 0, predicted at 1: the mean of n squares has the standard error √(2/n)."""
+    values = np.random.default_rng(1).normal(size=10_000)
+    observed, uncertainty = trials.observed_error(values, 0.0), trials.uncertainty_of_error(values, 0.0)
+    expected = (float((values**2).mean()) - 1) / math.sqrt(2 / values.size)
+    assert trials.deviation(observed, 1.0, uncertainty) == pytest.approx(expected, rel=0.05)
+    assert trials.deviation(3.0, 3.0, 0.0) == 0.0

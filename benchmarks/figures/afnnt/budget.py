@@ -136,10 +136,10 @@ def picture(wide: Panel, narrow: Panel) -> Figure:
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
-    names = [line for line in LINES if (line.name, panel.budgets[0]) in panel.measured]
-    for place, line in enumerate(names):
+    lines = [line for line in LINES if (line.name, panel.budgets[0]) in panel.measured]
+    for place, line in enumerate(lines):
         found = [panel.measured[line.name, k] for k in panel.budgets]
-        aside = np.array(panel.budgets) * 1.06 ** (place - (len(names) - 1) / 2)
+        aside = np.array(panel.budgets) * 1.06 ** (place - (len(lines) - 1) / 2)
         axes.errorbar(
             aside,
             [point.mean for point in found],

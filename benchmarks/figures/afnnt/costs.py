@@ -54,11 +54,11 @@ def sweep(
 ) -> Costs:
     """Return costs by (name, d), d ascending.
 
-    All dimensions run in turn too, so that a busy spell tilts no slope. The fastest of the rounds, as other work only
-    adds to a time; the mean where the number of tries is random. A mechanism ends before the dimension where a report
-    takes more than ``limit`` seconds, or would by growing like d. Slow ones have two rounds, of their own. The server
-    is a new one for ``people`` reports; with ``adding`` one that is there already gets so many, copies too, that they
-    take about so many seconds.
+    All dimensions run in turn too, so that a busy spell tilts no slope. A cost is that of the fastest round, as other
+    work only adds to a time; the mean of all rounds where the number of tries is random. A mechanism ends before the
+    dimension where a report takes more than ``limit`` seconds, or would by growing like d. Slow ones are timed by
+    themselves, in two rounds. Adding is timed on a new server that gets ``people`` reports; with ``adding``, on one
+    that has some already and gets so many copies of them that it takes about ``adding`` seconds.
     """
     quick: dict[str, Work] = {}
     slow: dict[str, Work] = {}

@@ -2,7 +2,7 @@
 
 δ = 1e-6. The curves solve the paper's equation (4), Balle and Wang's calibration, as the library does. Dots are the
 noise that the library then samples, discrete and on whole steps, where Δ2 is 64 steps, crosses where it is one, as for
-an OPORP of integers with β = 1; dashes are the classical formula Δ2·√(2 ln(1.25/δ))/ε, which is proven for ε ≤ 1.
+an OPORP of integers with β = 1; dashes are the classical formula Δ2·√(2 ln(1.25/δ))/ε, which is proven for ε < 1.
 """
 
 import itertools
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from benchmarks import sigmas
 from benchmarks.data import Data
 from benchmarks.figures.ll.drawing import look, panels
 from benchmarks.rows import Effort
@@ -33,8 +34,9 @@ def run(effort: Effort, data: Data) -> Study:
     rows: list[tuple[Cell, ...]] = []
     for epsilon in map(float, epsilons):
         sigma = calibration.gaussian_sigma(epsilon, DELTA)
-        spent = math.exp(calibration.gaussian_log_delta(epsilon, classical(epsilon)))
-        rows.append((epsilon, sigma, sampled(epsilon, STEPS), sampled(epsilon, 1), classical(epsilon), spent))
+        classical = sigmas.classical(epsilon, DELTA)
+        spent = sigmas.exact_delta(epsilon, classical)
+        rows.append((epsilon, sigma, sampled(epsilon, STEPS), sampled(epsilon, 1), classical, spent))
     columns = (
         "ε",
         "σ optimal",
@@ -45,11 +47,6 @@ def run(effort: Effort, data: Data) -> Study:
     )
     table = Table("Noise for Δ2 = 1, δ = 1e-6; σ is proportional to Δ2", columns, rows)
     return Study([table], _finding(rows), {"sigma": _picture(epsilons)})
-
-
-def classical(epsilon: float) -> float:
-    """Return Dwork and Roth's σ for Δ2 = 1 (2014, Theorem A.1)."""
-    return math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon
 
 
 def sampled(epsilon: float, steps: int) -> float:
@@ -72,7 +69,7 @@ def classical_until() -> float:
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        return calibration.gaussian_log_delta(epsilon, classical(epsilon)) - math.log(DELTA)
+        return calibration.gaussian_log_delta(epsilon, sigmas.classical(epsilon, DELTA)) - math.log(DELTA)
 
     return math.exp(brentq(excess, 0.0, math.log(1000)))
 
@@ -114,7 +111,8 @@ def _picture(epsilons: NDArray[np.float64]) -> Figure:
         if size == 1:
             coarse = [sampled(float(epsilon), 1) for epsilon in dots]
             axes[0].plot(dots, coarse, "x", color=style["color"], markersize=6)
-    axes[0].plot(epsilons, [classical(float(epsilon)) for epsilon in epsilons], "--", color="black", linewidth=1)
+    classical = [sigmas.classical(float(epsilon), DELTA) for epsilon in epsilons]
+    axes[0].plot(epsilons, classical, "--", color="black", linewidth=1)
     axes[0].set_xlabel("ε")
     axes[0].set_ylabel("σ, in units of the data")
     sizes = np.geomspace(0.1, 10, 30)

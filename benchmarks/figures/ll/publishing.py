@@ -1,7 +1,7 @@
 """The data of Li and Li's experiments and every way to publish it, by the paper's names.
 
 Each vector is published by itself, for one-coordinate neighbours with β = 1 and δ = 1e-6. Pixels are in [0, 1]. Of
-texts it is published which words or trigrams they have, as 0 and 1: β = 1 is one of them more or less. The grid has
+texts, which words or trigrams they have is published, as 0 and 1: β = 1 is one of them more or less. The grid has
 at least 255 steps in one β: noise on a lattice has three squared steps of variance more than it would need (THEORY.md
 3), which on steps of β, as integers have them, would drown an OPORP's bins at large ε.
 
