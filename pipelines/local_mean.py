@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parts = list(digits() if known.input == "digits" else read_vectors(known))
         if not parts:
-            raise ss.InvalidInputError("the data hold no vectors")
+            raise ss.InvalidInputError(f"there are no vectors in {known.input}; name a file that has rows")
         dim = parts[0][2].shape[1]
         mechanisms = [mechanism_of(kind, epsilon, dim, known) for kind in known.mechanism for epsilon in known.epsilon]
         options = PipelineOptions(rest)
@@ -140,7 +140,9 @@ def read_vectors(arguments: argparse.Namespace) -> Iterator[Part]:
             continue
         matrix = _matrix(batch.column(arguments.vector), arguments.vector)
         if dim not in (None, matrix.shape[1]):
-            raise ss.InvalidInputError(f"--vector {arguments.vector} must hold vectors of one length, without nulls")
+            raise ss.InvalidInputError(
+                f"--vector {arguments.vector} must hold vectors of one length, got {dim} numbers and {matrix.shape[1]}"
+            )
         dim = matrix.shape[1]
         keys = ["all"] * len(matrix)
         if arguments.key:

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
+
+from streamsketch.report.scaling import like_beside_like
 
 _LONGEST_LABEL = 20
 _READABLE = 24  # more keys than this leave no room for numbers in the cells
 
 
 def heat_map(distances: pa.Table, title: str) -> bytes:
-    """Return a PNG of all pairs, like keys adjacent: estimate below the diagonal, relative standard error above."""
+    """Return a PNG of all pairs, similar keys adjacent: estimates below the diagonal, relative errors above."""
     rows = distances.to_pylist()
     names = sorted({row[end] for row in rows for end in ("first", "second")})
     place = {name: i for i, name in enumerate(names)}
@@ -25,7 +25,7 @@ def heat_map(distances: pa.Table, title: str) -> bytes:
         i, j = place[row["first"]], place[row["second"]]
         value[i, j] = value[j, i] = row["squared_distance"]
         error[i, j] = error[j, i] = row["standard_error"]
-    order = _like_beside_like(value)
+    order = like_beside_like(value)
     value, error = value[np.ix_(order, order)], error[np.ix_(order, order)]
     names = [names[i] for i in order]
 
@@ -69,11 +69,3 @@ def heat_map(distances: pa.Table, title: str) -> bytes:
         warnings.filterwarnings("ignore", "Glyph .* missing")  # scripts that the font lacks are drawn as boxes
         figure.savefig(content, format="png", dpi=120)
     return content.getvalue()
-
-
-def _like_beside_like(value: np.ndarray) -> list[int]:
-    """Order keys so that near ones are adjacent (hierarchical clustering)."""
-    if len(value) < 3:
-        return list(range(len(value)))
-    tree = linkage(squareform(np.sqrt(np.maximum(value, 0.0)), checks=False), "average", optimal_ordering=True)
-    return [int(leaf) for leaf in leaves_list(tree)]

@@ -37,8 +37,9 @@ class FlinkCluster:
     A context manager: all processes start on entry and are gone after exit. A job survives the loss of task managers:
     Flink notices within seconds and starts what was lost again as soon as there are slots.
 
-    One thing is not on loopback: the ports at which a task manager waits for its Python workers. Beam opens them, at
-    random numbers, on every address of the machine, unasked who calls. Keep private data to machines behind a firewall.
+    One thing is not on loopback: the ports at which a task manager waits for its Python workers. Beam opens them on
+    every address of the machine, under random numbers, and accepts whoever calls. Keep private data to machines behind
+    a firewall.
 
     Parameters
     ----------
