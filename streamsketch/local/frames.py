@@ -31,7 +31,7 @@ class Frame(ABC):
     state_dim: int
     """How many cells the server keeps."""
     reach: float
-    """B."""
+    """B, the scale that makes B · E t·u equal to v."""
 
     def __init__(self, dim: int, kind: str, seed: int) -> None:
         self.dim = dim
@@ -39,8 +39,8 @@ class Frame(ABC):
         self.seed = seed
 
     @abstractmethod
-    def together(self, count: int) -> float:
-        """Return what pairs of ``count`` coefficients add to the squared length of an estimate, at A = 1."""
+    def cross_terms(self, count: int) -> float:
+        """Return what products of two of ``count`` coefficients add to an estimate's mean squared length, at A = 1."""
 
     @abstractmethod
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
@@ -66,8 +66,8 @@ class GaussianFrame(Frame):
         self.state_dim = dim
         self.reach = reach(dim)
 
-    def together(self, count: int) -> float:
-        """See `Frame.together`: two independent directions."""
+    def cross_terms(self, count: int) -> float:
+        """See `Frame.cross_terms`: two independent directions."""
         return 1 - 1 / count
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
@@ -104,8 +104,8 @@ class HadamardFrame(Frame):
     def _salt(self) -> np.uint64:
         return streams.salt(self.seed, f"{self.kind}/rows")
 
-    def together(self, count: int) -> float:
-        """See `Frame.together`: to within 1, as the coefficients are taken to have length 1."""
+    def cross_terms(self, count: int) -> float:
+        """See `Frame.cross_terms`: to within 1, as the coefficients are taken to have length 1."""
         return (1 - 1 / count) * (self.state_dim - self.dim) / (self.state_dim - 1)
 
     def _rows(self, seeds: Words, count: int) -> Ints:

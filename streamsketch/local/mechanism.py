@@ -46,6 +46,17 @@ class Mechanism(ABC):
     ball
         False: vectors have length 1. True: they have length at most 1, and are completed to the unit sphere of one
         more dimension by √(1 - ‖v‖²).
+
+    Raises
+    ------
+    InvalidInputError
+        For a field out of range.
+
+    Examples
+    --------
+    >>> from streamsketch.local import PrivUnitG
+    >>> Mechanism.from_json(PrivUnitG(dim=100, epsilon=4.0).to_json())
+    PrivUnitG(dim=100, epsilon=4.0, ball=False, precision='float32')
     """
 
     dim: int
@@ -154,7 +165,7 @@ class Mechanism(ABC):
         return self.randomize_many(_array(vector, 1)[np.newaxis], bits=bits)[0]
 
     def randomize_many(self, vectors: Any, *, bits: BitSource | None = None) -> Reports:
-        """Return the reports of the rows of a matrix, (n, dim), one by one independent; as `randomize`."""
+        """Return the reports of the rows of a matrix, (n, dim), each independent of the others; as `randomize`."""
         matrix = _array(vectors, 2)
         if matrix.shape[1] != self.dim:
             raise InvalidInputError(f"vectors must have dim={self.dim} coordinates, got {matrix.shape[1]}")

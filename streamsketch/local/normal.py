@@ -30,7 +30,7 @@ def standard_normals(words: Words, out: Floats) -> None:
 
     |z| reaches 9.2.
     """
-    for i in range(words.size):  # no branch here: it becomes vector code, and rubbish in the tails
+    for i in range(words.size):  # no branch, so that this becomes vector code; the second loop overwrites the tails
         p = (np.float64(np.int64(words[i] >> _1)) + 0.5) * _HALF_STEP
         q = 0.5 - p
         magnitude = _central(q)

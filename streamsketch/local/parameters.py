@@ -21,7 +21,7 @@ from streamsketch.local.agreed import agreed
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
 
 _GRID = 2.0**-10  # of b, for ε from 1 on
-_MOST = 24.0  # of b: beyond it 1 - p would be few of the 2^52 words that decide it
+_MOST = 24.0  # of b: beyond it too few of the 2^52 words that decide p would stand for 1 - p
 _WORDS = 2.0**52  # see `normal.uniforms`
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
@@ -123,7 +123,7 @@ def _least(error: Callable[[float], float], epsilon: float) -> float:
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
     """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
     log_mass = float(log_expit(share - epsilon))
-    # a number of words, and one more: what rounding takes from p's odds or q₁'s is less than a word's worth
+    # whole words for 1 - p, and one more: it outweighs what rounding the logarithms adds to p's odds or q₁'s
     outside = (math.ceil(math.exp(float(log_expit(-share))) * _WORDS) + 1) / _WORDS
     inside = 1 - outside
     return inside, log_mass, float(log_expit(epsilon - share)), -math.expm1(-epsilon) * inside * math.exp(-log_mass)

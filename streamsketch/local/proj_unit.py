@@ -182,14 +182,12 @@ class ProjUnit(WithPrecision):
         7.1).
         """
         if self.completes:
-            return self.norm_bound * self.cap.scale**2 * self.sphere_dim + self._along - 1
+            cap = self.cap
+            along = self.map.mean_back * cap.threshold * cap.scale
+            return self.norm_bound * cap.scale**2 * self.sphere_dim + along - 1
         if self.unbiased:
             return self.cap.squared_norm(self.sphere_dim, self.map.mean_back) * self.factor**2 - 1
         return self.cap.squared_norm(self.sphere_dim, self.map.mean_back) + 1 - 2 * self.map.mean_length
-
-    @property
-    def _along(self) -> float:
-        return self.map.mean_back * self.cap.threshold * self.cap.scale
 
     @property
     def limiting_squared_error(self) -> float:

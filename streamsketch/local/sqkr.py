@@ -125,7 +125,7 @@ class SQKR(Mechanism):
         In a Hadamard frame A²K²d/k + A(1 - 1/k)(D-d)/(D-1) - 1, to within A.
         """
         a, k = self.amplification, self.bits_told
-        return (a * self.frame.reach) ** 2 / k + a * self.frame.together(k) - 1
+        return (a * self.frame.reach) ** 2 / k + a * self.frame.cross_terms(k) - 1
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""

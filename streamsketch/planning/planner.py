@@ -63,7 +63,15 @@ class Plan:
     epsilon_to_see: float | None = None
 
     def projection(self, seed: int) -> Projection:
-        """Return the recommended projection, with a public seed that was chosen before anyone looked at data."""
+        """Return the recommended projection, with a public seed that was chosen before anyone looked at data.
+
+        Noise on the raw histogram has no seed: it is ignored there.
+
+        Raises
+        ------
+        InvalidInputError
+            If the seed is not an integer from 0 to 2^64 - 1.
+        """
         chosen = self.chosen.projection
         return chosen if self.chosen.is_raw else chosen.replace(seed=seed)
 
