@@ -3,8 +3,8 @@
 Normal intervals of `Estimate.interval` over many projections and noises, for vectors of many, four and one nonzeros,
 from raw sketches (the map's error alone) and from releases. Sparse vectors under few cells are hard: errors are far
 from normal, and a map of random column norms does not know how much of the vector it met. For VerySparse and one
-nonzero the coverage is computed too: the cells it meets are Binomial(k, 1/s), and the estimate follows from them. So it
-is for a dense vector, whose squared norm is estimated as χ² with k degrees of freedom, over k, times itself.
+nonzero the coverage is computed too: the cells it meets are Binomial(k, 1/s), and the estimate follows from them. So is
+that of a dense vector's squared norm, whose estimate is the truth times χ²/k, of k degrees of freedom.
 
 How it misleads: k = 32 cells is small on purpose; coverage improves with k.
 """

@@ -1,8 +1,8 @@
 """Fast Walsh-Hadamard transform in place, µs.
 
 Peers: a C transform with vector registers, as wide as the processor has them, compiled here if a compiler is there;
-the textbook triple loop in Numba; and what SciPy offers, a dense matrix to multiply with. Random input, transformed
-again and again, would grow past any float: it is zeros, which cost the same.
+the textbook triple loop in Numba; and what SciPy offers, a dense matrix to multiply with. The input is zeros,
+which cost the same as numbers: those, transformed in place again and again, would overflow.
 """
 
 import ctypes

@@ -79,7 +79,7 @@ def randomized(vector: Floats, mechanism: ProjUnit, rng: np.random.Generator) ->
     projected /= np.linalg.norm(projected)
     noise = rng.normal(size=k)
     along = noise @ projected
-    height = cap.threshold + rng.exponential() / cap.threshold  # its exact law is one number of a thousand
+    height = cap.threshold + rng.exponential() / cap.threshold  # nearly its law; exactly, one draw beside k
     return np.asarray(cap.scale * (noise + (height - along) * projected))
 
 

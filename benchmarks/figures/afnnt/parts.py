@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from numpy.typing import NDArray
 from scipy import stats
 
+from benchmarks import palette
 from streamsketch.local import SQKR, CompPrivUnitG, Mechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from streamsketch.privacy.sampling import KeyedBits
 
@@ -35,10 +36,13 @@ class Line:
     marker: str
 
 
-PRIV_UNIT = Line("PrivUnit", lambda d, epsilon, _: PrivUnit(dim=d, epsilon=epsilon), "#000000", "*")
-PRIV_UNIT_G = Line("PrivUnitG", lambda d, epsilon, _: PrivUnitG(dim=d, epsilon=epsilon), "#000000", "o")
+PRIV_UNIT = Line("PrivUnit", lambda d, epsilon, _: PrivUnit(dim=d, epsilon=epsilon), palette.BLACK, "*")
+PRIV_UNIT_G = Line("PrivUnitG", lambda d, epsilon, _: PrivUnitG(dim=d, epsilon=epsilon), palette.BLACK, "o")
 PROJ_UNIT = Line(
-    "ProjUnit", lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k, rotation="haar"), "#E69F00", "s"
+    "ProjUnit",
+    lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k, rotation="haar"),
+    palette.ORANGE,
+    "s",
 )
 PROJ_UNIT_CORR = Line(
     "ProjUnit-corr",
@@ -46,11 +50,11 @@ PROJ_UNIT_CORR = Line(
     "#7F6000",
     "D",
 )
-FAST = Line("FastProjUnit", lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k), "#0072B2", "^")
+FAST = Line("FastProjUnit", lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k), palette.BLUE, "^")
 FAST_CORR = Line(
     "FastProjUnit-corr",
     lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k, shared=True),
-    "#56B4E9",
+    palette.SKY,
     "v",
 )
 FAST_COMP = Line(
@@ -60,9 +64,9 @@ FAST_COMP = Line(
     "h",
 )
 COMP = Line("CompPrivUnitG", lambda d, epsilon, _: CompPrivUnitG(dim=d, epsilon=epsilon), "#999999", "P")
-SQKR_LINE = Line("SQKR", lambda d, epsilon, _: SQKR(dim=d, epsilon=epsilon, rotation="hadamard"), "#009E73", "X")
-RE_PRIV_HS = Line("RePrivHS", lambda d, epsilon, _: RePrivHS(dim=d, epsilon=epsilon), "#CC79A7", "<")
-PRIV_HS = Line("PrivHS", lambda d, epsilon, _: PrivHS(dim=d, epsilon=epsilon), "#D55E00", ">")
+SQKR_LINE = Line("SQKR", lambda d, epsilon, _: SQKR(dim=d, epsilon=epsilon, rotation="hadamard"), palette.GREEN, "X")
+RE_PRIV_HS = Line("RePrivHS", lambda d, epsilon, _: RePrivHS(dim=d, epsilon=epsilon), palette.PURPLE, "<")
+PRIV_HS = Line("PrivHS", lambda d, epsilon, _: PrivHS(dim=d, epsilon=epsilon), palette.RED, ">")
 
 
 @dataclass(frozen=True)
