@@ -152,9 +152,8 @@ def _projections(streams: Streams, goal: Goal, budget: Budget) -> Iterator[Proje
     while cells <= goal.max_cells and cells < streams.dim:
         shape = agreed | {"sketch_dim": cells, "seed": 0, "independence": independence}
         yield CountSketch(**shape)
-        if (streams.dim - cells) < _WORTH * (
-            streams.dim - 1
-        ):  # else it is as exact as CountSketch, and many times as slow
+        # else it is as exact as CountSketch, and many times as slow
+        if (streams.dim - cells) < _WORTH * (streams.dim - 1):
             yield OPORP(**shape)
         sparsity = 2
         while sparsity <= min(goal.max_nonzeros, cells // 2, _MOST_SPARSITY):
