@@ -8,7 +8,14 @@ from typing import Any
 
 from streamsketch.estimate import Estimate
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
-from streamsketch.explanation.check import NoiseCheck, check_noise, is_pan_private, key_selection_in, noise_in
+from streamsketch.explanation.check import (
+    KEYS_THEOREM,
+    NoiseCheck,
+    check_noise,
+    is_pan_private,
+    key_selection_in,
+    noise_in,
+)
 from streamsketch.noise_effect import NoisePlace, effect_of, unit_of
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
@@ -73,9 +80,7 @@ class Explanation(Explained):
             told.append("The noise was there before the first update, and fresh noise was added on release.")
         keys = key_selection_in(self.guarantee)
         if keys is not None:
-            told.append(
-                f"Which keys are published was chosen privately, with ε = {keys.epsilon:g}, δ = {keys.delta:g} of it."
-            )
+            told.append(keys.said)
         if self.releases > 1:
             told.append(
                 f"{self.releases} releases were added up or subtracted; the promise is their composition, for disjoint "
@@ -95,7 +100,7 @@ class Explanation(Explained):
         if is_pan_private(self.guarantee):
             found.append("Stausholm 2021, Theorem 3.4 (THEORY.md 4.2)")
         if key_selection_in(self.guarantee) is not None:
-            found.append("Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)")
+            found.append(KEYS_THEOREM)
         if self.releases > 1:
             found.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
         return found

@@ -53,10 +53,11 @@ def one_as_text(told: Explanation) -> str:
 
 
 def text_of(told: Explained, heading: str, rows: Sequence[Sequence[str]]) -> str:
-    """Return what is said, a table under its heading, and what is not protected."""
+    """Return what is said, a table under its heading if there is one, and what is not protected."""
     lines = [filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in said_of(told)]
-    lines.append(heading)
-    lines += [f"{' ' * _LABELS}{line}" for line in aligned(rows, left=0).splitlines()]
+    if rows:
+        lines.append(heading)
+        lines += [f"{' ' * _LABELS}{line}" for line in aligned(rows, left=0).splitlines()]
     lines.append("Not protected")
     lines += [filled(said, first="- ", indent="  ") for said in told.not_protected]
     return "\n".join(lines)
