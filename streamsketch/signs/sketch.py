@@ -17,7 +17,7 @@ from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import FlipLaw
 
 if TYPE_CHECKING:
-    from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation
+    from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation, SignsExplained
 
 Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
 
@@ -116,6 +116,12 @@ class Signs:
     def __reduce__(self) -> Any:
         return type(self).from_bytes, (self.to_bytes(),)
 
+    def explain(self) -> "SignsExplained":
+        """Return what is promised, to whom, what the flips leave of an angle, and what is not protected."""
+        from streamsketch.explanation.flipped import explanation_of  # noqa: PLC0415 - explanations know releases
+
+        return explanation_of(self)
+
     def to_bytes(self) -> bytes:
         """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
         from streamsketch.signs.exchange import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
@@ -207,9 +213,7 @@ class SignSketch(Signs):
 
     def explain(self) -> "SignExplanation":
         """Return who is protected and how, by which theorem, how often signs are wrong, and what is not protected."""
-        from streamsketch.explanation.flipped import explanation_of  # noqa: PLC0415 - explanations know releases
-
-        return cast("SignExplanation", explanation_of(self))
+        return cast("SignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:
         return *super()._identity(), self._law
@@ -264,9 +268,7 @@ class IndividualSignSketch(Signs):
 
     def explain(self) -> "IndividualSignExplanation":
         """Return what is promised, which is no differential privacy, to whom, and what is not protected."""
-        from streamsketch.explanation.flipped import explanation_of  # noqa: PLC0415 - explanations know releases
-
-        return cast("IndividualSignExplanation", explanation_of(self))
+        return cast("IndividualSignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:
         return *super()._identity(), self._method
