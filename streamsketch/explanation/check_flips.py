@@ -6,7 +6,9 @@ from fractions import Fraction
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.check import NoiseCheck, key_selection_in, unread_matrix
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection
+from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.laws import FlipLaw
 from streamsketch.signs.mechanisms import (
     DPSignLogistic,
@@ -16,8 +18,10 @@ from streamsketch.signs.mechanisms import (
     DPSignRPRRSmooth,
     SignMechanism,
 )
+from streamsketch.signs.sketch import Method
 
 _PLAIN = {kind.name: kind for kind in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic)}
+_INDIVIDUAL = {kind.name: kind for kind in (IDPSignRPRR, IDPSignOPORP)}
 _FOR_NORMS = re.compile(rf"{DPSignRPRR.name} for norms of at least (\d+(?:/\d+)?)")
 _TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to ε, and is taken off again, in floats
 
@@ -55,6 +59,26 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     if law.rate <= allowed.rate * (1 + _TOLERANCE):
         return NoiseCheck("enough", f"{found}, {'as' if law.rate >= allowed.rate else 'and more are'} stated here")
     return NoiseCheck("too little", f"{found}, and fewer are stated: {law}")
+
+
+def check_individual(guarantee: IndividualGuarantee, projection: Projection, method: Method) -> NoiseCheck:
+    """Say that individual promises cannot be checked, unless no data at all could have been released so.
+
+    Parameters
+    ----------
+    guarantee, projection, method
+        Of the release.
+    """
+    if unread_matrix(projection) is None:
+        epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
+        try:
+            if method == IDPSignRPG.name:
+                IDPSignRPG(epsilon=epsilon, delta=delta, neighbours=near).check(projection)
+            else:
+                _INDIVIDUAL[method](epsilon=epsilon, neighbours=near).check(projection)
+        except InvalidInputError as error:
+            return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
+    return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")
 
 
 def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:

@@ -11,7 +11,7 @@ import numpy as np
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
 from streamsketch.explanation.check import KEYS_THEOREM, NoiseCheck, key_selection_in, unread_matrix
-from streamsketch.explanation.check_flips import check_flips
+from streamsketch.explanation.check_flips import check_flips, check_individual
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.signs.angles import Expected, expected
@@ -86,9 +86,9 @@ class SignsExplained(Explained):
     def angles(self) -> list[AtAngle]:
         """What estimates will be, to another release made alike, at some angles and, where they matter, some norms.
 
-        Empty where that would take reading a large matrix.
+        Empty where that would take reading a large matrix, and for what no mechanism releases.
         """
-        if not self._norms:
+        if self.check.verdict == "too little" and isinstance(self.guarantee, IndividualGuarantee):
             return []
         degrees = _DEGREES if self._norms == [None] else _DEGREES[1:]
         return [AtAngle(at, norm, self.at_angle(math.radians(at), norm=norm)) for norm in self._norms for at in degrees]
@@ -284,10 +284,10 @@ class IndividualSignExplanation(SignsExplained):
         """What the promise rests on."""
         return [f"{_INDIVIDUAL_THEOREMS[self.flipped]}, {_CORRECTED}"]
 
-    @property
+    @functools.cached_property
     def check(self) -> NoiseCheck:
-        """That nothing can be checked."""
-        return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")
+        """That nothing can be checked, or that no data could have been released so."""
+        return check_individual(self.guarantee, self.projection, self.flipped)
 
     @property
     def amount(self) -> list[str]:

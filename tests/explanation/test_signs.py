@@ -217,6 +217,19 @@ def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.P
     assert told == published(mechanism, projection).explain()
 
 
+def test_individual_signs_that_no_mechanism_releases_are_found_out() -> None:
+    release = published(signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=PIXEL), RADEMACHER)
+    for near, delta in ((ss.OneCoordinate(10**18), 1e-6), (PIXEL, 1e-300)):
+        promise = signs.IndividualGuarantee(1e-6, delta, near, release.method)
+        told = signs.IndividualSignSketch(
+            RADEMACHER, release.packed, release.method, promise, release_id=release.release_id
+        ).explain()
+        assert told.check.verdict == "too little"
+        assert "the mechanism named would not release it: the noise would have a Gaussian variance" in told.check.reason
+        assert "WARNING" in str(told)
+        assert told.to_dict()["angles"] == []
+
+
 # --- together -------------------------------------------------------------------------------------------------
 
 
