@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         squared_distance,
         squared_norm,
     )
+    from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation
     from streamsketch.explanation.one import Explanation
     from streamsketch.explanation.together import JointExplanation, explain_together
     from streamsketch.pan_private import PanPrivateSketch
@@ -69,6 +70,7 @@ _HOMES = {
     "streamsketch.errors": (
         "DependentNoiseError",
         "IncompatibleProjectionsError",
+        "IndividualSignExplanation",
         "InvalidInputError",
         "SketchOverflowError",
         "StreamsketchError",
@@ -83,6 +85,7 @@ _HOMES = {
         "squared_distance",
         "squared_norm",
     ),
+    "streamsketch.explanation.flipped": ("IndividualSignExplanation", "SignExplanation"),
     "streamsketch.explanation.one": ("Explanation",),
     "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
     "streamsketch.pan_private": ("PanPrivateSketch",),
@@ -138,6 +141,7 @@ __all__ = [
     "Guarantee",
     "Identity",
     "IncompatibleProjectionsError",
+    "IndividualSignExplanation",
     "Interval",
     "InvalidInputError",
     "JointExplanation",
@@ -150,6 +154,7 @@ __all__ = [
     "Projection",
     "Rademacher",
     "Rotation",
+    "SignExplanation",
     "Sketch",
     "SketchOverflowError",
     "SketchTable",

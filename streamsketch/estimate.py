@@ -75,6 +75,16 @@ class Estimate:
         """Square root of the variance."""
         return math.sqrt(self.variance)
 
+    def scaled(self, factor: float) -> "Estimate":
+        """Return the estimate of ``factor`` times the quantity, for ``factor`` > 0: the same in another unit."""
+        return Estimate(
+            self.value * factor,
+            self.projection_variance * factor**2,
+            self.noise_variance * factor**2,
+            self.lowest * factor,
+            self.highest * factor,
+        )
+
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
         """Return an interval around the value, cut to the quantity's possible range.
 

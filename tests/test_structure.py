@@ -40,7 +40,6 @@ ORDER = [
     "estimate",
     "estimators",
     "planning",
-    "explanation",
     "wire_pb2",
     "wire",
     "local",
@@ -48,6 +47,7 @@ ORDER = [
     "duckdb",
     "parquet",
     "signs",
+    "explanation",
     "report",
     "sklearn",
     "beam",
@@ -62,6 +62,7 @@ HANDED_ON = {
     ("sketch", "release"),
     ("release", "wire"),
     ("release", "explanation"),
+    ("signs", "explanation"),
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "wire_pb2.py" and path != ROOT / "__init__.py")
 

@@ -1,16 +1,26 @@
 """Sketch files by name, as commands take them."""
 
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
 from streamsketch.estimators import AnySketch
 from streamsketch.raw import SUFFIX, is_raw, load_raw
+from streamsketch.signs.exchange import is_signs
+from streamsketch.signs.hamming import check_comparable
+from streamsketch.signs.sketch import Signs
+
+SIGNS, TABLE = ".signs", ".parquet"
 
 Files = Annotated[
-    list[Path], typer.Argument(help=".sketch files, or .parquet tables of them", metavar="FILE", show_default=False)
+    list[Path],
+    typer.Argument(help=".sketch or .signs files, or .parquet tables of them", metavar="FILE", show_default=False),
 ]
 Raw = Annotated[
     bool, typer.Option("--raw", help="Take raw sketches too: what is printed is then as secret as they are.")
@@ -24,24 +34,115 @@ def load_sketches(paths: list[Path], *, least: int, command: str, raw: bool = Fa
     ------
     InvalidInputError
         For fewer than ``least`` sketches, files named twice, or raw ones unless ``raw`` says that they are wanted.
+    IncompatibleProjectionsError
+        If their projections differ.
     """
+    return _by_name(paths, lambda path: _sketches_of(path, command, raw=raw), least, command)
+
+
+def load_signs(paths: list[Path], *, least: int, command: str) -> dict[str, Signs]:
+    """Return the published signs of files by short names.
+
+    Raises
+    ------
+    InvalidInputError, IncompatibleProjectionsError
+        As `load_sketches`.
+    DependentNoiseError
+        If one release is there twice.
+    """
+    found = _by_name(paths, load_signs_of, least, command)
+    names: dict[bytes, str] = {}
+    for name, release in found.items():
+        first = names.setdefault(release.release_id, name)
+        if first != name:
+            with naming(first, name):
+                check_comparable([found[first], release])
+    return found
+
+
+def hold_signs(paths: list[Path]) -> bool:
+    """Return whether files hold published signs.
+
+    Raises
+    ------
+    InvalidInputError
+        If some do and others do not: only one kind is compared at a time.
+    OSError
+        If a file cannot be read.
+    """
+    signs = {path: path.suffix == SIGNS or holds_signs(path) for path in paths}
+    if len(set(signs.values())) > 1:
+        with_signs, without = (next(path for path, found in signs.items() if found == kind) for kind in (True, False))
+        raise ss.InvalidInputError(
+            f"{with_signs} holds published signs and {without} does not: signs are compared with signs, and sketches "
+            f"with sketches. Give files of one kind, or publish both streams in one way"
+        )
+    return any(signs.values())
+
+
+def holds_signs(path: Path) -> bool:
+    """Return whether a file, or the table in it, is one of published signs, as far as its beginning and columns tell.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    if path.suffix != TABLE:
+        return is_signs(path)
+    try:
+        with path.open("rb") as file:
+            names = pq.read_schema(file).names
+    except pa.ArrowException:
+        return False  # a damaged table is named as such where it is read
+    return "signs" in names and "sketch" not in names
+
+
+def load_signs_of(path: Path) -> dict[Any, Signs]:
+    """Return the published signs of a file by key, None if it is no table; errors name the file."""
+    table = path.suffix == TABLE
+    try:
+        return dict(ss.signs.load_table(path)) if table else {None: ss.signs.load(path)}
+    except ss.WireFormatError as error:
+        what = "table of sign sketches" if table else "sign sketch"
+        raise ss.InvalidInputError(f"{path} is not a sound {what}: {error}") from None
+
+
+@contextlib.contextmanager
+def naming(first: str, second: str) -> Iterator[None]:
+    """Name two releases in the errors of bringing them together."""
+    try:
+        yield
+    except (ss.IncompatibleProjectionsError, ss.DependentNoiseError, ss.InvalidInputError) as error:
+        raise type(error)(f"{first} and {second}: {error}") from None
+
+
+Found = TypeVar("Found", bound=Any)
+
+
+def _by_name(
+    paths: list[Path], read: Callable[[Path], Mapping[Any, Found]], least: int, command: str
+) -> dict[str, Found]:
     if len(set(paths)) < len(paths):
         raise ss.InvalidInputError(f"a file is named twice; {command} different releases")
-    found: list[tuple[Path, Any, AnySketch]] = []
+    found: list[tuple[Path, Any, Found]] = []
     for path in paths:
-        found += [(path, key, sketch) for key, sketch in _sketches_of(path, command, raw=raw).items()]
+        found += [(path, key, sketch) for key, sketch in read(path).items()]
     if len(found) < least:
         files = "files" if all(key is None for _, key, _ in found) else "sketches"
         number = {1: "one", 2: "two"}[least]
         raise ss.InvalidInputError(f"{command} needs at least {number} {files}, got {len(found)}")
     short = [path.stem if key is None else str(key) for path, key, _ in found]
     long = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
+    for path, _, sketch in found[1:]:
+        with naming(str(found[0][0]), str(path)):
+            found[0][2].projection.check_same(sketch.projection)
     return {short[i] if short.count(short[i]) == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
 
 def _sketches_of(path: Path, command: str, *, raw: bool) -> dict[Any, AnySketch]:
     """Return a file's sketches by key; of a file with one sketch, the key is None."""
-    if path.suffix == ".parquet":
+    if path.suffix == TABLE:
         return dict(load_table(path))
     if path.suffix != SUFFIX and not is_raw(path):
         return {None: load_release(path)}
@@ -61,10 +162,9 @@ def load_release(path: Path) -> ss.PrivateSketch:
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
-        if path.suffix == ".signs":
+        if path.suffix == SIGNS or (path.is_file() and is_signs(path)):
             raise ss.InvalidInputError(
-                f"{path} holds published signs, not a private sketch: inspect shows their promise, and "
-                f"streamsketch.signs compares them in Python"
+                f"{path} holds published signs, not a private sketch: inspect, explain, compare and nearest take signs"
             ) from None
         raise ss.InvalidInputError(f"{path} is not a sound private sketch: {error}") from None
 

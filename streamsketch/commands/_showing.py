@@ -15,6 +15,9 @@ from streamsketch.estimate import rounded
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
 
+UNKNOWN = "unknown"
+
+_NAMED = 20  # of the names in an error
 _PIPE_WIDTH = 1 << 14  # a pipe or a file has no edge to fold at
 
 
@@ -38,6 +41,11 @@ def printable(text: object) -> str:
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in str(text)
     )
+
+
+def listed(names: list[str]) -> str:
+    """Return names for an error, not too many of them."""
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def show(table: Table) -> None:
@@ -74,7 +82,7 @@ def table_of(columns: dict[str, list[str]], *, title: str | None = None) -> Tabl
         if place == 0:
             table.add_column(name, overflow="fold", min_width=13)
         else:
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(escape(printable(cell)) for cell in row))
     return table
@@ -85,8 +93,13 @@ def estimate_columns(estimates: list[ss.Estimate], confidence: float) -> dict[st
     return {
         "squared distance": [rounded(one.value, one.standard_error) for one in estimates],
         "± s.e.": [rounded(one.standard_error, one.standard_error) for one in estimates],
-        f"{100 * confidence:.4g} % interval": [interval_text(one, confidence) for one in estimates],
+        interval_name(confidence): [interval_text(one, confidence) for one in estimates],
     }
+
+
+def interval_name(confidence: float) -> str:
+    """Return the heading of a column of intervals."""
+    return f"{100 * confidence:.4g} % interval"
 
 
 def interval_text(estimate: ss.Estimate, confidence: float = 0.95) -> str:

@@ -7,8 +7,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import Files, load_release, load_table
+from streamsketch.commands._reading import SIGNS, TABLE, Files, holds_signs, load_release, load_signs_of, load_table
 from streamsketch.commands._showing import Json, printable, show_json
+from streamsketch.explanation.base import Explained
+from streamsketch.explanation.together import INDIVIDUAL
 from streamsketch.text import filled
 
 _PARQUET = b"PAR1"
@@ -28,10 +30,10 @@ class Populations(StrEnum):
 
 
 class _Source(NamedTuple):
-    """Releases of one file, by key where it is a table."""
+    """Releases of one file, sketches or signs, by key where it is a table."""
 
     file: Path
-    releases: dict[Any, ss.PrivateSketch]
+    releases: dict[Any, Any]
     is_table: bool
 
 
@@ -48,6 +50,8 @@ def explain(
 ) -> None:
     """Say who is protected and how, how much noise that means, and what is not protected."""
     sources = [_read(file) for file in files]
+    if len(sources) > 1 or delta is not None:
+        _refuse_individual(sources)
     spending = [release for source in sources for release in _counted(source)]
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in spending))
     together = None
@@ -69,21 +73,29 @@ def explain(
 
 
 def _read(file: Path) -> _Source:
+    if file.suffix == SIGNS or holds_signs(file):
+        return _Source(file, load_signs_of(file), file.suffix == TABLE)
     with file.open("rb") as opened:
         is_table = opened.read(len(_PARQUET)) == _PARQUET
     return _Source(file, load_table(file) if is_table else {None: load_release(file)}, is_table)
 
 
-def _counted(source: _Source) -> list[ss.PrivateSketch]:
+def _refuse_individual(sources: list[_Source]) -> None:
+    for source in sources:
+        if any(isinstance(release, ss.signs.IndividualSignSketch) for release in source.releases.values()):
+            raise ss.InvalidInputError(f"{source.file}: {INDIVIDUAL}. Explain it by itself, without --delta")
+
+
+def _counted(source: _Source) -> list[Any]:
     """Return what a file spends: a table's one promise once, as it covers all keys; else all of its releases."""
     releases = list(source.releases.values())
     promises = {release.guarantee for release in releases}
     return releases[:1] if source.is_table and len(promises) == 1 else releases
 
 
-def _alike(source: _Source) -> list[tuple[ss.Explanation, list[str]]]:
+def _alike(source: _Source) -> list[tuple[Explained, list[str]]]:
     """Return the file's explanations, each with the keys it holds for."""
-    groups: dict[ss.Explanation, list[str]] = {}
+    groups: dict[Explained, list[str]] = {}
     for key, release in source.releases.items():
         groups.setdefault(release.explain(), []).append(printable(key))
     return [(one, keys if source.is_table else []) for one, keys in groups.items()]

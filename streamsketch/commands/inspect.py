@@ -6,7 +6,15 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import load_raw_file, load_release, load_table
+from streamsketch.commands._reading import (
+    SIGNS,
+    TABLE,
+    holds_signs,
+    load_raw_file,
+    load_release,
+    load_signs_of,
+    load_table,
+)
 from streamsketch.commands._showing import (
     Json,
     estimate_fields,
@@ -18,6 +26,7 @@ from streamsketch.commands._showing import (
     table_of,
 )
 from streamsketch.raw import SUFFIX, RawSketch, is_raw
+from streamsketch.signs.sketch import Signs
 
 _NOISE = {
     "output": "noise per cell",
@@ -32,10 +41,10 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Show what a file of sketches holds and what it promises."""
-    if file.suffix == ".parquet":
-        _inspect_table(file, as_json=as_json)
-    elif file.suffix == ".signs":
+    if file.suffix == SIGNS or (file.is_file() and holds_signs(file)):
         _inspect_signs(file, as_json=as_json)
+    elif file.suffix == TABLE:
+        _inspect_table(file, as_json=as_json)
     elif file.suffix == SUFFIX or (file.is_file() and is_raw(file)):
         _inspect_raw(file, as_json=as_json)
     else:
@@ -78,33 +87,33 @@ def _inspect_release(file: Path, *, as_json: bool) -> None:
 
 
 def _inspect_signs(file: Path, *, as_json: bool) -> None:
-    try:
-        published = ss.signs.load(file)
-    except ss.WireFormatError as error:
-        raise ss.InvalidInputError(f"{file} is not a sound sign sketch: {error}") from None
-    kind = "differential privacy" if isinstance(published, ss.signs.SignSketch) else "individual differential privacy"
+    published = load_signs_of(file)
+    if not published:
+        raise ss.InvalidInputError(f"{file} is a table of sign sketches without a row")
+    one, is_table = next(iter(published.values())), file.suffix == TABLE
+    individual = isinstance(one, ss.signs.IndividualSignSketch)
+    kind = "individual differential privacy" if individual else "differential privacy"
     if as_json:
-        show_json(
-            {
-                "file": str(file),
-                "secret": False,
-                "kind": kind,
-                "guarantee": str(published.guarantee),
-                **_projection_fields(published.projection),
-                "release_ids": [published.release_id.hex()],
-            }
-        )
+        told: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(one.projection)}
+        rows = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
+        show_json(told | ({"releases": rows} if is_table else _sign_fields(one)))
         return
     facts = {
-        "promise": str(published.guarantee),
+        "promise": "\n".join(dict.fromkeys(str(release.guarantee) for release in published.values())),
         "kind": kind,
-        "projection": published.projection.to_json(),
-        "fingerprint": published.projection.fingerprint,
-        "signs": f"{published.projection.sketch_dim}",
+        "projection": one.projection.to_json(),
+        "fingerprint": one.projection.fingerprint,
+        "signs": f"{one.projection.sketch_dim}",
     }
-    if isinstance(published, ss.signs.SignSketch):
-        facts["noise"] = str(published.law)
+    if isinstance(one, ss.signs.SignSketch) and not is_table:
+        facts["noise"] = str(one.law)
+    if is_table:
+        facts["keys"] = f"{len(published):,}"
     show_facts(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"})
+
+
+def _sign_fields(release: Signs) -> dict[str, Any]:
+    return {"guarantee": str(release.guarantee), "release_ids": [release.release_id.hex()]}
 
 
 def _inspect_table(file: Path, *, as_json: bool) -> None:

@@ -1,23 +1,24 @@
 """``streamsketch nearest``: who is most alike."""
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import Files, load_sketches
+from streamsketch.commands._reading import Files, hold_signs, load_signs, load_sketches
 from streamsketch.commands._showing import (
     Confidence,
     Json,
     estimate_columns,
     estimate_fields,
+    listed,
     show,
     show_json,
     table_of,
 )
-
-_NAMED = 20  # of the names in an error
+from streamsketch.commands._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
 
 
 def nearest(
@@ -28,22 +29,25 @@ def nearest(
     ] = None,
     top: Annotated[int, typer.Option(help="How many neighbours.")] = 3,
     confidence: Confidence = 0.95,
+    norm: Norms = None,
     as_json: Json = False,
 ) -> None:
-    """Find each release's nearest others, by estimated squared distance.
+    """Find each release's nearest others, by estimated squared distance; of published signs by Hamming distance.
 
     Where intervals overlap, noise decides who comes first; and the least of many estimates is biased down.
     """
     if top < 1:
         raise ss.InvalidInputError(f"--top must be at least 1, got {top}")
+    if hold_signs(files):
+        _nearest_signs(files, to, top, norm, confidence=confidence, as_json=as_json)
+        return
+    refuse_norms(norm)
     sketches = load_sketches(files, least=2, command="nearest")
     names = list(sketches)
-    if to is not None and to not in sketches:
-        known = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        raise ss.InvalidInputError(f"--to must be one of {known}; got {to}")
+    wanted = _wanted(to, names)
     distances = ss.pairwise(sketches.values())
     found: list[tuple[str, int, str, ss.Estimate]] = []
-    for i in [names.index(to)] if to is not None else range(len(names)):
+    for i in map(names.index, wanted):
         others = [int(j) for j in np.argsort(distances.value[i], kind="stable") if j != i][:top]
         found += [(names[i], rank, names[j], distances[i, j]) for rank, j in enumerate(others, 1)]
     if as_json:
@@ -60,3 +64,37 @@ def nearest(
         **estimate_columns([distance for _, _, _, distance in found], confidence),
     }
     show(table_of(columns))
+
+
+def _wanted(to: str | None, names: list[str]) -> list[str]:
+    """Return whose neighbours are asked for."""
+    if to is None:
+        return names
+    if to not in names:
+        raise ss.InvalidInputError(f"--to must be one of {listed(names)}; got {to}")
+    return [to]
+
+
+def _nearest_signs(
+    files: list[Path], to: str | None, top: int, norms: list[str] | None, *, confidence: float, as_json: bool
+) -> None:
+    releases = load_signs(files, least=2, command="nearest")
+    among = SignPairs(releases, norms)
+    found = [
+        (rank, pair) for name in _wanted(to, list(releases)) for rank, pair in enumerate(among.nearest(name, top), 1)
+    ]
+    pairs = [pair for _, pair in found]
+    if as_json:
+        show_json(
+            [
+                {"of": pair.first, "rank": rank, "neighbour": pair.second, **pair.fields(confidence)}
+                for rank, pair in found
+            ]
+        )
+    else:
+        names = {
+            "of": [pair.first if rank == 1 else "" for rank, pair in found],
+            "neighbour": [pair.second for pair in pairs],
+        }
+        show(table_of(names | columns_of(pairs, confidence), title=title_of(pairs)))
+    among.say_what_is_unknown(pairs, by_hamming=True)

@@ -18,6 +18,8 @@ from streamsketch.sensitivity import grid_steps, sensitivity_of
 
 Verdict = Literal["enough", "too little", "not checked"]
 
+KEYS_THEOREM = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)"
+
 _NOISE = re.compile(r"discrete (Laplace, scale|Gaussian, variance) (\d+(?:/\d+)?)(?=[,;]|$)")
 _KEYS = re.compile(r"Laplace threshold for the keys, ε = ([0-9.e+-]+), δ = ([0-9.e+-]+)")
 _MOST_ENTRIES = 1 << 24  # of a random matrix, to be read for its sensitivity: a second
@@ -50,6 +52,11 @@ class KeySelection:
 
     epsilon: float
     delta: float
+
+    @property
+    def said(self) -> str:
+        """That share, in a sentence."""
+        return f"Which keys are published was chosen privately, with ε = {self.epsilon:g}, δ = {self.delta:g} of it."
 
 
 def noise_in(guarantee: Guarantee) -> list[Noise]:
@@ -103,15 +110,22 @@ def check_noise(
     selection = key_selection_in(guarantee)
     if selection is None and _KEYS.search(guarantee.mechanism):
         return NoiseCheck("not checked", "its text names a share for the keys that is no ε and δ")
-    if place == "output" and isinstance(projection, RandomNorms):
-        entries = projection.dim * projection.sketch_dim
-        if entries > _MOST_ENTRIES:
-            return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
+    unread = unread_matrix(projection) if place == "output" else None
+    if unread is not None:
+        return unread
     try:
         sensitivity = _sensitivity(guarantee, projection, place)
     except InvalidInputError as error:  # a bound below the grid, or a map that nothing moves
         return NoiseCheck("not checked", str(error))
     return _judge(one, sensitivity, guarantee, selection or KeySelection(0.0, 0.0))
+
+
+def unread_matrix(projection: Projection) -> NoiseCheck | None:
+    """Return why nothing is checked, for a random matrix too large to be read for its sensitivity; else None."""
+    entries = projection.dim * projection.sketch_dim
+    if isinstance(projection, RandomNorms) and entries > _MOST_ENTRIES:
+        return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
+    return None
 
 
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee, keys: KeySelection) -> NoiseCheck:

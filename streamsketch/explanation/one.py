@@ -7,11 +7,18 @@ from fractions import Fraction
 from typing import Any
 
 from streamsketch.estimate import Estimate
-from streamsketch.explanation.check import NoiseCheck, check_noise, is_pan_private, key_selection_in, noise_in
+from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.explanation.check import (
+    KEYS_THEOREM,
+    NoiseCheck,
+    check_noise,
+    is_pan_private,
+    key_selection_in,
+    noise_in,
+)
 from streamsketch.noise_effect import NoisePlace, effect_of, unit_of
-from streamsketch.privacy.guarantee import L1, Guarantee
+from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
-from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch
 
 _PLACES: dict[NoisePlace, str] = {
@@ -19,8 +26,7 @@ _PLACES: dict[NoisePlace, str] = {
     "input": "each of the {count:,} coordinates, before the map",
     "hadamard": "what the Hadamard step returns, {count:,} coordinates, before the sparse matrix",
 }
-_FALSE_ALARMS = 0.05
-_LARGE_EPSILON = 100.0  # e^ε is finite
+_NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 _LAPLACE = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (THEORY.md 3)"
 _GAUSSIAN = (
     "Balle and Wang 2018, Theorem 8, for the continuous Gaussian that the lattice noise is a rounding of (THEORY.md 3)"
@@ -32,7 +38,7 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Explanation:
+class Explanation(Explained):
     """What a release promises: who is protected, how, how much noise that means, and what is not protected.
 
     It depends on what the release says of itself and on no cell of it, so releases made alike have equal explanations.
@@ -46,7 +52,7 @@ class Explanation:
 
     Examples
     --------
-    >>> from streamsketch import SJLT
+    >>> from streamsketch import L1, SJLT
     >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
     >>> explanation = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).explain()
     >>> explanation.check.reason
@@ -56,39 +62,10 @@ class Explanation:
     """
 
     guarantee: Guarantee
-    projection: Projection
     noise: Cumulants
     noise_place: NoisePlace
     multiplier: Fraction
     releases: int
-
-    @property
-    def who(self) -> str:
-        """Who is protected, by which bound."""
-        near = self.guarantee.neighbours
-        if isinstance(near, L1):
-            change = f"one {near.unit}, in the data or not, whose values sum to at most {near.bound} in absolute value"
-        else:
-            change = f"one {near.unit}, which changes one coordinate by at most {near.bound}"
-        if near.max_keys == 1:
-            return change
-        return f"{change} in each of at most {near.max_keys} keys, by the releases of all keys together"
-
-    @property
-    def meaning(self) -> str:
-        """What ε and δ mean for whoever wants to find somebody out.
-
-        A test with false alarms in a share a of cases has power min(e^ε a + δ, 1 - e^-ε (1 - δ - a)) at most
-        (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
-        """
-        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
-        power = 1 - math.exp(-epsilon) * max(1 - delta - _FALSE_ALARMS, 0.0)
-        if epsilon < _LARGE_EPSILON:
-            power = min(power, math.exp(epsilon) * _FALSE_ALARMS + delta)
-        return (
-            f"no test that raises a false alarm in 5 % of cases finds out that a given "
-            f"{self.guarantee.neighbours.unit} is in the data in more than {_percent(100 * power)} % of them"
-        )
 
     @property
     def how(self) -> list[str]:
@@ -103,9 +80,7 @@ class Explanation:
             told.append("The noise was there before the first update, and fresh noise was added on release.")
         keys = key_selection_in(self.guarantee)
         if keys is not None:
-            told.append(
-                f"Which keys are published was chosen privately, with ε = {keys.epsilon:g}, δ = {keys.delta:g} of it."
-            )
+            told.append(keys.said)
         if self.releases > 1:
             told.append(
                 f"{self.releases} releases were added up or subtracted; the promise is their composition, for disjoint "
@@ -125,7 +100,7 @@ class Explanation:
         if is_pan_private(self.guarantee):
             found.append("Stausholm 2021, Theorem 3.4 (THEORY.md 4.2)")
         if key_selection_in(self.guarantee) is not None:
-            found.append("Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)")
+            found.append(KEYS_THEOREM)
         if self.releases > 1:
             found.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
         return found
@@ -144,7 +119,7 @@ class Explanation:
     def distances(self) -> list[Estimate]:
         """What squared distances to another release with as much noise will be: at 0, and where noise fades."""
         blind = self.at_distance(0.0).standard_error
-        first = _leading_digit(2 * blind)
+        first = leading_digit(2 * blind)
         return [self.at_distance(value) for value in (0.0, first, 10 * first, 100 * first)]
 
     def at_distance(self, squared_distance: float) -> Estimate:
@@ -161,21 +136,20 @@ class Explanation:
         )
 
     @property
+    def amount(self) -> list[str]:
+        """How much noise there is, in a sentence."""
+        return [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
+
+    @property
     def not_protected(self) -> list[str]:
         """What the promise does not cover."""
-        near = self.guarantee.neighbours
-        told = [
-            f"What one {near.unit} adds beyond the bound of {near.bound}, unless it was cut before it was sketched.",
-            f"All that is behind one person, if that is more than one {near.unit}: n of them spend n times ε.",
-            "Facts about many: that two streams are alike is what the release is for.",
-            "The same data released again, here or elsewhere: that adds to ε.",
-        ]
+        told = self._beyond("streams")
         if key_selection_in(self.guarantee) is None:
-            told.append("Who takes part, and under which key: the release's existence says that much.")
+            told.append(WHO_TAKES_PART)
         if is_pan_private(self.guarantee):
             told.append("A second look inside: one intrusion and the release are covered.")
         else:
-            told.append("The exact sketch, and a process or pipeline that held it or the noise's secret.")
+            told.append(EXACT_SKETCH)
         return told
 
     @property
@@ -204,20 +178,3 @@ def explanation_of(release: PrivateSketch) -> Explanation:
         release.multiplier,
         len(release.release_ids),
     )
-
-
-def _leading_digit(value: float) -> float:
-    """Return a number of one digit near a positive value."""
-    return float(f"{value:.0e}") if value > 0 else 1.0
-
-
-def _percent(percents: float) -> str:
-    """Return percents with three digits or more, not rounded up to certainty."""
-    if percents >= 100:
-        return "100"
-    text = f"{percents:.3g}"
-    digits = 3
-    while float(text) >= 100:
-        digits += 1
-        text = f"{percents:.{digits}g}"
-    return text

@@ -1,24 +1,27 @@
 """Explanations as text of 80 columns, and as what JSON can hold."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from streamsketch.estimate import rounded
+from streamsketch.explanation.base import Explained
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.together import JointExplanation
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.text import aligned, filled
 
 _LABELS = 11  # columns
 _LONG = 1e10
-_VERDICTS = {"enough": "The noise is enough", "too little": "WARNING", "not checked": "Not checked"}
+_VERDICTS = {"too little": "WARNING", "not checked": "Not checked"}
 _NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for that you trust its maker."
-_NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 
 
-def said_of(told: Explanation) -> list[tuple[str, list[str]]]:
+def said_of(told: Explained) -> list[tuple[str, list[str]]]:
     """Return what is promised, under short headings, as sentences."""
     conditions = [f"{condition}." for condition in told.guarantee.conditions]
+    verdict = _VERDICTS.get(told.check.verdict, told.enough)
     return [
         ("Promise", [f"{told.guarantee}."]),
         ("Protected", [f"{told.who}."]),
@@ -26,32 +29,35 @@ def said_of(told: Explanation) -> list[tuple[str, list[str]]]:
         ("Meaning", [f"{told.meaning}."]),
         ("How", told.how),
         ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none that its text names."]),
-        ("Check", [f"{_VERDICTS[told.check.verdict]}: {told.check.reason}.", _NOT_SHOWN]),
-        ("Noise", [f"{_NOISY_THING[told.noise_place]}: ± {told.noise_deviation:.4g}, in data units."]),
+        ("Check", [f"{verdict}: {told.check.reason}.", _NOT_SHOWN]),
+        ("Noise", told.amount),
     ]
 
 
 def one_as_text(told: Explanation) -> str:
     """Return the explanation for people."""
+    rows = [
+        ("squared distance", "± s.e.", "of the map", "of the noise"),
+        *(
+            (
+                f"{one.value:,.6g}",
+                *(
+                    f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error)
+                    for part in (one.standard_error, one.projection_variance**0.5, one.noise_variance**0.5)
+                ),
+            )
+            for one in told.distances
+        ),
+    ]
+    return text_of(told, "Distances  to another release with as much noise:", rows)
+
+
+def text_of(told: Explained, heading: str, rows: Sequence[Sequence[str]]) -> str:
+    """Return what is said, a table under its heading if there is one, and what is not protected."""
     lines = [filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in said_of(told)]
-    table = aligned(
-        [
-            ("squared distance", "± s.e.", "of the map", "of the noise"),
-            *(
-                (
-                    f"{one.value:,.6g}",
-                    *(
-                        f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error)
-                        for part in (one.standard_error, one.projection_variance**0.5, one.noise_variance**0.5)
-                    ),
-                )
-                for one in told.distances
-            ),
-        ],
-        left=0,
-    )
-    lines.append("Distances  to another release with as much noise:")
-    lines += [f"{' ' * _LABELS}{line}" for line in table.splitlines()]
+    if rows:
+        lines.append(heading)
+        lines += [f"{' ' * _LABELS}{line}" for line in aligned(rows, left=0).splitlines()]
     lines.append("Not protected")
     lines += [filled(said, first="- ", indent="  ") for said in told.not_protected]
     return "\n".join(lines)
@@ -95,14 +101,7 @@ def _count(told: JointExplanation) -> str:
 
 def one_as_dict(told: Explanation) -> dict[str, Any]:
     """Return the explanation for programs."""
-    return {
-        "guarantee": _guarantee(told.guarantee),
-        "protected": told.who,
-        "meaning": told.meaning,
-        "how": told.how,
-        "theorems": told.theorems,
-        "check": {"verdict": told.check.verdict, "reason": told.check.reason},
-        "projection": json.loads(told.projection.to_json()),
+    return fields_of(told) | {
         "noise": {
             "place": told.noise_place,
             "deviation": told.noise_deviation,
@@ -124,11 +123,24 @@ def one_as_dict(told: Explanation) -> dict[str, Any]:
     }
 
 
+def fields_of(told: Explained) -> dict[str, Any]:
+    """Return what every explanation says, for programs, but what is not protected, which comes last."""
+    return {
+        "guarantee": _guarantee(told.guarantee),
+        "protected": told.who,
+        "meaning": told.meaning,
+        "how": told.how,
+        "theorems": told.theorems,
+        "check": {"verdict": told.check.verdict, "reason": told.check.reason},
+        "projection": json.loads(told.projection.to_json()),
+    }
+
+
 def joint_as_dict(told: JointExplanation) -> dict[str, Any]:
     """Return what the releases promise together, for programs, with the explanation of each."""
     finer = told.finer
     return {
-        "each": [one_as_dict(one) for one in told.each],
+        "each": [one.to_dict() for one in told.each],
         "populations": told.populations,
         "counted": told.counted,
         "guarantee": _guarantee(told.guarantee),
@@ -137,7 +149,7 @@ def joint_as_dict(told: JointExplanation) -> dict[str, Any]:
     }
 
 
-def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
+def _guarantee(guarantee: Guarantee | IndividualGuarantee) -> dict[str, Any]:
     near = guarantee.neighbours
     return {
         "epsilon": guarantee.epsilon,

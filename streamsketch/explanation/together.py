@@ -2,14 +2,19 @@
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.explanation.base import Explained
 from streamsketch.explanation.check import key_selection_in
-from streamsketch.explanation.one import Explanation, explanation_of
 from streamsketch.privacy.accounting import Accounted, Spent, account
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.release import PrivateSketch
+from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
+
+Explainable: TypeAlias = PrivateSketch | SignSketch
+
+INDIVIDUAL = "individual differential privacy is not differential privacy and composes with nothing"
 
 _ROUNDING = 1e-12  # of sums
 
@@ -44,7 +49,7 @@ class JointExplanation:
     (4.0, 1.98, 4e-06)
     """
 
-    each: tuple[Explanation, ...]
+    each: tuple[Explained, ...]
     populations: Populations
     counted: int
     guarantee: Guarantee
@@ -64,7 +69,7 @@ class JointExplanation:
 
 
 def explain_together(
-    releases: Iterable[PrivateSketch], *, populations: Populations, delta: float | None = None
+    releases: Iterable[Explainable], *, populations: Populations, delta: float | None = None
 ) -> JointExplanation:
     """Return what several releases promise together.
 
@@ -75,7 +80,8 @@ def explain_together(
     Parameters
     ----------
     releases
-        At least one; a release that is there twice, or also within a merge, counts once.
+        At least one, private sketches and published signs as they come; a release that is there twice, or also within
+        a merge, counts once.
     populations
         ``"overlapping"`` if a privacy unit may be in several of the streams, ``"disjoint"`` if none is.
     delta
@@ -84,15 +90,18 @@ def explain_together(
     Raises
     ------
     TypeError
-        If one is no PrivateSketch.
+        If one is neither a PrivateSketch nor a SignSketch: individual differential privacy composes with nothing.
     InvalidInputError
         For no releases, different neighbour relations, a word that is neither, or a δ below the sum of theirs.
     """
     releases = list(releases)
     for release in releases:
-        if not isinstance(release, PrivateSketch):
+        if isinstance(release, IndividualSignSketch):
+            raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
+        if not isinstance(release, PrivateSketch | SignSketch):
             raise TypeError(
-                f"only a PrivateSketch explains itself, got a {type(release).__name__}. Call release() first"
+                f"only a PrivateSketch or a SignSketch explains itself, got a {type(release).__name__}. Call release() "
+                f"first"
             )
     spending = _spending(releases)
     guarantee = compose([release.guarantee for release in spending], populations=populations)
@@ -107,19 +116,19 @@ def explain_together(
         if finer is not None and finer.epsilon >= guarantee.epsilon:
             finer = None
     return JointExplanation(
-        tuple(explanation_of(release) for release in releases), populations, len(spending), guarantee, at, finer
+        tuple(release.explain() for release in releases), populations, len(spending), guarantee, at, finer
     )
 
 
-def _spending(releases: list[PrivateSketch]) -> list[PrivateSketch]:
+def _spending(releases: list[Explainable]) -> list[Explainable]:
     """Leave out what is post-processing of the others.
 
     That is copies, parts of a merge whose promise covers them, and else a merge all parts of which are there: one that
     was made for disjoint populations does not cover their sum.
     """
-    kept: dict[tuple[frozenset[bytes], Neighbours], PrivateSketch] = {}
-    for release in sorted(releases, key=lambda one: (len(one.release_ids), -one.guarantee.epsilon)):
-        kept.setdefault((frozenset(release.release_ids), release.guarantee.neighbours), release)
+    kept: dict[tuple[frozenset[bytes], Neighbours], Explainable] = {}
+    for release in sorted(releases, key=lambda one: (len(_ids(one)), -one.guarantee.epsilon)):
+        kept.setdefault((_ids(release), release.guarantee.neighbours), release)
     for whole in list(kept):
         parts = [part for part in kept if part[0] < whole[0] and part[1] == whole[1]]
         if not parts:
@@ -133,6 +142,10 @@ def _spending(releases: list[PrivateSketch]) -> list[PrivateSketch]:
     return list(kept.values())
 
 
+def _ids(release: Explainable) -> frozenset[bytes]:
+    return frozenset([release.release_id] if isinstance(release, SignSketch) else release.release_ids)
+
+
 def _covers(whole: Guarantee, parts: list[Guarantee], *, all_there: bool) -> bool:
     """Return whether a merge's promise leaves room for all of its parts; those that are not there spend something."""
     epsilon, delta = sum(part.epsilon for part in parts), sum(part.delta for part in parts)
@@ -140,9 +153,9 @@ def _covers(whole: Guarantee, parts: list[Guarantee], *, all_there: bool) -> boo
     return epsilon <= whole.epsilon * room and delta <= whole.delta * (1 + _ROUNDING)
 
 
-def _spent(release: PrivateSketch) -> Spent:
+def _spent(release: Explainable) -> Spent:
     guarantee = release.guarantee
-    check = explanation_of(release).check
+    check = release.explain().check
     # noise that also stands for a choice of keys, or is not what the file says, counts by the promise
     sigma = check.sigma if check.verdict == "enough" and key_selection_in(guarantee) is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)

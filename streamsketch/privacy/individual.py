@@ -1,6 +1,7 @@
 """What individual differential privacy promises: less than differential privacy, in a type of its own."""
 
 import dataclasses
+from typing import ClassVar
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee, Neighbours
@@ -44,6 +45,9 @@ class IndividualGuarantee:
     delta: float
     neighbours: Neighbours
     mechanism: str
+
+    conditions: ClassVar[tuple[str, ...]] = ()
+    """None: beside a `Guarantee`, which may rest on some."""
 
     def __post_init__(self) -> None:
         checked = Guarantee(self.epsilon, self.delta, self.neighbours, self.mechanism)  # the same ranges

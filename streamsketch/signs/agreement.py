@@ -33,6 +33,10 @@ class Agreement(NamedTuple):
         """E[s s'] at angle 0."""
         return float(self.mean[0])
 
+    def at(self, angle: float) -> float:
+        """Return E[s s'] at an angle from 0 to π."""
+        return float(np.interp(angle, self.angles, self.mean))
+
     def angle(self, mean: float) -> float:
         """Return the angle at which E[s s'] is ``mean``, cut to [0, π]."""
         return float(np.interp(mean, self.mean[::-1], self.angles[::-1]))

@@ -11,6 +11,9 @@ from scipy.special import erf, ndtr
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.projections import Projection
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import near_noise
@@ -18,6 +21,7 @@ from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 _GROUPS = 8  # of rows, where their steps differ
+_LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are drowned in flips
 _MAX_NORM = 1e300
 _MOST_STEPS = 2.0**64  # the cells of longer vectors do not fit their integers
 
@@ -63,20 +67,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     True
     """
     k, mean = _agreeing(x, y)
-    kept = _constant(x) * _constant(y)
-    if kept > 0:
-        value = math.pi / 2 * (1 - mean / kept)
-        inside = _inside(value, k)
-        variance = (math.pi**2 / 4 / kept**2 - (math.pi / 2 - inside) ** 2) / k
-    else:
-        curve = _curve_of(x, y, norm_x, norm_y)
-        mean = min(max(mean, -curve.most), curve.most)
-        value, error = curve.angle(mean), _deviation(mean, k)
-        inside = _inside(value, k)
-        squares = (value - curve.angle(mean - error)) ** 2 + (value - curve.angle(mean + error)) ** 2
-        variance = min(max(squares / 2, inside * (math.pi - inside) / k), math.pi**2 / 4)
-    projection_variance = min(inside * (math.pi - inside) / k, variance)
-    return Estimate(value, projection_variance, variance - projection_variance, lowest=0.0, highest=math.pi)
+    return _angle(mean, k, _agreement(x, y, norm_x, norm_y))
 
 
 def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
@@ -102,15 +93,97 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
         As `hamming_distance`.
     """
     k, mean = _agreeing(x, y)
-    kept = _constant(x) * _constant(y)
-    if kept > 0:
-        _check_known(math.pi / (2 * kept * math.sqrt(k)))
-        return _cosine_of(angle(x, y))
-    curve = _curve_of(x, y, norm_x, norm_y)
-    last = _deviation(curve.most, k)
-    _check_known(curve.cosine(_deviation(0.0, k), last))
-    error = _deviation(min(max(mean, -curve.most), curve.most), k)
-    here, *sides = (curve.cosine(at, last) for at in (mean, mean - error, mean + error))
+    both = _agreement(x, y, norm_x, norm_y)
+    error = _right_angle_error(k, both)
+    if error > _LARGEST_ERROR:
+        raise InvalidInputError(
+            f"the standard error at a right angle is {error:.3g}, so nothing is known of the cosine: release with more "
+            f"epsilon or another mechanism"
+        )
+    return _cosine(mean, k, both)
+
+
+def needs_norms(release: Signs) -> bool:
+    """Return whether angles take the vectors' norms: where flips depend on the cells."""
+    return _constant(_flipped(release)) == 0
+
+
+class Expected(NamedTuple):
+    """What estimates will be at an angle, at their expectation."""
+
+    angle: Estimate
+    cosine: Estimate | None
+    """None where `cosine` would refuse, as nothing is known of it."""
+
+
+def expected(
+    theta: float,
+    projection: Projection,
+    flipped: FlipLaw | Method,
+    guarantee: Guarantee | IndividualGuarantee,
+    *,
+    norm: float | None = None,
+) -> Expected:
+    """Return what `angle` and `cosine` will be for two vectors at an angle, whose signs are published alike.
+
+    Parameters
+    ----------
+    theta
+        The angle in radians, in [0, π].
+    projection, flipped, guarantee
+        Of both releases: ``flipped`` is a `SignSketch.law` or an `IndividualSignSketch.method`.
+    norm
+        ‖x‖₂ of both vectors in data units, > 0. Needed, and looked at, only where flips depend on the cells.
+
+    Raises
+    ------
+    InvalidInputError
+        For an angle out of range, a missing norm, or one that no sketch of the projection has.
+
+    Examples
+    --------
+    >>> from streamsketch import OPORP, OneCoordinate
+    >>> from streamsketch.signs import DPSignOPORPRR
+    >>> projection, how = OPORP(dim=999, sketch_dim=256, seed=1), DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1))
+    >>> found = expected(math.pi / 3, projection, how.law(projection), how.guarantee(projection))
+    >>> round(math.degrees(found.angle.value)), round(math.degrees(found.angle.standard_error), 1)
+    (60, 9.5)
+    """
+    if not 0 <= theta <= math.pi:
+        raise InvalidInputError(f"an angle lies in [0, π] radians, got {short(theta)}")
+    both: float | Agreement = _constant(flipped) ** 2
+    if both == 0:
+        cells = _cells(projection, flipped, guarantee, _checked(norm))
+        both = _curve(cells, cells)
+    mean = both * (1 - 2 * theta / math.pi) if isinstance(both, float) else both.at(theta)
+    k = projection.sketch_dim
+    known = _right_angle_error(k, both) <= _LARGEST_ERROR
+    return Expected(_angle(mean, k, both), _cosine(mean, k, both) if known else None)
+
+
+def _angle(mean: float, k: int, both: float | Agreement) -> Estimate:
+    """Return the angle at which signs' products have this mean of k."""
+    if isinstance(both, float):
+        value = math.pi / 2 * (1 - mean / both)
+        inside = _inside(value, k)
+        variance = (math.pi**2 / 4 / both**2 - (math.pi / 2 - inside) ** 2) / k
+    else:
+        mean = min(max(mean, -both.most), both.most)
+        value, error = both.angle(mean), _deviation(mean, k)
+        inside = _inside(value, k)
+        squares = (value - both.angle(mean - error)) ** 2 + (value - both.angle(mean + error)) ** 2
+        variance = min(max(squares / 2, inside * (math.pi - inside) / k), math.pi**2 / 4)
+    projection_variance = min(inside * (math.pi - inside) / k, variance)
+    return Estimate(value, projection_variance, variance - projection_variance, lowest=0.0, highest=math.pi)
+
+
+def _cosine(mean: float, k: int, both: float | Agreement) -> Estimate:
+    """Return the cosine at which signs' products have this mean of k."""
+    if isinstance(both, float):
+        return _cosine_of(_angle(mean, k, both))
+    last = _deviation(both.most, k)
+    error = _deviation(min(max(mean, -both.most), both.most), k)
+    here, *sides = (both.cosine(at, last) for at in (mean, mean - error, mean + error))
     value = 2 * here - sum(sides) / 2
     inside = _inside(math.acos(min(max(value, -1.0), 1.0)), k)
     plain = math.sin(inside) ** 2 * inside * (math.pi - inside) / k
@@ -144,18 +217,17 @@ def _deviation(mean: float, k: int) -> float:
     return math.sqrt((1 - min(abs(mean), 1 - 1 / k) ** 2) / k)
 
 
-def _check_known(error: float) -> None:
-    if not error <= math.pi / 2:
-        raise InvalidInputError(
-            f"the standard error at a right angle is {error:.3g}, so nothing is known of the cosine: release with more "
-            f"epsilon or another mechanism"
-        )
+def _right_angle_error(k: int, both: float | Agreement) -> float:
+    """Return the standard error of a cosine at a right angle."""
+    if isinstance(both, float):
+        return math.pi / (2 * both * math.sqrt(k))
+    return both.cosine(_deviation(0.0, k), _deviation(both.most, k))
 
 
-def _constant(x: Signs) -> float:
-    """Return c = tanh(rate / 2) of constant flips, 0 for other laws."""
-    if isinstance(x, SignSketch) and x.law.shape == "constant":
-        return math.tanh(float(x.law.rate) / 2)
+def _constant(flipped: FlipLaw | Method) -> float:
+    """Return c = tanh(rate / 2) of constant flips, 0 for others."""
+    if isinstance(flipped, FlipLaw) and flipped.shape == "constant":
+        return math.tanh(float(flipped.rate) / 2)
     return 0.0
 
 
@@ -184,8 +256,9 @@ class _Cells(NamedTuple):
     """How far a neighbour moves a cell: the mean of each of a few groups of rows."""
 
 
-def _cells(release: Signs, norm: float) -> _Cells:
-    projection, guarantee = release.projection, release.guarantee
+def _cells(
+    projection: Projection, flipped: FlipLaw | Method, guarantee: Guarantee | IndividualGuarantee, norm: float
+) -> _Cells:
     in_steps = norm / float(projection.grid)
     if not 1 / _MOST_STEPS <= in_steps <= _MOST_STEPS:
         raise InvalidInputError(
@@ -195,7 +268,7 @@ def _cells(release: Signs, norm: float) -> _Cells:
     steps = np.sort(cell_steps(projection, guarantee.neighbours))
     groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
     return _Cells(
-        release.law if isinstance(release, SignSketch) else cast("IndividualSignSketch", release).method,
+        flipped,
         guarantee.epsilon,
         guarantee.delta,
         projection.sketch_dim,
@@ -204,9 +277,20 @@ def _cells(release: Signs, norm: float) -> _Cells:
     )
 
 
-def _curve_of(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> Agreement:
+def _agreement(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> float | Agreement:
+    """Return how often signs of two releases agree: c_x c_y for constant flips, else E[s s'] by the angle."""
+    flipped = _flipped(x), _flipped(y)
+    kept = _constant(flipped[0]) * _constant(flipped[1])
+    if kept > 0:
+        return kept
     norms = _checked(norm_x), _checked(norm_y)
-    return _curve(_cells(x, norms[0]), _cells(y, norms[1]))
+    return _curve(
+        _cells(x.projection, flipped[0], x.guarantee, norms[0]), _cells(y.projection, flipped[1], y.guarantee, norms[1])
+    )
+
+
+def _flipped(release: Signs) -> FlipLaw | Method:
+    return release.law if isinstance(release, SignSketch) else cast("IndividualSignSketch", release).method
 
 
 @functools.lru_cache(maxsize=256)

@@ -76,6 +76,12 @@ def load(
     return cast("SignSketch | IndividualSignSketch", kind.from_bytes(data, expect=expect, max_bytes=max_bytes))
 
 
+def is_signs(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins as published signs do, whatever its name is."""
+    with Path(path).open("rb") as file:
+        return file.read(8) in _MAGICS.values()
+
+
 def _message(release: Signs) -> Any:
     projection = projection_message(release.projection)
     if isinstance(release, SignSketch):

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError
@@ -68,12 +69,18 @@ class FlipLaw:
 
     def gain(self, cells: Floats, step: float) -> Floats:
         """Return E[published sign] at real cells in grid steps: sign(y)·tanh(rate·L / 2), as floats, for estimates."""
-        size = np.abs(cells)
+        return np.sign(cells) * np.tanh(float(self.rate) / 2 * self._sizes(cells, step))
+
+    def chance(self, cells: Floats, step: float) -> Floats:
+        """Return with which probability the published signs of real cells, in grid steps and none 0, are wrong."""
+        wrong: Floats = expit(-float(self.rate) * self._sizes(cells, step))
+        return wrong
+
+    def _sizes(self, cells: Floats, step: float) -> Floats:
+        """Return the levels of real cells."""
         if self.shape == "constant":
-            size = np.ones_like(size)
-        elif self.shape == "levels":
-            size = np.ceil(size / step)
-        return np.sign(cells) * np.tanh(float(self.rate) / 2 * size)
+            return np.ones_like(cells)
+        return np.abs(cells) if self.shape == "linear" else np.ceil(np.abs(cells) / step)
 
     def __str__(self) -> str:
         level = {"constant": "", "levels": "·⌈|cell|/step⌉", "linear": "·|cell|"}[self.shape]

@@ -68,7 +68,7 @@ class SignMechanism(SignPublisher[SignSketch]):
     def guarantee(self, projection: Projection) -> Guarantee:
         """Return what a release of a sketch of ``projection`` promises; errors as `law`."""
         described = f"{self._described}, {self.law(projection)}"
-        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self._conditions)
+        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self.conditions)
 
     def check(self, projection: Projection) -> None:
         """Raise `InvalidInputError` as `law`."""
@@ -79,7 +79,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         return self.name
 
     @property
-    def _conditions(self) -> tuple[str, ...]:
+    def conditions(self) -> tuple[str, ...]:
         """What the guarantee rests on and nothing here can check."""
         return ()
 
@@ -176,7 +176,8 @@ class DPSignRPRR(SignMechanism):
         return f"{self.name} for norms of at least {self.norm_bound}"
 
     @property
-    def _conditions(self) -> tuple[str, ...]:
+    def conditions(self) -> tuple[str, ...]:
+        """The norms, and how the seed was drawn."""
         return (
             f"every vector published by {self.name} has a Euclidean norm of at least {self.norm_bound}",
             f"the seed of {self.name} was drawn at random, without a look at the data",

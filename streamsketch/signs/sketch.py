@@ -1,7 +1,7 @@
 """SignSketch and IndividualSignSketch: one published bit a cell."""
 
 import os
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import OPORP, Projection
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import FlipLaw
+
+if TYPE_CHECKING:
+    from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation, SignsExplained
 
 Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
 
@@ -113,6 +116,12 @@ class Signs:
     def __reduce__(self) -> Any:
         return type(self).from_bytes, (self.to_bytes(),)
 
+    def explain(self) -> "SignsExplained":
+        """Return what is promised, to whom, what the flips leave of an angle, and what is not protected."""
+        from streamsketch.explanation.flipped import explanation_of  # noqa: PLC0415 - explanations know releases
+
+        return explanation_of(self)
+
     def to_bytes(self) -> bytes:
         """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
         from streamsketch.signs.exchange import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
@@ -202,6 +211,10 @@ class SignSketch(Signs):
         guarantee: Guarantee = self._guarantee
         return guarantee
 
+    def explain(self) -> "SignExplanation":
+        """Return who is protected and how, by which theorem, how often signs are wrong, and what is not protected."""
+        return cast("SignExplanation", super().explain())
+
     def _identity(self) -> tuple[Any, ...]:
         return *super()._identity(), self._law
 
@@ -252,6 +265,10 @@ class IndividualSignSketch(Signs):
     def method(self) -> Method:
         """How the signs near zero were perturbed."""
         return self._method
+
+    def explain(self) -> "IndividualSignExplanation":
+        """Return what is promised, which is no differential privacy, to whom, and what is not protected."""
+        return cast("IndividualSignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:
         return *super()._identity(), self._method

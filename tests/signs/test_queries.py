@@ -15,6 +15,7 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.signs import hamming
+from streamsketch.signs.angles import expected
 from streamsketch.signs.mechanisms import SignMechanism
 from streamsketch.signs.sketch import Signs, packed_signs
 from tests import naive_signs
@@ -239,6 +240,58 @@ def test_an_interval_covers_as_often_as_it_says() -> None:
             low, high = signs.angle(x, y).interval(0.95)
             inside, total = inside + (low <= theta <= high), total + 1
     assert stats.binomtest(inside, total, 0.95).pvalue > FALSE_REJECTS
+
+
+# --- what to expect --------------------------------------------------------------------------------------------
+
+
+def agreeing(like: SignMechanism, differing: int) -> list[signs.SignSketch]:
+    """Return two releases of which as many signs differ."""
+    law, guarantee = like.law(GAUSSIAN), like.guarantee(GAUSSIAN)
+    rows = np.zeros((2, K), dtype=np.bool_)
+    rows[1, :differing] = True
+    return [
+        signs.SignSketch(GAUSSIAN, packed_signs(row), law, guarantee, release_id=bytes([i] * 8))
+        for i, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("theta", [0.4, math.pi / 3, math.pi / 2, 2.5])
+@pytest.mark.parametrize(
+    ("mechanism", "norm"),
+    [
+        (signs.DPSignRPRR(epsilon=60, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=40), None),
+        (SIZED[0][0], 20.0),
+        (SIZED[2][0], 300.0),
+    ],
+)
+def test_what_is_expected_is_what_is_estimated_where_as_many_signs_agree(
+    mechanism: SignMechanism, norm: float | None, theta: float
+) -> None:
+    law, guarantee = mechanism.law(GAUSSIAN), mechanism.guarantee(GAUSSIAN)
+    told = expected(theta, GAUSSIAN, law, guarantee, norm=norm)
+    assert told.angle.value == pytest.approx(theta, abs=2e-3)
+    pairs = [agreeing(mechanism, differing) for differing in range(0, K + 1, 4)]
+    found = [signs.angle(*pair, norm_x=norm, norm_y=norm) for pair in pairs]
+    nearest = min(range(len(found)), key=lambda place: abs(found[place].value - theta))
+    assert told.angle.standard_error == pytest.approx(found[nearest].standard_error, rel=0.05)
+    assert told.angle.noise_variance == pytest.approx(found[nearest].noise_variance, rel=0.1)
+    assert told.cosine is not None
+    cosine = signs.cosine(*pairs[nearest], norm_x=norm, norm_y=norm)
+    assert told.cosine.value == pytest.approx(cosine.value, abs=0.05)
+    assert told.cosine.standard_error == pytest.approx(cosine.standard_error, rel=0.1)
+
+
+def test_nothing_is_expected_of_a_cosine_that_would_be_refused() -> None:
+    weak = signs.DPSignLogistic(epsilon=0.01, neighbours=ss.L1(1))
+    told = expected(1.0, GAUSSIAN, weak.law(GAUSSIAN), weak.guarantee(GAUSSIAN), norm=1.0)
+    assert told.cosine is None
+    assert told.angle.standard_error == pytest.approx(math.pi / 2)
+    for theta in (-0.1, 3.2, math.nan):
+        with pytest.raises(ss.InvalidInputError, match=r"an angle lies in \[0, π\] radians"):
+            expected(theta, GAUSSIAN, weak.law(GAUSSIAN), weak.guarantee(GAUSSIAN), norm=1.0)
+    with pytest.raises(ss.InvalidInputError, match="norm_x and norm_y"):
+        expected(1.0, GAUSSIAN, weak.law(GAUSSIAN), weak.guarantee(GAUSSIAN))
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""Whether the flips that published signs state are enough for what they promise."""
+
+import re
+from fractions import Fraction
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.explanation.check import NoiseCheck, key_selection_in, unread_matrix
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.projections import Projection
+from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
+from streamsketch.signs.laws import FlipLaw
+from streamsketch.signs.mechanisms import (
+    DPSignLogistic,
+    DPSignOPORPRR,
+    DPSignOPORPRRSmooth,
+    DPSignRPRR,
+    DPSignRPRRSmooth,
+    SignMechanism,
+)
+from streamsketch.signs.sketch import Method
+
+_PLAIN = {kind.name: kind for kind in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic)}
+_INDIVIDUAL = {kind.name: kind for kind in (IDPSignRPRR, IDPSignOPORP)}
+_FOR_NORMS = re.compile(rf"{DPSignRPRR.name} for norms of at least (\d+(?:/\d+)?)")
+_TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to ε, and is taken off again, in floats
+
+
+def check_flips(guarantee: Guarantee, projection: Projection, law: FlipLaw) -> NoiseCheck:
+    """Compare the flips stated with those that the mechanism named draws for the promise; see `NoiseCheck`.
+
+    Parameters
+    ----------
+    guarantee, projection, law
+        Of the release.
+    """
+    if "flips with" in guarantee.mechanism and str(law) not in guarantee.mechanism:
+        return NoiseCheck("too little", f"the estimates assume {law}, and its text names others")
+    unread = unread_matrix(projection) if law.shape == "linear" else None
+    if unread is not None:
+        return unread
+    try:
+        mechanism = mechanism_of(guarantee)
+        if mechanism is None:
+            return NoiseCheck("not checked", "its text names no mechanism of the library")
+        return _judge(guarantee, law, mechanism, mechanism.law(projection))
+    except InvalidInputError as error:
+        return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
+
+
+def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed: FlipLaw) -> NoiseCheck:
+    missing = [condition for condition in mechanism.conditions if condition not in guarantee.conditions]
+    if missing:
+        return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not say")
+    keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if key_selection_in(guarantee) else ""
+    found = f"{mechanism.name} {allowed} for the promised ε = {guarantee.epsilon:g}{keys}"
+    if law.shape != allowed.shape:
+        return NoiseCheck("too little", f"{found}, and other flips are stated: {law}")
+    if law.rate <= allowed.rate * (1 + _TOLERANCE):
+        return NoiseCheck("enough", f"{found}, {'as' if law.rate >= allowed.rate else 'and more are'} stated here")
+    return NoiseCheck("too little", f"{found}, and fewer are stated: {law}")
+
+
+def check_individual(guarantee: IndividualGuarantee, projection: Projection, method: Method) -> NoiseCheck:
+    """Say that individual promises cannot be checked, unless no data at all could have been released so.
+
+    Parameters
+    ----------
+    guarantee, projection, method
+        Of the release.
+    """
+    if unread_matrix(projection) is None:
+        epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
+        try:
+            if method == IDPSignRPG.name:
+                IDPSignRPG(epsilon=epsilon, delta=delta, neighbours=near).check(projection)
+            else:
+                _INDIVIDUAL[method](epsilon=epsilon, neighbours=near).check(projection)
+        except InvalidInputError as error:
+            return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
+    return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")
+
+
+def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
+    """Return the mechanism that a guarantee's text names, with what it promises but a share for the keys; else None.
+
+    Raises
+    ------
+    InvalidInputError
+        If that mechanism does not hold for these neighbours or this ε and δ.
+    """
+    keys = key_selection_in(guarantee)
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    if keys is not None:
+        epsilon, delta = epsilon - keys.epsilon, delta - keys.delta
+    name = guarantee.mechanism.partition(", ")[0]
+    if name in _PLAIN:
+        return _PLAIN[name](epsilon=epsilon, neighbours=guarantee.neighbours)
+    norms = _FOR_NORMS.fullmatch(name)
+    if norms is None:
+        return None
+    return DPSignRPRR(epsilon=epsilon, delta=delta, neighbours=guarantee.neighbours, norm_bound=norms[1])

@@ -1,0 +1,330 @@
+"""What published signs promise, how, and what they do not."""
+
+import dataclasses
+import functools
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.explanation.check import KEYS_THEOREM, NoiseCheck, key_selection_in, unread_matrix
+from streamsketch.explanation.check_flips import check_flips, check_individual
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.signs.angles import Expected, expected
+from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
+
+_DEGREES = (30, 60, 90)
+_TIMES = (1, 3, 10)
+_MOST_STEPS = 2.0**64  # the norms of longer vectors are refused
+_THEOREMS = {
+    "DP-SignRP-RR": "Li and Li 2023, Algorithm 3, with a count of signs that holds on a lattice (THEORY.md 6.2)",
+    "DP-SignRP-RR-smooth": "Li and Li 2023, Theorem 4.6 (THEORY.md 6.3)",
+    "DP-SignOPORP-RR": "Li and Li 2023, Algorithm 5 (THEORY.md 6.3)",
+    "DP-SignOPORP-RR-smooth": "Li and Li 2023, Algorithm 5 (THEORY.md 6.3)",
+    "DP-Sign-logistic": "the log-odds of all signs together move by ε at most (THEORY.md 6.4)",
+}
+_INDIVIDUAL_THEOREMS: dict[Method, str] = {
+    "iDP-SignRP-G": "Li and Li 2023, Theorem A.1",
+    "iDP-SignRP-RR": "Li and Li 2023, Theorem A.2",
+    "iDP-SignOPORP": "Li and Li 2023, Appendix A",
+}
+_CORRECTED = "read for the calibration of the data at hand alone: as printed it is false (THEORY.md 6.5 and 8, 16)"
+_INDIVIDUAL_HOW: dict[Method, str] = {
+    "iDP-SignRP-G": "has discrete Gaussian noise added before its sign is taken",
+    "iDP-SignRP-RR": "has its sign flipped with chance 1/(exp(ε/N) + 1), where N are perturbed",
+    "iDP-SignOPORP": "has its sign flipped with chance 1/(exp(ε) + 1)",
+}
+_NORMS = "Angles need the vectors' norms, if those are public; Hamming distances rank without them."
+
+
+class AtAngle(NamedTuple):
+    """What estimates will be at an angle, between vectors of one norm."""
+
+    degrees: float
+    norm: float | None
+    """None where no estimate looks at it."""
+    expected: Expected
+
+
+@dataclasses.dataclass(frozen=True)
+class SignsExplained(Explained):
+    """What both kinds of published signs have: estimates of angles.
+
+    Parameters
+    ----------
+    guarantee, projection
+        Of the release.
+    flipped
+        Its law, or method.
+    """
+
+    flipped: FlipLaw | Method
+
+    def at_angle(self, theta: float, *, norm: float | None = None) -> Expected:
+        """Return what `streamsketch.signs.angle` and `cosine` will be at an angle, at their expectation.
+
+        Parameters
+        ----------
+        theta
+            In radians.
+        norm
+            ‖x‖₂ of both vectors, where flips depend on the cells; in data units.
+
+        Raises
+        ------
+        InvalidInputError
+            As `streamsketch.signs.angle`.
+        """
+        return expected(theta, self.projection, self.flipped, self.guarantee, norm=norm)
+
+    @functools.cached_property
+    def angles(self) -> list[AtAngle]:
+        """What estimates will be, to another release made alike, at some angles and, where they matter, some norms.
+
+        Empty where that would take reading a large matrix, and for what no mechanism releases.
+        """
+        if self.check.verdict == "too little" and isinstance(self.guarantee, IndividualGuarantee):
+            return []
+        degrees = _DEGREES if self._norms == [None] else _DEGREES[1:]
+        return [AtAngle(at, norm, self.at_angle(math.radians(at), norm=norm)) for norm in self._norms for at in degrees]
+
+    @property
+    def _norms(self) -> list[float | None]:
+        """Norms from where flips begin to fade."""
+        if isinstance(self.flipped, FlipLaw) and self.flipped.shape == "constant":
+            return [None]
+        if self._step is None:
+            return []
+        fading = self._fading(self._step) * self.projection.unit * math.sqrt(self.projection.sketch_dim)
+        first, grid = leading_digit(fading / 3), float(self.projection.grid)
+        return [times * first for times in _TIMES if 1 <= times * first / grid <= _MOST_STEPS]
+
+    @functools.cached_property
+    def _step(self) -> float | None:
+        """How far one unit can move a cell, in grid steps, the farthest of the cells; None where that is not known."""
+        if unread_matrix(self.projection) is not None:
+            return None
+        try:
+            return float(np.max(cell_steps(self.projection, self.guarantee.neighbours)))
+        except InvalidInputError:  # a bound that this grid does not have: a stranger's
+            return None
+
+    @abstractmethod
+    def _fading(self, step: float) -> float:
+        """Return at which size of a cell flips begin to be few, in grid steps."""
+
+    @property
+    def _published(self) -> str:
+        return f"Of each of the {self.projection.sketch_dim:,} cells of the sketch the sign alone is published"
+
+    def _of_a_step(self, step: float) -> str:
+        size = step * self.projection.unit
+        unit = self.guarantee.neighbours.unit
+        return f"A step, the farthest that one {unit} moves a cell, is {size:.4g} in data units."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        from streamsketch.explanation.sign_report import signs_as_dict  # noqa: PLC0415 - reports know explanations
+
+        return signs_as_dict(self)
+
+    def __str__(self) -> str:
+        from streamsketch.explanation.sign_report import signs_as_text  # noqa: PLC0415 - as above
+
+        return signs_as_text(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class SignExplanation(SignsExplained):
+    """What a `SignSketch` promises: who is protected, how, how often signs are wrong, and what is not protected.
+
+    It depends on what the release says of itself and on no sign of it, so releases made alike have equal explanations.
+
+    Parameters
+    ----------
+    guarantee, projection, flipped
+        Of the release; ``flipped`` is its law.
+
+    Examples
+    --------
+    >>> from streamsketch import OPORP, OneCoordinate
+    >>> from streamsketch.signs import DPSignOPORPRR
+    >>> x = OPORP(dim=784, sketch_dim=256, seed=1).sketch()
+    >>> told = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
+    >>> told.check.reason
+    'DP-SignOPORP-RR flips with 1/(exp(2) + 1) for the promised ε = 2, as stated here'
+    >>> [(at.degrees, round(math.degrees(at.expected.angle.standard_error), 1)) for at in told.angles]
+    [(30, 8.9), (60, 9.5), (90, 9.7)]
+    """
+
+    guarantee: Guarantee
+    flipped: FlipLaw
+
+    enough = "The flips are enough"
+
+    @property
+    def how(self) -> list[str]:
+        """The mechanism, in sentences."""
+        chance = {
+            "constant": "with one chance for all",
+            "levels": "the more rarely the farther its cell is from zero, in steps",
+            "linear": "the more rarely the farther its cell is from zero",
+        }[self.flipped.shape]
+        told = [f"{self._published}, flipped by an exact coin {chance}: {self.guarantee.mechanism}."]
+        keys = key_selection_in(self.guarantee)
+        return told if keys is None else [*told, keys.said]
+
+    @property
+    def theorems(self) -> list[str]:
+        """What the promise rests on."""
+        name = self.guarantee.mechanism.partition(", ")[0].partition(" for norms")[0]
+        found = [_THEOREMS[name]] if name in _THEOREMS else []
+        return found if key_selection_in(self.guarantee) is None else [*found, KEYS_THEOREM]
+
+    @functools.cached_property
+    def check(self) -> NoiseCheck:
+        """Whether the flips stated are enough for the promise."""
+        return check_flips(self.guarantee, self.projection, self.flipped)
+
+    def flip_chance(self, cell: float) -> float | None:
+        """Return with which chance a cell's published sign is the wrong one.
+
+        Parameters
+        ----------
+        cell
+            Its size in grid steps, > 0.
+
+        Returns
+        -------
+        float or None
+            None where the law counts in steps, and finding them would take reading a large matrix.
+        """
+        if self._step is None and self.flipped.shape == "levels":
+            return None
+        (chance,) = self.flipped.chance(np.array([cell]), self._step or 1.0)
+        return float(chance)
+
+    @property
+    def amount(self) -> list[str]:
+        """How often signs are wrong, in sentences."""
+        zero = "A cell of zero publishes a fair coin."
+        if self.flipped.shape == "constant":
+            return [f"a sign is wrong with a chance of {self._percent(1.0)} %.", zero]
+        if self._step is None and self.flipped.shape == "levels":
+            return [zero, _NORMS]
+        near = self._fading(self._step or 1.0)
+        at = [
+            f"{self._percent(size)} % where its cell is ± {size * self.projection.unit:.4g}"
+            for size in (near, 3 * near)
+        ]
+        step = [self._of_a_step(self._step)] if self.flipped.shape == "levels" and self._step else []
+        return [f"a sign is wrong with a chance of {' and '.join(at)}, in data units.", *step, zero, _NORMS]
+
+    @property
+    def not_protected(self) -> list[str]:
+        """What the promise does not cover."""
+        told = self._beyond("vectors")
+        if key_selection_in(self.guarantee) is None:
+            told.append(WHO_TAKES_PART)
+        return [*told, EXACT_SKETCH]
+
+    def _fading(self, step: float) -> float:
+        rate = float(self.flipped.rate)
+        return 1 / rate if self.flipped.shape == "linear" else step * max(1, round(1 / rate))  # whole steps
+
+    def _percent(self, cell: float) -> str:
+        return f"{100 * (self.flip_chance(cell) or 0.0):.3g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class IndividualSignExplanation(SignsExplained):
+    """What an `IndividualSignSketch` promises, which is less than differential privacy, and what it does not.
+
+    Parameters
+    ----------
+    guarantee, projection, flipped
+        Of the release; ``flipped`` is its method.
+
+    Examples
+    --------
+    >>> from streamsketch import OneCoordinate, Rademacher
+    >>> from streamsketch.signs import IDPSignRPRR
+    >>> x = Rademacher(dim=784, sketch_dim=256, seed=1).sketch()
+    >>> told = IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
+    >>> print(told.not_protected[0])
+    Which signs were perturbed: the data at hand decided, nothing hides it, and it may tell of them.
+    """
+
+    guarantee: IndividualGuarantee
+    flipped: Method
+
+    @property
+    def meaning(self) -> str:
+        """What ε and δ mean, and that this is not differential privacy."""
+        return (
+            f"this is not differential privacy. Against whoever takes which signs were perturbed as given, "
+            f"{super().meaning}; that choice itself followed the data, and may tell of them. It composes with nothing: "
+            f"no sum of ε holds for it beside another release, and streamsketch.compose refuses it"
+        )
+
+    @property
+    def how(self) -> list[str]:
+        """The mechanism, in sentences."""
+        near = f"A cell that one {self.guarantee.neighbours.unit} could bring to zero or across it"
+        how = f"{near} {_INDIVIDUAL_HOW[self.flipped]}: {self.guarantee.mechanism}."
+        return [f"{self._published}, most of them as they are.", how]
+
+    @property
+    def theorems(self) -> list[str]:
+        """What the promise rests on."""
+        return [f"{_INDIVIDUAL_THEOREMS[self.flipped]}, {_CORRECTED}"]
+
+    @functools.cached_property
+    def check(self) -> NoiseCheck:
+        """That nothing can be checked, or that no data could have been released so."""
+        return check_individual(self.guarantee, self.projection, self.flipped)
+
+    @property
+    def amount(self) -> list[str]:
+        """Which signs may be wrong, in sentences."""
+        told = ["only signs of cells within one step of zero may be wrong; how many those are, the data decide."]
+        step = [] if self._step is None else [self._of_a_step(self._step)]
+        return [*told, *step, _NORMS]
+
+    @property
+    def not_protected(self) -> list[str]:
+        """What the promise does not cover."""
+        near = self.guarantee.neighbours
+        beyond, _, alike, _ = self._beyond("vectors")
+        return [
+            "Which signs were perturbed: the data at hand decided, nothing hides it, and it may tell of them.",
+            beyond,
+            f"All that is behind one person, if that is more than one {near.unit}: no promise is for two of them.",
+            alike,
+            "The same data released again, here or elsewhere: nothing is promised for both together.",
+            WHO_TAKES_PART,
+            EXACT_SKETCH,
+        ]
+
+    def _fading(self, step: float) -> float:
+        return step
+
+
+def explanation_of(release: Signs) -> SignExplanation | IndividualSignExplanation:
+    """Return what published signs promise.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a `SignSketch` nor an `IndividualSignSketch`.
+    """
+    if isinstance(release, SignSketch):
+        return SignExplanation(release.guarantee, release.projection, release.law)
+    if isinstance(release, IndividualSignSketch):
+        return IndividualSignExplanation(release.guarantee, release.projection, release.method)
+    raise TypeError(f"only published signs are explained here, got a {type(release).__name__}")
