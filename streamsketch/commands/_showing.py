@@ -43,6 +43,11 @@ def printable(text: object) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return "1 event", "1,000 events"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(names: list[str]) -> str:
     """Return names for an error, not too many of them."""
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -17,6 +17,7 @@ from streamsketch.commands._reading import (
 )
 from streamsketch.commands._showing import (
     Json,
+    counted,
     estimate_fields,
     guarantee_fields,
     interval_text,
@@ -171,7 +172,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
         "SECRET": "a raw sketch without noise: do not share it, or what is printed here",
         "projection": raw.projection.to_json(),
         "fingerprint": raw.projection.fingerprint,
-        "holds": f"{raw.events:,} events" + ("" if keys is None else f" of {keys:,} keys"),
+        "holds": counted(raw.events, "event") + ("" if keys is None else f" of {counted(keys, 'key')}"),
         "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
         "size": f"{file.stat().st_size:,} bytes",
     }

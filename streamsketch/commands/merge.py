@@ -8,7 +8,7 @@ import typer
 import streamsketch as ss
 from streamsketch.commands._combining import PopulationsOption, sum_of_releases
 from streamsketch.commands._reading import load_raw_file, new_file
-from streamsketch.commands._showing import Json, guarantee_fields, say, show_facts, show_json
+from streamsketch.commands._showing import Json, counted, guarantee_fields, say, show_facts, show_json
 from streamsketch.raw import SUFFIX, RawSketch, is_raw, save_raw, united
 
 
@@ -62,4 +62,4 @@ def _merge_raw(files: list[Path], output: Path, *, as_json: bool) -> None:
     if as_json:
         show_json({"file": str(output), "secret": True, "events": events, "fingerprint": total.projection.fingerprint})
         return
-    say(f"{output}, secret: {events:,} events of {len(files)} files.")
+    say(f"{output}, secret: {counted(events, 'event')} of {len(files)} files.")

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import streamsketch as ss
 from streamsketch.commands._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
 from streamsketch.commands._reading import load_raw_file, new_file
-from streamsketch.commands._showing import Json, say, show_json
+from streamsketch.commands._showing import Json, counted, say, show_json
 from streamsketch.files import write_whole
 from streamsketch.raw import SUFFIX, RawSketch, State, save_raw
 
@@ -91,8 +91,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             }
         )
         return
-    of_keys = "" if keys is None else f" of {keys:,} keys"
-    say(f"{output}, secret: {raw.events:,} events{of_keys}. Projection {agreed.fingerprint}.")
+    of_keys = "" if keys is None else f" of {counted(keys, 'key')}"
+    say(f"{output}, secret: {counted(raw.events, 'event')}{of_keys}. Projection {agreed.fingerprint}.")
 
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
@@ -181,13 +181,13 @@ def _sketch_stream(raw: RawSketch, output: Path, columns: Columns, form: Format,
                         save_raw(RawSketch(state, events, raw.releases), output)
                         snapshots.taken()
         except ss.StreamsketchError as error:
-            raise ss.InvalidInputError(f"{error}. {output} holds the {events:,} events before") from None
+            raise ss.InvalidInputError(f"{error}. {output} holds the {counted(events, 'event')} before") from None
         finally:
             raw = RawSketch(state, events, raw.releases)
             save_raw(raw, output)
         number = stop.number
     if number is not None:
-        say(f"Stopped: {output}, secret, holds {events:,} events. Go on with --append.")
+        say(f"Stopped: {output}, secret, holds {counted(events, 'event')}. Go on with --append.")
         raise typer.Exit(128 + number)
     return raw
 

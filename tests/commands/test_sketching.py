@@ -241,6 +241,12 @@ def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: 
     assert not (folder / "a.raw-sketch").exists()
 
 
+def test_one_event_is_told_in_the_singular(folder: Path, forks: Forks) -> None:
+    (folder / "one.csv").write_text("shop,item,aisle,amount\nnorth,pears,1,2\n")
+    done = forks.run("sketch", "one.csv", *EVENTS, "--projection", "agreed.json", "-o", "one.raw-sketch", cwd=folder)
+    assert done.stderr.startswith("one.raw-sketch, secret: 1 event of 1 key. ")
+
+
 def test_a_stream_of_csv_without_a_header_is_refused(folder: Path, forks: Forks) -> None:
     options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     done = forks.run("sketch", "-", *EVENTS, *options, cwd=folder, stdin=b"")
