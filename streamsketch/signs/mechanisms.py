@@ -71,8 +71,9 @@ class SignMechanism(SignPublisher[SignSketch]):
         return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self._conditions)
 
     def check(self, projection: Projection) -> None:
-        """Raise `InvalidInputError` as `law`."""
-        self.law(projection)
+        """Raise `InvalidInputError` as `law`, or where no step can be told that its levels count in."""
+        if self.law(projection).shape == "levels":
+            cell_steps(projection, self.neighbours)
 
     @property
     def _described(self) -> str:
