@@ -135,7 +135,7 @@ class Mechanism(ABC):
             If ``n`` is not positive.
         """
         if type(n) is not int or n < 1:
-            raise InvalidInputError(f"the number of reports must be a positive integer, got {n!r:.40}")
+            raise InvalidInputError(f"the number of reports must be a positive integer, got {short(n)}")
         limit = self.limiting_squared_error
         return (self.squared_error - limit) / n + limit
 

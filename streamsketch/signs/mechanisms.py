@@ -164,7 +164,7 @@ class DPSignRPRR(SignMechanism):
                 f"as large as the vector may turn every sign"
             )
         if self.counting not in get_args(Counting):
-            raise InvalidInputError(f"counting must be 'pairs' or 'paper', got {self.counting!r:.40}")
+            raise InvalidInputError(f"counting must be 'pairs' or 'paper', got {short(self.counting)}")
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "norm_bound", norm)
 
