@@ -179,7 +179,8 @@ class Mechanism(ABC):
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
         """Return checked rows, completed to length 1 if they are in the ball: float64, (n, sphere_dim)."""
-        rows = np.require(matrix, np.float64, ["C", "A", "W"])  # so that one compiled kernel serves all
+        with np.errstate(over="ignore"):  # what float64 cannot hold is refused below as infinite
+            rows = np.require(matrix, np.float64, ["C", "A", "W"])  # so that one compiled kernel serves all
         squares = dot_rows(rows, rows)
         off = squares - 1 if self.ball else np.abs(squares - 1)
         wrong = ~(off <= 2 * _LENGTH_TOLERANCE)  # NaN is wrong too

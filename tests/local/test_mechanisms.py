@@ -85,6 +85,7 @@ def test_no_vector_at_all_is_a_batch_too(name: str) -> None:
         (lambda v: v * 0.99, "length of 1"),
         (lambda v: v * np.nan, "finite"),
         (lambda v: np.where(v == v.max(), np.inf, v), "finite"),
+        (lambda v: v * np.longdouble("1e4000"), "finite"),  # an infinity in float64
         (lambda v: v[:-1], "dim=12"),
         (lambda v: v[np.newaxis], r"shape \(dim,\)"),
         (lambda v: v.astype(str), "numbers"),
