@@ -84,7 +84,10 @@ def short(value: object) -> str:
     """Return the text of a public parameter for a message, however large the parameter is."""
     if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
-    return repr(value)[:_MAX_SHOWN_BITS]
+    try:
+        return repr(value)[:_MAX_SHOWN_BITS]
+    except ValueError:  # of a fraction or a list with integers of more digits than Python converts
+        return f"a {type(value).__name__} with too many digits to show"
 
 
 # --- keys ---------------------------------------------------------------------------------------------------

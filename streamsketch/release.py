@@ -335,7 +335,7 @@ def check_carried(neighbours: Neighbours) -> None:
     """Raise `InvalidInputError` if the exchange format could not carry the bound: better before noise is drawn."""
     bound = Fraction(neighbours.bound)
     if max(bound.numerator, bound.denominator) > _MAX_CELL:
-        raise InvalidInputError(f"the bound of a release must be a ratio of 63-bit integers, got {short(str(bound))}")
+        raise InvalidInputError(f"the bound of a release must be a ratio of 63-bit integers, got {short(bound)}")
 
 
 def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource) -> PrivateSketch:

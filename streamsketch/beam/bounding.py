@@ -18,7 +18,7 @@ from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from streamsketch.bounding.cut import Bounded, bounded
-from streamsketch.encoding import Exact
+from streamsketch.encoding import Exact, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import L1
 from streamsketch.projections.base import Projection
@@ -117,7 +117,7 @@ class BoundContributions(beam.PTransform):
         if not isinstance(projection, Projection):
             raise TypeError(f"BoundContributions needs a Projection, got a {type(projection).__name__}")
         if type(shards) is not int or not 1 <= shards <= 1 << 16:
-            raise InvalidInputError(f"shards must be an integer from 1 to 65536, got {shards!r:.40}")
+            raise InvalidInputError(f"shards must be an integer from 1 to 65536, got {short(shards)}")
         self._neighbours = L1(l1, unit=unit if unit_name is None else unit_name, max_keys=max_keys)
         self._limit = self._neighbours.grid_steps(projection.grid)
         if self._limit >= _MAX_LIMIT:

@@ -10,6 +10,7 @@ from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
 from streamsketch.beam.distances import blocks_of, key_kinds, references_of
 from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates
 from streamsketch.release import PrivateSketch
@@ -45,7 +46,7 @@ class Search(beam.PTransform):
     ) -> None:
         super().__init__()
         if type(top) is not int or top < 1:
-            raise InvalidInputError(f"top must be an integer >= 1, got {top!r:.40}")
+            raise InvalidInputError(f"top must be an integer >= 1, got {short(top)}")
         check_form(results)
         self._top, self._results, self._make, self._find = top, results, make, find
         self._references = None if references is None else references_of(references)

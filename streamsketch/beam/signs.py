@@ -116,6 +116,7 @@ class _SignRule:
     published = SignSketch
 
     def plan(self, projection: Projection) -> Plan:
+        self.mechanism.check(projection)
         guarantee = self.mechanism.guarantee(projection)
         if self.selection is not None:
             guarantee = self.selection.added_to(guarantee)

@@ -204,13 +204,16 @@ class MeanAggregator:
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        return type(self).from_parts(self._mechanism, self._count, self._totals)
+        again = type(self).from_parts(self._mechanism, self._count, self._totals)
+        # what the totals are in, were it pickled where it came out otherwise
+        again._step_exponent = self._step_exponent  # noqa: SLF001 - its own kind
+        return again
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MeanAggregator):
             return NotImplemented
-        same = self._mechanism == other.mechanism and self._count == other.count
-        return same and np.array_equal(self._totals, other.totals)
+        mine, theirs = ((one.mechanism, one.count, one.step_exponent) for one in (self, other))
+        return mine == theirs and np.array_equal(self._totals, other.totals)
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 

@@ -25,6 +25,7 @@ MAX_EPSILON = 20.0
 
 _MARGIN = Fraction(4095, 4096)  # of ε that is used
 _PAIRS = 2048  # of secret words read at a time
+_LOG_FAILURE = 50 + 64 * math.log(2)  # for every seed: the server chooses it
 
 
 class Compression:
@@ -91,15 +92,21 @@ class Compression:
 
 
 def uneven(cap: GaussianCap, size: int, epsilon: float) -> float:
-    """Return a bound on |ln A(u) - ln A(u')| that holds for all u, u' at once, but with probability e^-50.
+    """Return a bound on |ln A(u) - ln A(u')| for all u, u' and all 2^64 seeds at once, but with probability e^-50.
 
-    A is a mean over m = 2^64 candidates, of relative standard deviation s = p(1 - e^-ε)√((1-q₁)/(q₁ m)); there are at
-    most (em/(d+1))^(d+1) different caps of m points (Sauer's lemma). So 2s√(2((d+1) ln(em/(d+1)) + 50)).
+    Relative deviations of frequencies (Vapnik; Anthony and Shawe-Taylor 1993): of m = 2^64 candidates caps, of VC
+    dimension d + 1, hold q_m with (q₁ - q_m)/√q₁ and (q_m - q₁)/√q_m at most η = 2√((ln(8/β) + ln S(2m))/m) but with
+    probability β, ln S(2m) ≤ (d+1) ln(2em/(d+1)) (Sauer). The caps depend on the candidates, so a union bound over
+    the S(m) of them would prove nothing. And A p/q₁ = 1 + p(1 - e^-ε)(q_m/q₁ - 1).
     """
-    candidates = 2.0**64
-    deviation = cap.inside * -math.expm1(-epsilon) * math.sqrt((1 - cap.mass) / cap.mass / candidates)
-    caps = (size + 1) * (1 + math.log(candidates / (size + 1)))
-    return 2 * deviation * math.sqrt(2 * (caps + 50))
+    candidates, dimension = 2.0**64, size + 1
+    growth = dimension * (1 + math.log(2 * candidates / dimension))
+    deviation = 2 * math.sqrt((math.log(8) + _LOG_FAILURE + growth) / candidates / cap.mass)
+    weight = cap.inside * -math.expm1(-epsilon)
+    if weight * deviation >= 1:
+        return math.inf
+    above = deviation * math.sqrt(1 + deviation**2 / 4) + deviation**2 / 2  # q_m/q₁ - 1, solved for q_m
+    return math.log1p(weight * above) - math.log1p(-weight * deviation)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

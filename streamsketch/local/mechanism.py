@@ -142,7 +142,7 @@ class Mechanism(ABC):
             If ``n`` is not positive.
         """
         if type(n) is not int or n < 1:
-            raise InvalidInputError(f"the number of reports must be a positive integer, got {n!r:.40}")
+            raise InvalidInputError(f"the number of reports must be a positive integer, got {short(n)}")
         limit = self.limiting_squared_error
         return (self.squared_error - limit) / n + limit
 
@@ -186,7 +186,8 @@ class Mechanism(ABC):
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
         """Return checked rows, completed to length 1 if they are in the ball: float64, (n, sphere_dim)."""
-        rows = np.require(matrix, np.float64, ["C", "A", "W"])  # so that one compiled kernel serves all
+        with np.errstate(over="ignore"):  # what float64 cannot hold is refused below as infinite
+            rows = np.require(matrix, np.float64, ["C", "A", "W"])  # so that one compiled kernel serves all
         squares = dot_rows(rows, rows)
         off = squares - 1 if self.ball else np.abs(squares - 1)
         wrong = ~(off <= 2 * _LENGTH_TOLERANCE)  # NaN is wrong too

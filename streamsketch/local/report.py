@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 
@@ -83,9 +84,9 @@ class Report:
     values: NDArray[Any]
 
     def __post_init__(self) -> None:
-        seeds = np.array([self.seed if type(self.seed) is int and 0 <= self.seed < 1 << 64 else 0], dtype=np.uint64)
-        if int(seeds[0]) != self.seed:
-            raise InvalidInputError(f"a report's seed must be an integer from 0 to 2^64 - 1, got {self.seed!r:.40}")
+        if type(self.seed) is not int or not 0 <= self.seed < 1 << 64:
+            raise InvalidInputError(f"a report's seed must be an integer from 0 to 2^64 - 1, got {short(self.seed)}")
+        seeds = np.array([self.seed], dtype=np.uint64)
         if not isinstance(self.values, np.ndarray):
             raise InvalidInputError(f"a report's values must be an array, got a {type(self.values).__name__}")
         values = self.values

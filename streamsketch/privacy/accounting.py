@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from scipy.optimize import brentq
 
+from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.calibration import gaussian_log_delta
 
@@ -72,7 +73,7 @@ def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
     if not parts:
         raise InvalidInputError("there is no release to account for; give at least one")
     if not 0 <= delta < 1:
-        raise InvalidInputError(f"delta must be a number in [0, 1), got {delta!r:.40}")
+        raise InvalidInputError(f"delta must be a number in [0, 1), got {short(delta)}")
     if delta < _LEAST_DELTA:
         return None
     sigmas = [part.sigma for part in parts if part.sigma is not None]

@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 
 from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
+from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.sampling import BitSource, Bytes, _bernoulli_exp_fraction, _draw
 
@@ -44,7 +44,7 @@ def check_rate(rate: Fraction) -> None:
     shift = rate.denominator.bit_length() - 1
     if not (0 < rate.numerator <= MAX_NUMERATOR and rate.denominator == 1 << shift and shift <= MAX_SHIFT):
         raise InvalidInputError(
-            f"a flip rate must be n / 2^s with 0 < n <= {MAX_NUMERATOR} and s <= {MAX_SHIFT}, got {rate!s:.60}"
+            f"a flip rate must be n / 2^s with 0 < n <= {MAX_NUMERATOR} and s <= {MAX_SHIFT}, got {short(rate)}"
         )
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import ClassVar, Literal
 
-from streamsketch.encoding import Exact, exact_fraction
+from streamsketch.encoding import Exact, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 
 Populations = Literal["disjoint", "overlapping"]
@@ -43,10 +43,10 @@ class Neighbours(ABC):
     def __post_init__(self) -> None:
         bound = exact_fraction(self.bound, "the bound of a neighbour relation")
         if bound <= 0:
-            raise InvalidInputError(f"the bound of a neighbour relation must be positive, got {self.bound!r}")
+            raise InvalidInputError(f"the bound of a neighbour relation must be positive, got {short(self.bound)}")
         _check_text("the privacy unit", self.unit)
         if type(self.max_keys) is not int or not 1 <= self.max_keys <= _MOST_KEYS:
-            raise InvalidInputError(f"max_keys must be an integer from 1 to {_MOST_KEYS}, got {self.max_keys!r:.40}")
+            raise InvalidInputError(f"max_keys must be an integer from 1 to {_MOST_KEYS}, got {short(self.max_keys)}")
         object.__setattr__(self, "bound", bound)
 
     @abstractmethod
@@ -173,11 +173,11 @@ def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """Return (ε, δ) as floats; raise `InvalidInputError` unless ε is in [1e-6, 1e6] and δ in [0, 1)."""
     if not (_is_number(epsilon) and _MIN_EPSILON <= epsilon <= _MAX_EPSILON):
         raise InvalidInputError(
-            f"epsilon must be a finite number > 0, from {_MIN_EPSILON:g} to {_MAX_EPSILON:g}, got {epsilon!r:.40}; "
+            f"epsilon must be a finite number > 0, from {_MIN_EPSILON:g} to {_MAX_EPSILON:g}, got {short(epsilon)}; "
             f"0.1 to 10 is usual"
         )
     if not (_is_number(delta) and 0 <= delta < 1):
-        raise InvalidInputError(f"delta must be a number in [0, 1), got {delta!r}; far below 1 / number of units")
+        raise InvalidInputError(f"delta must be a number in [0, 1), got {short(delta)}; far below 1 / number of units")
     return float(epsilon), float(delta) + 0.0  # no negative zero
 
 

@@ -99,7 +99,7 @@ def cell_steps(projection: Projection, neighbours: Neighbours) -> Ints:
     """
     steps = grid_steps(projection, neighbours)
     entries = row_maxima(projection)
-    if steps * int(entries.max()) >= _MAX_STEP:
+    if steps * max(1, int(entries.max())) >= _MAX_STEP:  # a map of few entries may have none but 0
         raise InvalidInputError("one unit could move a cell by 2**62 grid steps or more; use a coarser resolution")
     return np.maximum(steps * entries, 1)
 

@@ -71,8 +71,9 @@ class SignMechanism(SignPublisher[SignSketch]):
         return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self.conditions)
 
     def check(self, projection: Projection) -> None:
-        """Raise `InvalidInputError` as `law`."""
-        self.law(projection)
+        """Raise `InvalidInputError` as `law`, or where no step can be told that its levels count in."""
+        if self.law(projection).shape == "levels":
+            cell_steps(projection, self.neighbours)
 
     @property
     def _described(self) -> str:
@@ -163,7 +164,7 @@ class DPSignRPRR(SignMechanism):
                 f"as large as the vector may turn every sign"
             )
         if self.counting not in get_args(Counting):
-            raise InvalidInputError(f"counting must be 'pairs' or 'paper', got {self.counting!r:.40}")
+            raise InvalidInputError(f"counting must be 'pairs' or 'paper', got {short(self.counting)}")
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "norm_bound", norm)
 

@@ -175,6 +175,9 @@ def test_mistakes_are_found_before_the_job_runs() -> None:
     by_bin = signs.DPSignOPORPRR(epsilon=1, neighbours=ss.OneCoordinate(1))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):
         ReleaseSignsPerKey(by_bin, public_keys=["a"], projection=PROJECTION)
+    too_fine = signs.DPSignRPRRSmooth(epsilon=1, neighbours=ss.L1("1/2"))
+    with pytest.raises(ss.InvalidInputError, match="below one grid step"):
+        ReleaseSignsPerKey(too_fine, public_keys=["a"], projection=PROJECTION)
     for top in (0, 1.5):
         with pytest.raises(ss.InvalidInputError, match="top must be"):
             NearestSigns(top)  # type: ignore[arg-type]

@@ -204,3 +204,12 @@ def test_totals_in_other_steps_are_not_merged() -> None:
     with pytest.raises(InvalidInputError, match=r"in steps of 2\^"):
         server.merge(other)
     assert server.totals.tolist() == before.tolist()
+    assert server != other
+
+
+def test_totals_in_other_steps_keep_their_meaning_in_a_copy() -> None:
+    """A server that was pickled where the step came out otherwise: its copy took the step of here."""
+    other = summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"])
+    other._step_exponent += 1
+    assert other.copy() == other
+    assert other.copy().mean().tolist() == other.mean().tolist()

@@ -85,6 +85,7 @@ def test_no_vector_at_all_is_a_batch_too(name: str) -> None:
         (lambda v: v * 0.99, "length of 1"),
         (lambda v: v * np.nan, "finite"),
         (lambda v: np.where(v == v.max(), np.inf, v), "finite"),
+        (lambda v: v * np.longdouble("1e4000"), "finite"),  # an infinity in float64
         (lambda v: v[:-1], "dim=12"),
         (lambda v: v[np.newaxis], r"shape \(dim,\)"),
         (lambda v: v.astype(str), "numbers"),
@@ -226,7 +227,7 @@ def test_reports_of_wrong_shape_dtype_or_content_are_refused() -> None:
     for values in (good[:5], good.astype(np.float64), good.astype(np.int32), good + np.nan, good + np.inf):
         with pytest.raises(InvalidInputError):
             Report(floats, 0, values)
-    for seed in (-1, 1 << 64, 1.0, True):
+    for seed in (-1, 1 << 64, 10**5000, 1.0, True, 0.0, False, np.uint64(0), np.zeros(2), None):  # some equal 0
         with pytest.raises(InvalidInputError, match="seed"):
             Report(floats, seed, good)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="0 or 1"):

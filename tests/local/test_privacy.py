@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from streamsketch.errors import InvalidInputError
 from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from streamsketch.local import randomized_response as response
 from streamsketch.local.compressed import uneven
@@ -263,6 +264,24 @@ def test_the_margin_covers_uneven_candidates_or_the_mechanism_is_refused() -> No
     for dim, epsilon in ((64, 20.0), (1 << 15, 16.0), (1 << 24, 4.0)):
         mechanism = CompPrivUnitG(dim=dim, epsilon=epsilon)
         assert uneven(mechanism.cap, dim, epsilon) < epsilon * 2.0**-12
+    for dim, epsilon in ((1 << 21, 16.0), (1 << 16, 20.0)):  # a union bound over the caps, no proof, let these pass
+        with pytest.raises(InvalidInputError, match="evenly enough"):
+            CompPrivUnitG(dim=dim, epsilon=epsilon)
+    assert uneven(gaussian_cap(1 << 24, 40.0), 1 << 24, 40.0) == math.inf
+
+
+@pytest.mark.parametrize(("dim", "epsilon"), [(2, 2.0**-10), (2, 20.0), (1000, 10.0), (1 << 20, 16.0)])
+def test_the_margin_is_that_of_relative_deviations(dim: int, epsilon: float) -> None:
+    """A of the fullest and of the emptiest cap that 4·S(2m)·e^(-mη²/4) ≤ e^-50/2^65 leaves, in many digits."""
+    cap = gaussian_cap(dim, epsilon)
+    with mpmath.workdps(60):
+        m, q, low = mpmath.mpf(2) ** 64, mpmath.mpf(cap.mass), mpmath.exp(-mpmath.mpf(epsilon))
+        subsets = (2 * mpmath.e * m / (dim + 1)) ** (dim + 1)
+        eta = mpmath.sqrt(4 / m * mpmath.log(4 * subsets * mpmath.mpf(2) ** 65 * mpmath.e**50))
+        emptiest = q - eta * mpmath.sqrt(q)
+        fullest = ((eta + mpmath.sqrt(eta**2 + 4 * q)) / 2) ** 2
+        exact = mpmath.log((low + (1 - low) * fullest) / (low + (1 - low) * emptiest))
+        assert abs(uneven(cap, dim, epsilon) / exact - 1) < 1e-6
 
 
 # --- the Gaussian mechanism ---------------------------------------------------------------------------------------

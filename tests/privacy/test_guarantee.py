@@ -5,12 +5,14 @@ import itertools
 import math
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.individual import IndividualGuarantee
@@ -307,3 +309,22 @@ def test_individual_privacy_says_so_and_does_not_compose() -> None:
             compose(parts, populations="disjoint")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="epsilon"):
         IndividualGuarantee(0.0, 0.0, L1(1), "m")
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda huge: ss.signs.DPSignLogistic(epsilon=huge, neighbours=ss.L1(1)),
+        lambda huge: ss.signs.IDPSignRPG(epsilon=1, delta=huge, neighbours=ss.L1(1)),
+        lambda huge: ss.signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(huge)),
+        lambda huge: ss.signs.FlipLaw("linear", huge),
+        lambda huge: ss.signs.nearest([1], [2], huge),
+        lambda huge: ss.L1(-huge),
+        lambda huge: ss.L1(1, max_keys=huge),
+        lambda huge: ss.local.PrivHS(dim=3, epsilon=1).expected_squared_error(-huge),
+        lambda huge: ss.local.PrivHS(dim=[huge], epsilon=1),
+    ],
+)
+def test_integers_of_more_digits_than_python_converts_are_refused_with_a_sentence(refused: Any) -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"bits|too many digits"):
+        refused(10**5000)

@@ -138,6 +138,28 @@ def test_inputs_out_of_range_are_refused() -> None:
         signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=ss.L1(1 << 62)).release(PROJECTION.sketch())
 
 
+def test_whatever_passes_the_check_is_released() -> None:
+    """A bound below a grid step, and one beyond 2^62 steps, leave no levels; the check says so, not a worker."""
+    flat = next(
+        map_
+        for map_ in (
+            ss.Gaussian(dim=1, sketch_dim=1, seed=seed, fraction_bits=2, resolution="1/4") for seed in range(99)
+        )
+        if not map_.block(np.zeros(1, dtype=np.uint64)).any()
+    )
+    smooth = signs.DPSignRPRRSmooth
+    for neighbours, projection, message in (
+        (ss.L1(Fraction(1, 2)), PROJECTION, "below one grid step"),
+        (ss.L1(1 << 62), PROJECTION, r"2\*\*62 grid steps"),
+        (ss.OneCoordinate(1 << 62), flat, r"2\*\*62 grid steps"),  # a row of zeros is stepped over all the same
+    ):
+        with pytest.raises(ss.InvalidInputError, match=message):
+            smooth(epsilon=1.0, neighbours=neighbours).check(projection)
+    by_bin = signs.DPSignOPORPRRSmooth(epsilon=1.0, neighbours=ss.OneCoordinate(1 << 62))
+    with pytest.raises(ss.InvalidInputError, match=r"2\*\*62 grid steps"):
+        by_bin.check(ss.OPORP(dim=9, sketch_dim=4, seed=1))
+
+
 def test_real_vectors_are_published_on_their_grid() -> None:
     projection = ss.OPORP(dim=4, sketch_dim=4, seed=1, resolution="1/256")
     asked = signs.DPSignOPORPRRSmooth(epsilon=50.0, neighbours=ss.OneCoordinate(1))
