@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from streamsketch.errors import InvalidInputError
+from streamsketch.beam.keys import METRICS
+from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
 
 _FLUSH_BYTES = 1 << 27  # of one bundle's sums, all keys and windows together; then partial sums move on
@@ -25,11 +27,15 @@ class MeanPerKey(beam.PTransform):
     ----------
     mechanism
         Of all reports.
+    drop_malformed
+        Whether reports that cannot be read, are of another mechanism, or are such as no honest person sends are left
+        out, a batch as a whole, and counted in the metric ``reports_dropped``. By default they end the job, which then
+        anyone who sends reports can do.
 
     Raises
     ------
     InvalidInputError, WireFormatError
-        In the workers, for reports of another mechanism, or that no honest person sends.
+        In the workers, for such reports unless they are dropped, and for what is no report at all.
 
     Examples
     --------
@@ -41,17 +47,18 @@ class MeanPerKey(beam.PTransform):
     ...     means = reports | MeanPerKey(mechanism) | beam.MapTuple(lambda key, server: (key, server.mean()))
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, *, drop_malformed: bool = False) -> None:
         super().__init__()
         if not isinstance(mechanism, Mechanism):
             raise TypeError(f"MeanPerKey needs a Mechanism, got a {type(mechanism).__name__}")
         self._mechanism = mechanism
+        self._drop_malformed = drop_malformed
 
     def expand(self, reports: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         return (
             reports
-            | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism))
+            | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
             | "Gather partial sums" >> beam.GroupByKey()
             | "Merge partial sums"
             >> beam.MapTuple(lambda key, partials: (key, _merged(partials))).with_output_types(
@@ -61,7 +68,7 @@ class MeanPerKey(beam.PTransform):
 
     def display_data(self) -> dict[str, Any]:
         """Show the public mechanism in the runner's interface."""
-        return {"mechanism": self._mechanism.to_json()}
+        return {"mechanism": self._mechanism.to_json(), "drop_malformed": self._drop_malformed}
 
 
 def _merged(partials: Iterable[MeanAggregator]) -> MeanAggregator:
@@ -77,8 +84,9 @@ def _merged(partials: Iterable[MeanAggregator]) -> MeanAggregator:
 class _SumBundles(beam.DoFn):
     """One sum a bundle, key and window, flushed at the bundle's end or when they have grown large."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, drop_malformed: bool) -> None:  # noqa: FBT001 - of one caller
         self._mechanism = mechanism
+        self._drop_malformed = drop_malformed
 
     def start_bundle(self) -> None:
         self._sums: dict[tuple[BoundedWindow, Any], MeanAggregator] = {}
@@ -92,16 +100,20 @@ class _SumBundles(beam.DoFn):
             ) from None
         if type(key) not in (str, bytes, int):  # Beam has no deterministic bytes for others
             raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
-        if isinstance(reports, bytes):
-            reports = Report.from_bytes(reports, self._mechanism)
-        if not isinstance(reports, Report | Reports):
+        if not isinstance(reports, Report | Reports | bytes):
             raise InvalidInputError(f"a key's reports must be Report, Reports or bytes, got a {type(reports).__name__}")
         if isinstance(reports, Reports) and not len(reports):
             return  # nobody's: they make no key
         place = window, key
-        if place not in self._sums:
-            self._sums[place] = self._mechanism.aggregator()
-        self._sums[place].add(reports)
+        total = self._sums.get(place) or self._mechanism.aggregator()
+        try:
+            total.add(Report.from_bytes(reports, self._mechanism) if isinstance(reports, bytes) else reports)
+        except (InvalidInputError, WireFormatError):
+            if not self._drop_malformed:
+                raise
+            Metrics.counter(METRICS, "reports_dropped").inc(len(reports) if isinstance(reports, Reports) else 1)
+            return
+        self._sums[place] = total
         if 8 * self._mechanism.state_dim * len(self._sums) > _FLUSH_BYTES:
             yield from self._flush()
 

@@ -90,6 +90,28 @@ def test_unsound_elements_end_the_job(element: Any, problem: str, tmp_path: Path
         run(lambda pipeline: pipeline | beam.Create([element]) | MeanPerKey(MECHANISM), tmp_path)
 
 
+def test_whoever_sends_reports_cannot_end_the_job_where_malformed_ones_are_dropped(tmp_path: Path) -> None:
+    stranger = PrivHS(dim=20, epsilon=4.0)
+    hostile: list[tuple[Any, Any]] = [
+        ("north", stranger.randomize(VECTORS[0])),
+        ("north", stranger.randomize_many(VECTORS[:3])),
+        ("north", b"nonsense"),
+        ("south", REPORTS[0].to_bytes()[:-1]),
+        ("nobody", b""),
+    ]
+    found, counters = run(
+        lambda pipeline: pipeline | beam.Create(hostile + ELEMENTS) | MeanPerKey(MECHANISM, drop_malformed=True),
+        tmp_path,
+    )
+    assert dict(found) == loops()
+    assert counters == {"reports_dropped": 7}
+    with pytest.raises(Exception, match="Report, Reports or bytes"):
+        run(
+            lambda pipeline: pipeline | beam.Create([("north", 7)]) | MeanPerKey(MECHANISM, drop_malformed=True),
+            tmp_path,
+        )
+
+
 def test_damaged_bytes_are_named_by_the_error_of_their_own(tmp_path: Path) -> None:
     """Beam rebuilds a worker's exception from its arguments, or makes a RuntimeError of it."""
     element = "north", REPORTS[0].to_bytes()[:-1]
