@@ -139,6 +139,8 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
         said = stream.stderr.read().decode()
     assert "Traceback" not in said
     assert load_raw(folder / "a.raw-sketch").state == expected()
+    if number == signal.SIGKILL:
+        return  # which may come while the next snapshot is written
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "no half-written file is left"
 
 
