@@ -212,9 +212,25 @@ main()
 """
 
 
-def test_a_signal_that_comes_while_arrow_reads_is_not_lost(folder: Path) -> None:
+INTERRUPTED_BETWEEN_HANDLERS = """
+import os, signal
+from streamsketch.cli import main
+
+def signal_and_one_more(number, handler, set_handler=signal.signal):
+    before = set_handler(number, handler)
+    if number == signal.SIGINT and handler.__name__ == "_do_nothing":
+        os.kill(os.getpid(), number)
+    return before
+
+signal.signal = signal_and_one_more
+main()
+"""
+
+
+@pytest.mark.parametrize(("script", "taken"), [(INTERRUPTED_WITHIN_ARROW, 2), (INTERRUPTED_BETWEEN_HANDLERS, 0)])
+def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int, folder: Path) -> None:
     options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    command = [sys.executable, "-c", INTERRUPTED_WITHIN_ARROW, "sketch", "-", *options]
+    command = [sys.executable, "-c", script, "sketch", "-", *options]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, **pipes) as stream:  # noqa: S603
         assert stream.stdin is not None
@@ -224,7 +240,7 @@ def test_a_signal_that_comes_while_arrow_reads_is_not_lost(folder: Path) -> None
             assert stream.wait(60) == 130
         finally:
             stream.kill()
-    assert load_raw(folder / "a.raw-sketch").events == 2
+    assert load_raw(folder / "a.raw-sketch").events == taken
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
