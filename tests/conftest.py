@@ -1,7 +1,33 @@
 """What holds for every test."""
 
+import os
+
+import pytest
 from hypothesis import settings
+
+from streamsketch.privacy.sampling import KeyedBits, SystemBits
 
 # No test asserts a time: an example may be the one that compiles a kernel.
 settings.register_profile("any speed", parent=settings.default, deadline=None)
 settings.load_profile("any speed")
+
+# What is printed goes neither by the terminal nor by the service that runs the tests.
+for name in (
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "LINES",
+    "NO_COLOR",
+    "PY_COLORS",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+):
+    os.environ.pop(name, None)
+os.environ["TERM"] = "xterm"
+
+
+@pytest.fixture
+def fixed_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process draw the same noise at each run of a test, where other noise could fail it by chance."""
+    bits = KeyedBits(bytes(32), request.node.name.encode())
+    monkeypatch.setattr(SystemBits, "read", lambda _, size: bits.read(size))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from tests.commands.running import COMMAND, ENVIRONMENT, Forks, succeeded
+from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_when_read, started, succeeded
 
 COMMANDS = [
     "demo",
@@ -73,7 +73,9 @@ def test_a_shell_completes_commands_and_choices() -> None:
     def completed(words: str) -> list[str]:
         variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
         environment = {**ENVIRONMENT, **variables, "_STREAMSKETCH_COMPLETE": "complete_bash"}
-        done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            COMMAND, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
         return done.stdout.split()
 
     assert completed("streamsketch rel") == ["release"]
@@ -83,7 +85,7 @@ def test_a_shell_completes_commands_and_choices() -> None:
 def test_a_pipe_that_closes_early_is_no_mistake() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    pipes = {"stdout": writer, "stderr": subprocess.PIPE}
+    pipes = {"stdout": writer, "stderr": subprocess.PIPE, "timeout": PATIENCE}
     done = subprocess.run([*COMMAND, "demo", "--json"], env=ENVIRONMENT, check=False, **pipes)  # type: ignore[call-overload] # noqa: S603
     os.close(writer)
     assert done.returncode == 1
@@ -94,10 +96,10 @@ def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "endless.csv")
     (tmp_path / "p.json").write_text(ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=8, seed=1).to_json())
     command = [*COMMAND, "sketch", "endless.csv", "--index", "a", "--projection", "p.json", "-o", "a.raw-sketch"]
-    with subprocess.Popen(command, env=ENVIRONMENT, cwd=tmp_path, stderr=subprocess.PIPE) as running:  # noqa: S603
-        with (tmp_path / "endless.csv").open("wb"):  # opens when the command does: it is past its imports
+    with started(command, tmp_path, stderr=subprocess.PIPE) as running:
+        with open_when_read(tmp_path / "endless.csv", running):  # it is past its imports
             running.send_signal(signal.SIGINT)
-            assert running.wait() == 130
+            assert running.wait(PATIENCE) == 130
         assert running.stderr is not None
         assert running.stderr.read() == b""
     assert not (tmp_path / "a.raw-sketch").exists()

@@ -26,6 +26,7 @@ def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return connected
 
 
+@pytest.mark.usefixtures("fixed_noise")
 def test_a_join_estimates_all_pairs(connection: Any) -> None:
     found = {name: release(count) for name, count in (("a", 500), ("b", 520), ("c", 9000))}
     ss.save_table(found, "all.parquet")

@@ -209,6 +209,7 @@ def reachable(root: object) -> list[object]:
     return list(seen.values())
 
 
+@pytest.mark.usefixtures("keyed")
 def test_memory_holds_no_exact_counter_and_no_raw_event() -> None:
     projection = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=11)
     counter = pan_private(1e-6, projection=projection)

@@ -143,17 +143,17 @@ class Stop:
     def __enter__(self) -> Self:
         self.wakes, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)  # before a handler that does nothing
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, _do_nothing)
-        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.set_wakeup_fd(-1)
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(-1)
         os.close(self.wakes)
         os.close(self._wake)
 

@@ -70,16 +70,17 @@ def test_each_window_chooses_for_itself(tmp_path: Path) -> None:
 
 def test_repeated_bundles_choose_alike_and_release_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beam.Reshuffle, "expand", lambda _, elements: elements)  # so that the sink sees every drawing
-    threshold = key_threshold(7.5, 1e-9, max_keys=30).threshold
-    on_the_edge = [(unit, f"key {number}", 1, 1) for number in range(30) for unit in range(threshold)]
+    keys = 60  # each is in with chance 0.56: all of them, or none, once in 10^15 runs
+    threshold = key_threshold(keys / 4, 1e-9, max_keys=keys).threshold
+    on_the_edge = [(unit, f"key {number}", 1, 1) for number in range(keys) for unit in range(threshold)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         events = pipeline | beam.Create(on_the_edge)
-        events |= BoundContributions(PROJECTION, unit="visitor", max_keys=30, l1=1, shards=1)
-        return events | SelectKeys(epsilon=7.5, delta=1e-9)
+        events |= BoundContributions(PROJECTION, unit="visitor", max_keys=keys, l1=1, shards=1)
+        return events | SelectKeys(epsilon=keys / 4, delta=1e-9)
 
     found = Counter(run(build, tmp_path, "--direct_runner_bundle_repeat=2")[0])
-    assert 0 < len(found) < 30, "on the edge, some are in and some are out"
+    assert 0 < len(found) < keys, "on the edge, some are in and some are out"
     assert set(found.values()) == {3}
 
 

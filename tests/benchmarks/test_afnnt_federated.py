@@ -1,6 +1,7 @@
 """The federated figure: its gradients are gradients, it learns, and privacy costs accuracy in the paper's order."""
 
 import numpy as np
+import pytest
 
 from benchmarks.data import Data
 from benchmarks.figures.afnnt import federated
@@ -31,6 +32,7 @@ def test_gradients_are_clipped_to_length_one() -> None:
     assert lengths[1] < 0.02
 
 
+@pytest.mark.usefixtures("fixed_noise")
 def test_noise_of_a_batch_has_the_law_of_its_reports() -> None:
     mechanism = GaussianMechanism(dim=400, epsilon=2.0, delta=1e-5, ball=True)
     rows, rng = np.zeros((25, 400)), np.random.default_rng(2)
@@ -41,6 +43,7 @@ def test_noise_of_a_batch_has_the_law_of_its_reports() -> None:
     assert 0.6 < at_once.var() / server.mean().var() < 1.65
 
 
+@pytest.mark.usefixtures("fixed_noise")
 def test_it_learns_and_privacy_costs_accuracy() -> None:
     digits = federated.Problem.digits(Data().digits())
     assert len(digits.test) == 360

@@ -4,22 +4,27 @@
 the same `main`, exit status and streams, without a second of imports each time.
 """
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import streamsketch as ss
 
 ROOT = Path(ss.__file__).parent.parent
 COMMAND = [sys.executable, "-m", "streamsketch"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+PATIENCE = 300  # seconds: against waiting for ever, on the slowest of machines
 
 
 class Done(NamedTuple):
@@ -30,8 +35,9 @@ class Done(NamedTuple):
 
 def streamsketch(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Done:
     done = subprocess.run(  # noqa: S603
-        [*COMMAND, *map(str, arguments)], cwd=cwd, input=stdin, capture_output=True, check=False, env=ENVIRONMENT
-    )
+        [*COMMAND, *map(str, arguments)], cwd=cwd, input=stdin, capture_output=True, check=False, env=ENVIRONMENT,
+        timeout=PATIENCE,
+    )  # fmt: skip
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -41,12 +47,34 @@ def succeeded(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -
     return done.stdout
 
 
+@contextlib.contextmanager
+def started(command: list[Any], cwd: Path, **pipes: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that ends with the block, whatever has happened."""
+    with subprocess.Popen(command, cwd=cwd, env=ENVIRONMENT, **pipes) as process:  # type: ignore[call-overload] # noqa: S603
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def wait_until_read(pipe: Any) -> None:
-    for _ in range(600):
+    for _ in range(10 * PATIENCE):
         if fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4):
             return
         time.sleep(0.1)
     raise AssertionError("the pipe was never read")
+
+
+def open_when_read(pipe: Path, reader: subprocess.Popen[bytes]) -> BinaryIO:
+    """Open a named pipe for writing once its reader has opened it, not before."""
+    for _ in range(10 * PATIENCE):
+        assert reader.poll() is None, "the reader has ended"
+        try:
+            return os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "wb", buffering=0)
+        except OSError as error:
+            assert error.errno == errno.ENXIO  # noqa: PT017 - nobody reads yet
+            time.sleep(0.1)
+    raise AssertionError(f"nobody ever opened {pipe}")
 
 
 class Forks:
@@ -100,6 +128,7 @@ def _serve() -> None:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             child = os.fork()
             if not child:
+                signal.alarm(PATIENCE)
                 os.chdir(cwd)
                 os.dup2(os.open(stdin, os.O_RDONLY), 0)
                 os.dup2(out.fileno(), 1)

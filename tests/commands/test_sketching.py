@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +21,17 @@ import streamsketch as ss
 from streamsketch.commands._events import Columns, _whole_lines, file_batches
 from streamsketch.commands.release import release
 from streamsketch.raw import PastRelease, RawSketch, load_raw, save_raw
-from tests.commands.running import COMMAND, ENVIRONMENT, Forks, streamsketch, succeeded, wait_until_read
+from tests.commands.running import (
+    COMMAND,
+    ENVIRONMENT,
+    PATIENCE,
+    Forks,
+    open_when_read,
+    started,
+    streamsketch,
+    succeeded,
+    wait_until_read,
+)
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
 ROWS = [("north", "ä,b", 7, "0.5"), ("north", 'c"d', 7, "2"), ("south", "e\nf", -1, "-1.25"), ("north", "ä,b", 7, "1")]
@@ -106,7 +115,7 @@ def test_append_adds_to_what_is_there(folder: Path, forks: Forks) -> None:
 
 
 def wait_for_events(path: Path, count: int) -> None:
-    for _ in range(600):
+    for _ in range(10 * PATIENCE):
         if path.exists() and load_raw(path).events == count:
             return
         time.sleep(0.1)
@@ -122,8 +131,7 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
     options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch", "--every"]
     every = "0.1" if number == signal.SIGKILL else "3600"
     command = [*COMMAND, "sketch", "-", *EVENTS, *options, every]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, **pipes) as stream:  # noqa: S603
+    with started(command, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as stream:
         assert stream.stdin is not None
         stream.stdin.write(header + b"\n" + rows + b'north,"open')
         stream.stdin.flush()
@@ -134,11 +142,13 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
             wait_until_read(stream.stdin)
         stream.send_signal(number)
         stream.stdin.close()
-        assert stream.wait() == (-9 if number == signal.SIGKILL else 128 + number)
+        assert stream.wait(PATIENCE) == (-9 if number == signal.SIGKILL else 128 + number)
         assert stream.stderr is not None
         said = stream.stderr.read().decode()
     assert "Traceback" not in said
     assert load_raw(folder / "a.raw-sketch").state == expected()
+    if number == signal.SIGKILL:
+        return  # which may come while the next snapshot is written
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "no half-written file is left"
 
 
@@ -185,13 +195,13 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
     command = ["sketch", "pipe", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch"]
     os.mkfifo(folder / "pipe")
     for form in ("csv", "jsonl"):
-        with subprocess.Popen(["/bin/cp", f"sales.{form}", "pipe"], cwd=folder):  # noqa: S603
+        with started(["/bin/cp", f"sales.{form}", "pipe"], folder):
             done = forks.run(*command, "--format", form, cwd=folder)
         assert done.returncode == 0, done.stderr
         assert load_raw(folder / "a.raw-sketch").state == expected()
         (folder / "a.raw-sketch").unlink()
     for form in ([], ["--format", "parquet"]):
-        with subprocess.Popen(["/bin/cp", "sales.parquet", "pipe"], cwd=folder):
+        with started(["/bin/cp", "sales.parquet", "pipe"], folder):
             assert "pipe is a pipe, and of a pipe CSV and" in forks.refused(*command, *form, cwd=folder)
 
 
@@ -210,19 +220,31 @@ main()
 """
 
 
-def test_a_signal_that_comes_while_arrow_reads_is_not_lost(folder: Path) -> None:
+INTERRUPTED_BETWEEN_HANDLERS = """
+import os, signal
+from streamsketch.cli import main
+
+def signal_and_one_more(number, handler, set_handler=signal.signal):
+    before = set_handler(number, handler)
+    if number == signal.SIGINT and handler.__name__ == "_do_nothing":
+        os.kill(os.getpid(), number)
+    return before
+
+signal.signal = signal_and_one_more
+main()
+"""
+
+
+@pytest.mark.parametrize(("script", "taken"), [(INTERRUPTED_WITHIN_ARROW, 2), (INTERRUPTED_BETWEEN_HANDLERS, 0)])
+def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int, folder: Path) -> None:
     options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    command = [sys.executable, "-c", INTERRUPTED_WITHIN_ARROW, "sketch", "-", *options]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, **pipes) as stream:  # noqa: S603
+    command = [sys.executable, "-c", script, "sketch", "-", *options]
+    with started(command, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as stream:
         assert stream.stdin is not None
         stream.stdin.write(b"item\nx\ny\n")
         stream.stdin.flush()
-        try:
-            assert stream.wait(60) == 130
-        finally:
-            stream.kill()
-    assert load_raw(folder / "a.raw-sketch").events == 2
+        assert stream.wait(PATIENCE) == 130
+    assert load_raw(folder / "a.raw-sketch").events == taken
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -230,14 +252,11 @@ def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: 
     os.mkfifo(folder / "pipe")
     options = ["--format", form, "--projection", "agreed.json", "-o", "a.raw-sketch"]
     command = [*COMMAND, "sketch", "pipe", *EVENTS, *options]
-    with (
-        subprocess.Popen(command, env=ENVIRONMENT, cwd=folder) as running,  # noqa: S603
-        (folder / "pipe").open("wb", buffering=0) as pipe,
-    ):
+    with started(command, folder) as running, open_when_read(folder / "pipe", running) as pipe:
         pipe.write((folder / f"sales.{form}").read_bytes())
         wait_until_read(pipe)
         running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 130
+        assert running.wait(PATIENCE) == 130
     assert not (folder / "a.raw-sketch").exists()
 
 
@@ -292,7 +311,7 @@ def test_a_mistake_in_a_file_ends_the_process_before_the_interpreter_ends() -> N
         "cli.main()\n"
     )
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", script], capture_output=True, check=False, env=ENVIRONMENT, text=True
+        [sys.executable, "-c", script], capture_output=True, check=False, env=ENVIRONMENT, text=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "before ", "error: not so\n")
 
@@ -306,7 +325,7 @@ def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(folder:
         line = f'{prelude}; exec "$@"'
         done = subprocess.run(  # noqa: S603
             ["/bin/sh", "-c", line, "sh", *sketch, *arguments], cwd=folder, capture_output=True, check=False,
-            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"}, text=True,
+            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"}, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
         assert not list(folder.glob("*a.raw-sketch*"))

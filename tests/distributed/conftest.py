@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from pipelines.flink.cluster import FlinkCluster, worker_pool
-from pipelines.flink.processes import Processes, free_ports, listens
+from pipelines.flink.processes import Processes, StartError, free_ports, listens
 from tests.distributed.steps import KEYS, one_loop
 
 EVENTS, ROW_GROUPS = 200_000, 16
@@ -56,18 +56,32 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
 
 @pytest.fixture(scope="session")
 def job_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    jobs, workers = free_ports(2)
     with Processes(tmp_path_factory.mktemp("job-service")) as processes:
-        main = "apache_beam.runners.portability.local_job_service_main"
-        processes.start("job-service", [sys.executable, "-m", main, "-p", str(jobs)])
-        processes.start("workers", worker_pool(workers))
-        processes.wait("the job service", lambda: listens(jobs) and listens(workers))
+        try:
+            jobs, workers = started_job_service(processes)
+        except StartError:  # others may have taken a port that was free
+            jobs, workers = started_job_service(processes)
         yield [
             "--runner=PortableRunner",
             f"--job_endpoint=127.0.0.1:{jobs}",
             "--environment_type=EXTERNAL",
             f"--environment_config=127.0.0.1:{workers}",
         ]
+
+
+def started_job_service(processes: Processes) -> list[int]:
+    jobs, workers = free_ports(2)
+    main = "apache_beam.runners.portability.local_job_service_main"
+    started = [
+        processes.start("job-service", [sys.executable, "-m", main, "-p", str(jobs)]),
+        processes.start("workers", worker_pool(workers)),
+    ]
+    try:
+        processes.wait("the job service", lambda: listens(jobs) and listens(workers), seconds=300)
+    except StartError:
+        processes.kill(*started)
+        raise
+    return [jobs, workers]
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,12 @@ from tests import naive_local
 from tests.local.directions import directions
 
 SEEDS = np.array([5, 2**64 - 1, 77], dtype=np.uint64)
-RNG = np.random.default_rng(4)
 SINGULAR = 35442  # in the plane
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(4)
 
 
 def mechanism(dim: int, k: int, **fields: object) -> ProjUnit:
@@ -29,9 +33,9 @@ def matrix(of: ProjUnit, seed: np.uint64) -> np.ndarray:
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("dim", "k"), [(1, 1), (5, 3), (64, 16), (100, 128)])
-def test_the_hadamard_map_is_its_twin(dim: int, k: int, *, shared: bool) -> None:
+def test_the_hadamard_map_is_its_twin(dim: int, k: int, rng: np.random.Generator, *, shared: bool) -> None:
     of = mechanism(dim, k, shared=shared, ball=True)
-    vector = RNG.normal(size=(1, dim + 1))
+    vector = rng.normal(size=(1, dim + 1))
     for seed in SEEDS:
         dense = naive_local.hadamard_map(dim + 1, k, 11, int(seed), shared=shared)
         assert of.map.project(vector, np.array([seed]))[0] == pytest.approx(dense @ vector[0], abs=1e-12)
@@ -49,9 +53,9 @@ def test_the_hadamard_map_is_its_twin(dim: int, k: int, *, shared: bool) -> None
     ids=str,
 )
 @pytest.mark.parametrize("dim", [16, 13])
-def test_the_server_applies_the_transpose(fields: dict[str, object], dim: int) -> None:
+def test_the_server_applies_the_transpose(fields: dict[str, object], dim: int, rng: np.random.Generator) -> None:
     of = mechanism(dim, 6, **fields)
-    values = RNG.normal(size=(3, 6))
+    values = rng.normal(size=(3, 6))
     expected = np.stack([value @ matrix(of, seed) for seed, value in zip(SEEDS, values, strict=True)])
     assert of.map.lift(values, SEEDS) == pytest.approx(expected, abs=1e-11)
     total = np.zeros(of.map.state_dim, dtype=np.int64)
@@ -95,20 +99,20 @@ def test_eight_seeds_are_tried_and_no_more() -> None:
     assert tried == [2**64 - 3, 2**64 - 2, 2**64 - 1, 0, 1, 2, 3, 4]
 
 
-def test_a_shared_rotation_turns_the_mean_back_in_one_order() -> None:
+def test_a_shared_rotation_turns_the_mean_back_in_one_order(rng: np.random.Generator) -> None:
     """The bits of a mean are not those of a BLAS: row after row."""
     shared = mechanism(48, 6, rotation="haar", shared=True).map
-    total = RNG.normal(size=48)
+    total = rng.normal(size=48)
     expected = np.zeros(48)
     for value, row in zip(total, shared._rotation, strict=True):  # type: ignore[attr-defined]
         expected += value * row
     assert shared.mean_of(total).tolist() == (expected * math.sqrt(48 / 6)).tolist()
 
 
-def test_mean_lengths_are_those_of_samples() -> None:
+def test_mean_lengths_are_those_of_samples(rng: np.random.Generator) -> None:
     """Within 5 standard errors: rows of a rotation, and of a Gaussian matrix."""
     for dim, size in ((16, 5), (None, 5)):
-        cells = RNG.normal(size=(40000, 16 if dim else 5))
+        cells = rng.normal(size=(40000, 16 if dim else 5))
         lengths = np.linalg.norm(cells[:, :5], axis=1) * (math.sqrt(16 / 5) if dim else 1 / math.sqrt(5))
         lengths = lengths / np.linalg.norm(cells, axis=1) if dim else lengths
         assert abs(lengths.mean() - mean_length(dim, size)) < 5 * lengths.std() / 200

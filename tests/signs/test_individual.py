@@ -121,6 +121,7 @@ def test_it_is_not_differential_privacy(mechanism: Mechanism, projection: ss.Pro
     assert len(set(released)) == 1  # far from zero nothing is perturbed
 
 
+@pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
 def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism, projection: ss.Projection) -> None:
     """False rejects: 18 cells at 1e-8."""
