@@ -1,13 +1,32 @@
-"""One process for all the commands that tests give wrongly."""
+"""Files for commands to read, and one process for all the commands that tests give wrongly."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import streamsketch as ss
+from streamsketch.raw import RawSketch, save_raw
 from tests.commands.running import Forks
+from tests.commands.sales import expected, write_sales
 
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
     with Forks() as running:
         yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_sales(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def raws(folder: Path) -> Path:
+    for name in ("a", "b"):
+        save_raw(RawSketch(expected(), 4), folder / f"{name}.raw-sketch")
+        save_raw(RawSketch(expected()["north"], 3), folder / f"{name}1.raw-sketch")
+        expected()["north"].release(epsilon=1.0, neighbours=ss.L1(1)).save(folder / f"{name}.sketch")
+    return folder

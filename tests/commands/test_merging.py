@@ -1,0 +1,41 @@
+"""merge, through the real executable."""
+
+import json
+from pathlib import Path
+
+import streamsketch as ss
+from streamsketch.raw import RawSketch, load_raw, save_raw
+from tests.commands.running import Forks, streamsketch
+from tests.commands.sales import PROJECTION, expected
+
+
+def test_merging_raw_sketches_is_exact(raws: Path) -> None:
+    done = streamsketch("merge", "a.raw-sketch", "b.raw-sketch", "-o", "c.raw-sketch", cwd=raws)
+    assert done.stderr == "c.raw-sketch, secret: 8 events of 2 files.\n"
+    twice = expected()
+    twice.merge(expected())
+    assert load_raw(raws / "c.raw-sketch").state == twice
+
+
+def test_merging_releases_adds_up_what_was_promised(raws: Path, forks: Forks) -> None:
+    command = ["merge", "a.sketch", "b.sketch", "-o", "c.sketch", "--populations", "overlapping", "--json"]
+    assert json.loads(forks.run(*command, cwd=raws).stdout)["guarantee"]["epsilon"] == 2.0
+    assert len(ss.load(raws / "c.sketch").release_ids) == 2
+
+
+def test_merge_refuses_what_does_not_add_up(raws: Path, forks: Forks) -> None:
+    other = PROJECTION.replace(seed=4)
+    save_raw(RawSketch(other.table()), raws / "other.raw-sketch")
+    raw, out = ["-o", "c.raw-sketch"], ["-o", "c.sketch"]
+    for arguments, message in [
+        (["a.raw-sketch", *raw], "at least two files, got 1"),
+        (["a.raw-sketch", "a.raw-sketch", *raw], "named twice"),
+        (["a.raw-sketch", "b.sketch", *raw], "a.raw-sketch is raw and b.sketch is not"),
+        (["a.raw-sketch", "b1.raw-sketch", *raw], "one holds one stream"),
+        (["a.raw-sketch", "other.raw-sketch", *raw], "seed (3 here, 4 there)"),
+        (["a.raw-sketch", "b.raw-sketch", *out], "named *.raw-sketch"),
+        (["a.sketch", "b.sketch", *out], "--populations disjoint"),
+        (["a.raw-sketch", "b.raw-sketch", "-o", "b1.raw-sketch"], "is there already"),
+        (["a.raw-sketch", "nowhere", *raw], "No such file"),
+    ]:
+        assert message in forks.refused("merge", *arguments, cwd=raws)
