@@ -144,8 +144,9 @@ class BoundContributions(beam.PTransform):
         whole = self._across_windows or isinstance(events.windowing.windowfn, GlobalWindows)
         if whole:
             return self._neighbours
-        seconds = events.windowing.windowfn.size.micros / 10**6
-        unit = f"{self._neighbours.unit} in one window of {seconds:g} s"
+        micros = events.windowing.windowfn.size.micros
+        seconds = micros // 10**6 if micros % 10**6 == 0 else micros / 10**6  # in full: other windows, other promises
+        unit = f"{self._neighbours.unit} in one window of {seconds} s"
         return L1(self._neighbours.bound, unit, self._neighbours.max_keys)
 
     def with_late_data(self) -> Self:

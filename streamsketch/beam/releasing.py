@@ -194,7 +194,9 @@ class ReleasePerKey(ReleaseOnce):
     The noise is idempotent: its bits are SHAKE-256 of a 32-byte secret drawn from the operating system when the
     pipeline is built, and of all that makes the release what it is, its exact input included. A retried
     bundle publishes the same bytes; changed input gets independent noise, and is another release. The secret travels in
-    the job's specification: guard that as you guard the data.
+    the job's specification: guard that as you guard the data, and run it **once**. A pipeline that is run again, or a
+    template that is launched again, has the same secret: keys whose sums did not change are published with the same
+    bytes, so the two runs show which keys changed, which no sum of their ε covers. Build the pipeline anew.
 
     Parameters
     ----------

@@ -14,7 +14,8 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
     Parameters
     ----------
     secret
-        32 bytes, drawn from the operating system when the pipeline is built.
+        32 bytes, drawn from the operating system when the pipeline is built. Two runs with one secret show where their
+        inputs were equal: that is for retries of one run alone.
     key
         Text, bytes or an integer.
     window

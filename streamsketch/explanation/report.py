@@ -87,7 +87,7 @@ def joint_as_text(told: JointExplanation) -> str:
 def _why_no_finer(told: JointExplanation) -> str:
     if told.delta == 0:
         return "At δ = 0 that is all there is to say; a larger δ may buy a smaller ε."
-    return "No finer figure was found; with streamsketch[accounting] installed, dp-accounting is asked for one."
+    return "No finer figure was found."
 
 
 def _count(told: JointExplanation) -> str:

@@ -1,19 +1,30 @@
 """What several releases of the same people promise together, where sums of ε say too much."""
 
 import dataclasses
-import importlib.metadata
 import math
+from collections import Counter
 from collections.abc import Sequence
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr
+from scipy.stats import binom
 
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.calibration import gaussian_log_delta
 
+Floats: TypeAlias = NDArray[np.float64]
+
 _MOST_EPSILON = 50.0  # of the sum: beyond, a finer figure is worth nothing and its grid too large
 _MARGIN = 1e-6  # relative, on ε: the solver's error, and the lattice's η (THEORY.md 3), far smaller
-_LEAST_DELTA = 1e-15  # what the discretised distributions can tell from 0
+_LEAST_DELTA = 1e-15  # below, a sum of ε with δ = 0 is as good
+_STEP, _MOST_STEPS = 1e-4, 1 << 20  # of the grid that different ε are rounded up to
+_FLOATS = 1e-9  # relative, on δ: sums of positive numbers, so their errors are relative ones; on a step too
+_TAIL = 1e-12  # share of δ that may be spent on losses too rare to look at, at each end
+_NEVER = -1e9  # the logarithm of 0, finite for the root finder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +59,9 @@ def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
 
     Gaussian noises alone compose in closed form: their privacy loss is that of one, with 1/σ² = Σ 1/σ_i² (Dong, Roth
     and Su 2022, Corollary 3.3), and its ε is Balle and Wang 2018, Theorem 8. Others are composed as privacy loss
-    distributions by dp-accounting (the extra ``accounting``): a Gaussian as itself, any other release as the worst
-    that keeps its (ε, δ), which is the optimal composition of such (Kairouz, Oh and Viswanath 2015).
+    distributions: a Gaussian as itself, any other release as the worst that keeps its (ε, δ), whose loss is ±ε or
+    infinite, which is the optimal composition of such (Kairouz, Oh and Viswanath 2015). Their sums are binomial, and
+    added up term by term: a fast Fourier transform would err by a fixed amount, more than a small δ (THEORY.md 4.2).
 
     Parameters
     ----------
@@ -107,25 +119,71 @@ def gaussian_epsilon(sigma: float, delta: float) -> float:
 
 
 def _by_loss_distributions(parts: Sequence[Spent], delta: float) -> Accounted | None:
+    """Return ε with P(∞) + P(finite) · E δ_G(ε - L) ≤ δ: L the sum of the ±ε, δ_G the curve of all Gaussians as one."""
     if sum(part.epsilon for part in parts) > _MOST_EPSILON:
         return None
-    try:
-        from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415 - an extra, slow to import
-    except ImportError:
+    worst = [part for part in parts if part.sigma is None]
+    precision = sum(1 / part.sigma**2 for part in parts if part.sigma is not None)
+    sigma = 1 / math.sqrt(precision) if precision else None
+    infinite = -math.expm1(sum(math.log1p(-part.delta) for part in worst)) * (1 + _FLOATS)
+    found = _sums_of_losses([part.epsilon for part in worst])
+    if found is None:
         return None
-    total = None
-    for part in dict.fromkeys(parts):
-        if part.sigma is not None:
-            one = privacy_loss_distribution.from_gaussian_mechanism(part.sigma)
-        else:
-            stated = common.DifferentialPrivacyParameters(part.epsilon, part.delta)
-            one = privacy_loss_distribution.from_privacy_parameters(stated)
-        several = one.self_compose(parts.count(part))
-        total = several if total is None else total.compose(several)
-    if total is None:
+    losses, chances = found
+    rare = (np.cumsum(chances) < _TAIL * delta) | (np.cumsum(chances[::-1])[::-1] < _TAIL * delta)
+    losses, chances = losses[~rare], chances[~rare]
+    room = (delta * (1 - 2 * _TAIL - _FLOATS) - infinite) / (1 - infinite) if infinite < delta else 0.0
+    if room <= 0:
         return None
-    epsilon = float(total.get_epsilon_for_delta(delta)) * (1 + _MARGIN)
-    if not math.isfinite(epsilon):
+
+    def excess(epsilon: float) -> float:
+        gaps = epsilon - losses
+        curve = -np.expm1(np.minimum(gaps, 0.0)) if sigma is None else _gaussian_deltas(gaps, sigma)
+        value = float(chances @ curve)
+        return (math.log(value) if value > 0 else _NEVER) - math.log(room)
+
+    epsilon, high = 0.0, 1.0
+    if excess(0.0) > 0:
+        while excess(high) > 0:
+            high *= 2
+        epsilon = (float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) + 1e-11) * (1 + _MARGIN)
+    return Accounted(epsilon, delta, "privacy loss distributions")
+
+
+def _sums_of_losses(epsilons: Sequence[float]) -> tuple[Floats, Floats] | None:
+    """Return what a sum of losses can be, and with which chances: each +ε with probability e^ε/(1 + e^ε), else -ε.
+
+    Equal ε make a binomial sum, as it is. Different ones are rounded up to a grid, which can only spend more.
+    """
+    epsilons = [epsilon for epsilon in epsilons if epsilon > 0]
+    if not epsilons:
+        return np.zeros(1), np.ones(1)
+    step = max(epsilons)
+    if min(epsilons) < step:
+        step = min(_STEP, max(min(epsilons), sum(epsilons) / _MOST_STEPS)) * (1 + _FLOATS)
+    groups = Counter(math.ceil(epsilon / step) for epsilon in epsilons)
+    total = sum(steps * count for steps, count in groups.items())
+    if total > 4 * _MOST_STEPS:
         return None
-    version = importlib.metadata.version("dp-accounting")
-    return Accounted(epsilon, delta, f"privacy loss distributions, dp-accounting {version}")
+    chances = np.ones(1)
+    for steps, count in sorted(groups.items(), key=lambda group: -group[1]):  # the most first: it costs nothing
+        ups = binom.pmf(np.arange(count + 1), count, 1 / (1 + math.exp(-steps * step)))
+        wider = np.zeros(chances.size + steps * count)
+        for up in np.flatnonzero(ups).tolist():
+            wider[up * steps : up * steps + chances.size] += ups[up] * chances
+        chances = wider
+    losses = np.arange(-total, total + 1, 2, dtype=np.float64)
+    losses *= step
+    return losses, chances
+
+
+def _gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
+    """Return δ of N(0, σ²) at ℓ2 sensitivity 1 for each ε, negative ones too; as `gaussian_log_delta`."""
+    near, far = epsilons * sigma - 1 / (2 * sigma), epsilons * sigma + 1 / (2 * sigma)
+    out = np.empty_like(near)
+    low = near < 0
+    first = log_ndtr(-near[low])
+    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + log_ndtr(-far[low]) - first, 0.0))
+    scaled = erfcx(near[~low] / math.sqrt(2)) - erfcx(far[~low] / math.sqrt(2))
+    out[~low] = np.maximum(scaled, 0.0) / 2 * np.exp(-(near[~low] ** 2) / 2)
+    return out

@@ -176,7 +176,7 @@ def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
             f"epsilon must be a finite number > 0, from {_MIN_EPSILON:g} to {_MAX_EPSILON:g}, got {short(epsilon)}; "
             f"0.1 to 10 is usual"
         )
-    if not (_is_number(delta) and 0 <= delta < 1):
+    if not (_is_number(delta) and 0 <= delta < 1 and float(delta) < 1):  # a fraction may be rounded up to 1
         raise InvalidInputError(f"delta must be a number in [0, 1), got {short(delta)}; far below 1 / number of units")
     return float(epsilon), float(delta) + 0.0  # no negative zero
 

@@ -295,6 +295,16 @@ def test_each_window_is_bounded_by_itself_and_the_guarantee_says_so(tmp_path: Pa
     assert relation == ss.L1(3, unit="plane in one window of 60 s", max_keys=1)
 
 
+@pytest.mark.parametrize(("size", "told"), [(2_592_000, "2592000"), (1_000_001, "1000001"), (0.1234567, "0.123456")])
+def test_the_guarantee_names_its_window_in_full(size: float, told: str) -> None:
+    """Rounded, windows of different lengths would bear one promise, and their releases compose as if it were."""
+    pipeline = beam.Pipeline()
+    windows = pipeline | beam.Create([(1, "a", "x", 3.0)]) | TumblingWindows(size)
+    bounds = bounds_of(windows | BoundContributions(PROJECTION, **BOUNDS))
+    assert bounds is not None
+    assert bounds.neighbours.unit == f"plane in one window of {told} s"
+
+
 def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> None:
     found, relation = windowed(tmp_path, max_keys=4, across_windows=True)
     assert len(found) == 4

@@ -162,7 +162,7 @@ def test_a_guarantee_without_a_finite_positive_epsilon_is_refused(epsilon: float
         laplace(epsilon)
 
 
-@pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, "0", None])
+@pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, "0", None, 1 - Fraction(1, 10**20)])
 def test_a_guarantee_with_a_delta_outside_zero_to_one_is_refused(delta: float) -> None:
     with pytest.raises(InvalidInputError, match="delta"):
         laplace(1.0, delta)
