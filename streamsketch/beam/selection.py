@@ -25,7 +25,8 @@ class SelectKeys(beam.PTransform):
     are counted; the count gets discrete Laplace noise, and keys whose noisy count reaches a threshold are kept: a
     (ε, δ)-differentially private choice for one unit in at most ``max_keys`` keys, the events' own bound (Korolova
     et al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as that of `ReleasePerKey`:
-    a retried step makes the same choice. With event-time windows each window chooses for itself.
+    a retried step makes the same choice, and a pipeline must not run twice. With event-time windows each window chooses
+    for itself.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
     The table of releases has the mechanism's guarantee. Keys, windows, bounds and retries are as in `ReleasePerKey`:
     the set of keys must be public or chosen privately, a public key without data is published as fair coins, each key
     is released once in each window, and the flips are a function of a secret drawn when the pipeline is built and of
-    all that makes the release what it is.
+    all that makes the release what it is: run a pipeline once, and build it anew for other data.
 
     Parameters
     ----------
