@@ -278,6 +278,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
     for name in ("a", "b"):
         shutil.copy(folder / "all" / "north.sketch", folder / "twice" / f"{name}.sketch")
     (folder / "notes.json").write_text("no plan")
+    (folder / "deep.json").write_text("[" * 100_000)
     (folder / "bad").mkdir()
     (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
     with Forks() as forks:
@@ -290,6 +291,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
             (["twice", "-o", "r.html"], "share the noise"),
             (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
             (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
+            (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
             (["all"], "Missing option '--output'"),
         ]:
             assert message in forks.refused("report", *arguments, cwd=folder)
