@@ -102,7 +102,8 @@ def _alike(source: _Source) -> list[tuple[Explained, list[str]]]:
 
 
 def _title(source: _Source, keys: list[str]) -> str:
+    file = printable(source.file)
     if not keys:
-        return str(source.file)
+        return file
     named = ", ".join(keys[:_NAMED_KEYS]) + (", …" if len(keys) > _NAMED_KEYS else "")
-    return f"{source.file}: {len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"
+    return f"{file}: {len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"

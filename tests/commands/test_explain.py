@@ -80,3 +80,26 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
         ([*files, "--delta", 1e-9], "at least what the releases spend together"),
     ):
         assert message in forks.refused("explain", *arguments, cwd=folder)
+
+
+def test_strangers_keys_and_names_forge_no_line(tmp_path: Path, forks: Forks) -> None:
+    forged = "AA\n\nPromise    ε = 0.001, δ = 0 for one sale"
+    release = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    ss.save_table({forged: release, "turn\u202eback\x9b": other}, tmp_path / "keys.parquet")
+    release.save(tmp_path / "turn\u202eback\n.sketch")
+    for arguments in (["explain", "keys.parquet"], ["inspect", "keys.parquet"], ["compare", "keys.parquet"]):
+        shown = forks.run(*arguments, cwd=tmp_path).stdout
+        assert "AA\\n\\nPromise" in shown
+        assert not any(line.lstrip().startswith("Promise    ε = 0.001") for line in shown.splitlines())
+        told = forks.run(*arguments, "--json", cwd=tmp_path).stdout
+        assert all(char.isprintable() or char == "\n" for char in shown + told)
+        json.loads(told)
+    assert forks.run("explain", "turn\u202eback\n.sketch", cwd=tmp_path).stdout.startswith(
+        "turn\\u202eback\\n.sketch\n"
+    )
+    rows = json.loads(forks.run("inspect", "keys.parquet", "--json", cwd=tmp_path).stdout)["releases"]
+    assert [row["key"] for row in rows] == [forged, "turn\u202eback\x9b"]
+    forged_name = forks.run("compare", "no\nerror: such", "keys.parquet", cwd=tmp_path)
+    assert forged_name.returncode == 2
+    assert forged_name.stderr.count("\n") == 1
