@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy.noise import Cumulants
 from tests.commands.running import Forks, streamsketch
+from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 
@@ -103,3 +105,45 @@ def test_strangers_keys_and_names_forge_no_line(tmp_path: Path, forks: Forks) ->
     forged_name = forks.run("compare", "no\nerror: such", "keys.parquet", cwd=tmp_path)
     assert forged_name.returncode == 2
     assert forged_name.stderr.count("\n") == 1
+
+
+def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path, forks: Forks) -> None:
+    one = ss.L1(1, unit="sale")
+    releases = [PROJECTION.sketch().release(epsilon=1.0, neighbours=one) for _ in range(4)]
+    large = PROJECTION.sketch().release(epsilon=2.0, neighbours=one)
+    forged = tampered(releases[0], epsilon=4.0)
+    tables = {
+        "ab": {"a": releases[0], "b": releases[1]},
+        "ac": {"a": releases[0], "c": releases[2]},
+        "bc": {"b": releases[1], "c": releases[2]},
+        "b": {"b": releases[1]},
+        "ad": {"a": releases[0], "d": releases[3]},
+        "mixed": {"a": releases[0], "e": large},
+        "forged": {"a": forged},
+    }
+    for name, table in tables.items():
+        ss.save_table(table, tmp_path / f"{name}.parquet")
+    releases[0].save(tmp_path / "a.sketch")
+    for given, told in (
+        (
+            ["ab.parquet", "ac.parquet"],
+            "Together, 2 releases: if one sale may be in all of them, ε and δ add up to ε = 2,",
+        ),
+        (["ab.parquet", "b.parquet"], "Together, 2 releases, of which 1 counts"),
+        (["b.parquet", "ab.parquet", "a.sketch"], "Together, 3 releases, of which 1 counts"),
+        (["ab.parquet", "ac.parquet", "bc.parquet"], "Together, 3 releases, of which 2 count"),  # two make the third
+        (["ab.parquet", "ac.parquet", "ad.parquet"], "ε and δ add up to ε = 3,"),
+        (["ab.parquet", "mixed.parquet"], "ε and δ add up to ε = 3,"),
+        (["forged.parquet", "ab.parquet"], "ε and δ add up to ε = 5,"),
+    ):
+        shown = " ".join(forks.run("explain", *given, cwd=tmp_path).stdout.split())
+        assert told in shown, (given, shown[shown.index("Together") :])
+
+
+def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, forks: Forks) -> None:
+    one = ss.L1(1, unit="sale")
+    sound, other = (PROJECTION.sketch().release(epsilon=1.0, neighbours=one) for _ in range(2))
+    ss.save_table({"a": sound, "b": tampered(other, noise=Cumulants(0.5, 0.1))}, tmp_path / "all.parquet")
+    PROJECTION.sketch().release(epsilon=1.0, neighbours=one).save(tmp_path / "c.sketch")
+    shown = " ".join(forks.run("explain", "all.parquet", "c.sketch", cwd=tmp_path).stdout.split())
+    assert "WARNING: 1 of them state too little noise for their promise, so this does not hold." in shown
