@@ -18,11 +18,19 @@ def promises(releases: Mapping[str, PrivateSketch]) -> str:
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
     told = "".join(_promise(one, names, alone=len(groups) == 1) for one, names in groups.items())
+    short = sum(len(names) for one, names in groups.items() if one.check.verdict == "too little")
     return (
-        f"<h2>What is promised</h2><p>Each release keeps its promise by itself, whatever else is known.</p>{told}"
-        f"<p>{_together(list(releases.values()))} The numbers below are computed from the releases alone and cost "
-        f"nothing more.</p>"
+        f"<h2>What is promised</h2><p>{_by_itself(short)}</p>{told}<p>{_together(list(releases.values()))}"
+        f"{' As too little noise is stated, this does not hold.' if short else ''} The numbers below are computed from "
+        f"the releases alone and cost nothing more.</p>"
     )
+
+
+def _by_itself(short: int) -> str:
+    """Say what each release promises; ``short`` is how many state too little noise for it."""
+    if not short:
+        return "Each release keeps its promise by itself, whatever else is known."
+    return f"<strong>Warning: {short} of the releases state too little noise for their promise.</strong>"
 
 
 def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:

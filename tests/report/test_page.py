@@ -113,7 +113,12 @@ def test_a_release_with_too_little_noise_is_marked() -> None:
     page = Page(page_of({"a": tampered(release(1), epsilon=0.25), "b": release(2)}, title="t"))
     marked = [attributes for name, attributes in page.tags if attributes.get("class") == "warning"]
     assert len(marked) == 1
-    assert "WARNING" in "".join(page.text)
+    text = " ".join("".join(page.text).split())
+    assert "WARNING" in text
+    assert "Warning: 1 of the releases state too little noise for their promise." in text
+    assert "if one may be in all. As too little noise is stated, this does not hold." in text
+    assert "keeps its promise" not in text
+    assert "this does not hold" not in page_of(releases(["a", "b"]), title="t")
 
 
 def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None:
