@@ -6,6 +6,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.report import rounded_up, said_of
 from streamsketch.explanation.together import explain_together
+from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release import PrivateSketch
 from streamsketch.report.text import safe
 
@@ -58,9 +59,12 @@ def _together(releases: Sequence[PrivateSketch]) -> str:
     only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon):.6g}"
+        finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon)}"
     return (
-        f"Together: ε&nbsp;=&nbsp;{apart.epsilon:g}, δ&nbsp;=&nbsp;{apart.delta:g} if no {unit} is in two of the "
-        f"streams, and ε&nbsp;=&nbsp;{over.epsilon:g}, δ&nbsp;=&nbsp;{over.delta:g}{finer} if one may be in all."
-        f"{only_if}"
+        f"Together: {_budget(apart)} if no {unit} is in two of the streams, and {_budget(over)}{finer} if one may be "
+        f"in all.{only_if}"
     )
+
+
+def _budget(promise: Guarantee) -> str:
+    return f"ε&nbsp;=&nbsp;{rounded_up(promise.epsilon)}, δ&nbsp;=&nbsp;{rounded_up(promise.delta)}"

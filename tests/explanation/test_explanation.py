@@ -151,7 +151,8 @@ def test_the_noise_of_distances_is_what_mechanisms_predict() -> None:
 
 def test_what_a_test_could_find_out_is_bounded() -> None:
     assert "in more than 13.6 % of them" in released().explain().meaning  # e · 5 %
-    assert "in more than 5.01 % of them" in released(epsilon=0.002).explain().meaning
+    assert "in more than 5.02 % of them" in released(epsilon=0.002).explain().meaning  # 5.01001, rounded up
+    assert "in more than 37 % of them" in released(epsilon=2.0).explain().meaning  # 36.945
     assert "in more than 99.99" in released(epsilon=12.0).explain().meaning
     assert "in more than 100 % of them" in released(epsilon=1000.0).explain().meaning
 
@@ -194,6 +195,17 @@ def test_gaussian_releases_together_take_far_less_than_their_sum() -> None:
 def test_a_release_that_promises_too_much_spoils_the_sum() -> None:
     joint = ss.explain_together([released(), tampered(released(), epsilon=0.5)], populations="overlapping")
     assert "WARNING: 1 of them state too little noise" in " ".join(str(joint).split())
+
+
+def test_sums_are_rounded_up() -> None:
+    parts = [released(epsilon=0.7000001), released(epsilon=0.3)]
+    joint = ss.explain_together(parts, populations="overlapping")
+    assert "add up to ε = 1.00001, δ = 0 (" in " ".join(str(joint).split())
+    tenths = ss.explain_together([released(epsilon=0.1), released(epsilon=0.2)], populations="overlapping")
+    assert "add up to ε = 0.3, δ = 0 (" in " ".join(str(tenths).split())
+    (alone,) = [released(epsilon=1.0, delta=1.0000001e-6, mechanism="gaussian")]
+    told = ss.explain_together([alone], populations="disjoint")
+    assert "ε = 1, δ = 1.00001e-06 (parallel composition)" in " ".join(str(told).split())
 
 
 def test_disjoint_releases_keep_the_largest_promise() -> None:

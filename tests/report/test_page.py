@@ -104,6 +104,9 @@ def test_no_promise_together_looks_better_than_it_is() -> None:
         shown = re.search(r"accounted more finely ε&nbsp;=&nbsp;([0-9.]+)", page_of(found, title="t"))
         assert shown is not None
         assert finer.epsilon <= float(shown[1]) <= finer.epsilon + 1e-3
+    found = {"a": release(1, 0.7000001), "b": release(1, 0.3)}
+    shown = page_of(found, title="t").replace("&nbsp;", " ")
+    assert "ε = 0.700001, δ = 0 if no sale is in two of the streams, and ε = 1.00001, δ = 0 if one may be" in shown
     found = {name: tampered(release(1), conditions=[f"{name} holds"]) for name in ("a", "b")}
     assert "if one may be in all. Only if: a holds; b holds." in page_of(found, title="t")
     assert "Only if:" not in page_of(releases(["a", "b"]), title="t")
