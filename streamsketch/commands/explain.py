@@ -74,10 +74,14 @@ def explain(
 
 def _read(file: Path) -> _Source:
     if file.suffix == SIGNS or holds_signs(file):
-        return _Source(file, load_signs_of(file), file.suffix == TABLE)
-    with file.open("rb") as opened:
-        is_table = opened.read(len(_PARQUET)) == _PARQUET
-    return _Source(file, load_table(file) if is_table else {None: load_release(file)}, is_table)
+        source = _Source(file, load_signs_of(file), file.suffix == TABLE)
+    else:
+        with file.open("rb") as opened:
+            is_table = opened.read(len(_PARQUET)) == _PARQUET
+        source = _Source(file, load_table(file) if is_table else {None: load_release(file)}, is_table)
+    if not source.releases:
+        raise ss.InvalidInputError(f"{file} is a table without a row: it holds no release to explain")
+    return source
 
 
 def _refuse_individual(sources: list[_Source]) -> None:

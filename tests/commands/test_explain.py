@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
@@ -74,7 +75,10 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
     folder = files[0].parent
     (folder / "cut.sketch").write_bytes(files[0].read_bytes()[:-1])
     (folder / "broken.parquet").write_bytes(files[2].read_bytes()[:50])
+    pq.write_table(pq.read_table(files[2]).slice(0, 0), folder / "empty.parquet")
     for arguments, message in (
+        (["empty.parquet"], "empty.parquet is a table without a row: it holds no release to explain"),
+        (["empty.parquet", files[0]], "empty.parquet is a table without a row"),
         (["cut.sketch"], "cut.sketch is not a sound private sketch: "),
         (["broken.parquet"], "broken.parquet is not a sound table of private sketches: "),
         (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
