@@ -115,7 +115,8 @@ class Goal:
     ----------
     relative_error
         The error, as a share of each squared distance, that shall be exceeded with chance 1 - ``confidence`` at
-        most, in (0, 10]. None: as little as can be had.
+        most, in (0, 10]. None: as little as can be had. The noise's part is taken as normal: with few cells and much
+        confidence Laplace noise exceeds it more often, 0.6 % instead of 0.1 % of 16 cells, 0.2 % of 100.
     confidence
         In [0.5, 1 - 1e-9].
     max_cells
