@@ -98,7 +98,8 @@ class Estimate:
             ``"normal"``: the normal quantile times the standard error. With few cells it covers less, as an estimate
             that is too small states an error that is too small: for a squared norm of many coordinates 95 % are 92.0 %
             from 32 cells, 94.2 % from 128 and 94.9 % from 1024. ``"chebyshev"``: 1/√(1 - confidence) times it, which
-            holds for any distribution of that variance.
+            would hold for any distribution if the variance were known and not estimated: of such a norm 95 % are 71.2 %
+            from one cell, 91.6 % from 4, 96.3 % from 8 and 99.5 % from 32.
 
         Raises
         ------

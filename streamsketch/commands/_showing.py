@@ -37,10 +37,11 @@ def _say(text: str) -> None:
 
 
 def printable(text: object) -> str:
-    """Return text that changes nothing but the place it stands in: no control or direction characters."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in str(text)
-    )
+    """Return text that changes nothing but its place: without control and direction characters, and of one line.
+
+    A stranger's key of several lines could else say whatever a promise says.
+    """
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
 def counted(number: int, noun: str) -> str:
@@ -62,21 +63,21 @@ def show(table: Table) -> None:
 
 
 def show_json(result: Any) -> None:
-    """Print a result as JSON."""
+    """Print a result as JSON, in which control and direction characters stand escaped."""
     try:
         text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
     except ValueError:
         raise ss.InvalidInputError("a result is not finite, which JSON cannot say; leave out --json") from None
-    typer.echo(text)
+    typer.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
 def show_facts(title: str, facts: dict[str, str]) -> None:
-    """Print named facts, one a line."""
+    """Print named facts, one a line, or several where a fact has lines, none of which may be a stranger's."""
     table = Table(box=box.SIMPLE, show_header=False, title=escape(printable(title)), title_justify="left")
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, fact in facts.items():
-        table.add_row(name, escape(printable(fact)))
+        table.add_row(name, escape("\n".join(map(printable, fact.split("\n")))))
     show(table)
 
 

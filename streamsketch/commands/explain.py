@@ -52,7 +52,7 @@ def explain(
     sources = [_read(file) for file in files]
     if len(sources) > 1 or delta is not None:
         _refuse_individual(sources)
-    spending = [release for source in sources for release in _counted(source)]
+    spending = _counted(sources)
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in spending))
     together = None
     if len(relations) == 1 and (len(spending) > 1 or delta is not None):
@@ -74,10 +74,14 @@ def explain(
 
 def _read(file: Path) -> _Source:
     if file.suffix == SIGNS or holds_signs(file):
-        return _Source(file, load_signs_of(file), file.suffix == TABLE)
-    with file.open("rb") as opened:
-        is_table = opened.read(len(_PARQUET)) == _PARQUET
-    return _Source(file, load_table(file) if is_table else {None: load_release(file)}, is_table)
+        source = _Source(file, load_signs_of(file), file.suffix == TABLE)
+    else:
+        with file.open("rb") as opened:
+            is_table = opened.read(len(_PARQUET)) == _PARQUET
+        source = _Source(file, load_table(file) if is_table else {None: load_release(file)}, is_table)
+    if not source.releases:
+        raise ss.InvalidInputError(f"{file} is a table without a row: it holds no release to explain")
+    return source
 
 
 def _refuse_individual(sources: list[_Source]) -> None:
@@ -86,11 +90,54 @@ def _refuse_individual(sources: list[_Source]) -> None:
             raise ss.InvalidInputError(f"{source.file}: {INDIVIDUAL}. Explain it by itself, without --delta")
 
 
-def _counted(source: _Source) -> list[Any]:
-    """Return what a file spends: a table's one promise once, as it covers all keys; else all of its releases."""
+def _counted(sources: list[_Source]) -> list[Any]:
+    """Return what the files spend: a table's one promise once, as it covers all keys; else all of their releases.
+
+    A table stands as a release of it that no other table has, as one that two have would count once for both. One all
+    of whose releases are in others of its promise spends nothing more: it stands as a copy of one of those.
+    """
+    tables = [source for source in sources if _promises_once(source)]
+    for source in list(tables):
+        others = [other for other in tables if other is not source]
+        if _ids(source) <= frozenset().union(*map(_ids, _with_promise(_promise_of(source), others))):
+            tables = others
+    found: list[Any] = []
+    for source in sources:
+        if not _promises_once(source):
+            found += source.releases.values()
+        elif any(source is table for table in tables):
+            found.append(_stand_in(source, tables))
+        else:
+            found.append(_stand_in(_with_promise(_promise_of(source), tables)[0], tables))
+    return found
+
+
+def _stand_in(source: _Source, tables: list[_Source]) -> Any:
+    elsewhere = frozenset().union(*(_ids(other) for other in tables if other is not source))
     releases = list(source.releases.values())
-    promises = {release.guarantee for release in releases}
-    return releases[:1] if source.is_table and len(promises) == 1 else releases
+    own = [release for release in releases if not _ids_of(release) <= elsewhere]
+    own = own or releases  # forged: released with two promises
+    return next((release for release in own if release.explain().check.verdict == "too little"), own[0])
+
+
+def _with_promise(promise: Any, tables: list[_Source]) -> list[_Source]:
+    return [table for table in tables if _promise_of(table) == promise]
+
+
+def _promises_once(source: _Source) -> bool:
+    return source.is_table and len({release.guarantee for release in source.releases.values()}) == 1
+
+
+def _promise_of(source: _Source) -> Any:
+    return next(iter(source.releases.values())).guarantee
+
+
+def _ids(source: _Source) -> frozenset[bytes]:
+    return frozenset().union(*map(_ids_of, source.releases.values()))
+
+
+def _ids_of(release: Any) -> frozenset[bytes]:
+    return frozenset(release.release_ids if isinstance(release, ss.PrivateSketch) else [release.release_id])
 
 
 def _alike(source: _Source) -> list[tuple[Explained, list[str]]]:
@@ -102,7 +149,8 @@ def _alike(source: _Source) -> list[tuple[Explained, list[str]]]:
 
 
 def _title(source: _Source, keys: list[str]) -> str:
+    file = printable(source.file)
     if not keys:
-        return str(source.file)
+        return file
     named = ", ".join(keys[:_NAMED_KEYS]) + (", …" if len(keys) > _NAMED_KEYS else "")
-    return f"{source.file}: {len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"
+    return f"{file}: {len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"

@@ -58,7 +58,7 @@ def report(
 def _plan(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan --json` printed")

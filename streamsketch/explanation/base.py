@@ -1,6 +1,7 @@
 """What every explanation says: who is protected, and what that means, whatever was published."""
 
 import dataclasses
+import decimal
 import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -110,12 +111,11 @@ def leading_digit(value: float) -> float:
 
 
 def percent(percents: float) -> str:
-    """Return percents with three digits or more, not rounded up to certainty."""
+    """Return percents with three digits or more, rounded up, though not to certainty."""
     if percents >= 100:
         return "100"
-    text = f"{percents:.3g}"
-    digits = 3
+    digits, text = 2, "100"
     while float(text) >= 100:
         digits += 1
-        text = f"{percents:.{digits}g}"
+        text = f"{float(decimal.Context(digits, decimal.ROUND_CEILING).create_decimal_from_float(percents)):.{digits}g}"
     return text

@@ -1,5 +1,6 @@
 """Explanations as text of 80 columns, and as what JSON can hold."""
 
+import decimal
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from streamsketch.text import aligned, filled
 
 _LABELS = 11  # columns
 _LONG = 1e10
+_SUMS = 1e-12  # what sums of floats are off
+_UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 _VERDICTS = {"too little": "WARNING", "not checked": "Not checked"}
 _NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for that you trust its maker."
 
@@ -72,7 +75,7 @@ def joint_as_text(told: JointExplanation) -> str:
     else:
         said = [f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."]
         if told.finer is not None:
-            budget = _budget(rounded_up(told.finer.epsilon), told.finer.delta)
+            budget = _budget(told.finer.epsilon, told.finer.delta)
             said.append(f"Accounted more finely it is {budget}, by {told.finer.by}.")
         elif told.counted > 1:
             said.append(_why_no_finer(told))
@@ -164,9 +167,18 @@ def _guarantee(guarantee: Guarantee | IndividualGuarantee) -> dict[str, Any]:
 
 
 def _budget(epsilon: float, delta: float) -> str:
-    return f"ε = {epsilon:.6g}, δ = {delta:.6g}"
+    return f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}"
 
 
-def rounded_up(epsilon: float) -> float:
-    """Return ε rounded up to four decimals, so that no promise looks better than it is."""
-    return -(-epsilon * 1e4 // 1) / 1e4
+def rounded_up(budget: float) -> str:
+    """Return an ε or δ with up to six digits, rounded up, so that no promise looks better than it is.
+
+    Examples
+    --------
+    >>> rounded_up(0.1 + 0.2), rounded_up(1.234561)
+    ('0.3', '1.23457')
+    """
+    text = f"{budget:.6g}"
+    if float(text) >= budget * (1 - _SUMS):
+        return text
+    return f"{float(_UP.create_decimal_from_float(budget)):.6g}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from streamsketch.errors import InvalidInputError
@@ -14,9 +15,10 @@ from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
 
 Explainable: TypeAlias = PrivateSketch | SignSketch
 
-INDIVIDUAL = "individual differential privacy is not differential privacy and composes with nothing"
+_Column: TypeAlias = tuple[Neighbours, bytes]
+_Row: TypeAlias = dict[_Column, Fraction]
 
-_ROUNDING = 1e-12  # of sums
+INDIVIDUAL = "individual differential privacy is not differential privacy and composes with nothing"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +32,8 @@ class JointExplanation:
     populations
         ``"overlapping"`` or ``"disjoint"``.
     counted
-        How many of them spend anything: a copy does not, nor a part of a merge whose promise has room for it, nor a
-        merge whose promise has not, if all of its parts are there.
+        How many of them spend anything: a copy does not, nor a merge beside all of its parts, nor what else can be
+        computed from the others.
     guarantee
         Their composition by `streamsketch.compose`: the sums of ε and of δ, or the largest.
     delta
@@ -80,8 +82,8 @@ def explain_together(
     Parameters
     ----------
     releases
-        At least one, private sketches and published signs as they come; a release that is there twice, or also within
-        a merge, counts once.
+        At least one, private sketches and published signs as they come; a release that is there twice counts once, and
+        so does a merge beside all of its parts.
     populations
         ``"overlapping"`` if a privacy unit may be in several of the streams, ``"disjoint"`` if none is.
     delta
@@ -121,36 +123,43 @@ def explain_together(
 
 
 def _spending(releases: list[Explainable]) -> list[Explainable]:
-    """Leave out what is post-processing of the others.
+    """Return releases from which the others can be computed, so that those are post-processing.
 
-    That is copies, parts of a merge whose promise covers them, and else a merge all parts of which are there: one that
-    was made for disjoint populations does not cover their sum.
+    Each is taken as the sum of those with one id. What is a linear combination of others spends nothing more: a copy, a
+    merge beside all of its parts, or the last part beside the merge and the other parts. Those of fewest parts come
+    first, and of these the largest promise, so that no forged promise of a merge or a copy takes the place of a larger.
     """
-    kept: dict[tuple[frozenset[bytes], Neighbours], Explainable] = {}
-    for release in sorted(releases, key=lambda one: (len(_ids(one)), -one.guarantee.epsilon)):
-        kept.setdefault((_ids(release), release.guarantee.neighbours), release)
-    for whole in list(kept):
-        parts = [part for part in kept if part[0] < whole[0] and part[1] == whole[1]]
-        if not parts:
-            continue
-        all_there = frozenset().union(*(ids for ids, _ in parts)) == whole[0]
-        if _covers(kept[whole].guarantee, [kept[part].guarantee for part in parts], all_there=all_there):
-            for part in parts:
-                del kept[part]
-        elif all_there:
-            del kept[whole]
-    return list(kept.values())
+    kept: list[int] = []
+    pivots: dict[_Column, _Row] = {}
+    for place in sorted(range(len(releases)), key=lambda place: _parts_and_promise(releases[place])):
+        release = releases[place]
+        row = _reduced({(release.guarantee.neighbours, one): Fraction(1) for one in _ids(release)}, pivots)
+        if row:
+            kept.append(place)
+            first, leading = next(iter(row.items()))
+            pivots[first] = {column: value / leading for column, value in row.items()}
+    return [releases[place] for place in sorted(kept)]
+
+
+def _parts_and_promise(release: Explainable) -> tuple[int, float, float]:
+    return len(_ids(release)), -release.guarantee.epsilon, -release.guarantee.delta
+
+
+def _reduced(row: _Row, pivots: dict[_Column, _Row]) -> _Row:
+    """Return what Gaussian elimination leaves of a row: nothing of a combination of those before it."""
+    while (pivot := next((column for column in row if column in pivots), None)) is not None:
+        factor = row[pivot]
+        for column, value in pivots[pivot].items():
+            left = row.get(column, Fraction(0)) - factor * value
+            if left:
+                row[column] = left
+            else:
+                del row[column]
+    return row
 
 
 def _ids(release: Explainable) -> frozenset[bytes]:
     return frozenset([release.release_id] if isinstance(release, SignSketch) else release.release_ids)
-
-
-def _covers(whole: Guarantee, parts: list[Guarantee], *, all_there: bool) -> bool:
-    """Return whether a merge's promise leaves room for all of its parts; those that are not there spend something."""
-    epsilon, delta = sum(part.epsilon for part in parts), sum(part.delta for part in parts)
-    room = 1 + _ROUNDING if all_there else 1 - _ROUNDING
-    return epsilon <= whole.epsilon * room and delta <= whole.delta * (1 + _ROUNDING)
 
 
 def _spent(release: Explainable) -> Spent:

@@ -13,6 +13,7 @@ from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.base import MAX_SKETCH_DIM
 
 _MOST_EVENTS = 1 << 60
+_LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared; of them the squares, as shares of a variance, are finite
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,8 +80,11 @@ class Streams:
             return (2.0 * self.events,)
         found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
         for distance in found:
-            if not (_is_real(distance) and 0 < distance <= 1e30):
-                raise InvalidInputError(f"a squared distance must be a number in (0, 1e30], got {distance!r:.40}")
+            if not (_is_real(distance) and _LEAST_DISTANCE <= distance <= _MOST_DISTANCE):
+                raise InvalidInputError(
+                    f"a squared distance must be a number in [{_LEAST_DISTANCE:g}, {_MOST_DISTANCE:g}], got "
+                    f"{distance!r:.40}"
+                )
         if not found:
             raise InvalidInputError("squared_distances is empty; name at least one that matters")
         return tuple(sorted({float(distance) for distance in found}))
@@ -111,7 +115,8 @@ class Goal:
     ----------
     relative_error
         The error, as a share of each squared distance, that shall be exceeded with chance 1 - ``confidence`` at
-        most, in (0, 10]. None: as little as can be had.
+        most, in (0, 10]. None: as little as can be had. The noise's part is taken as normal: with few cells and much
+        confidence Laplace noise exceeds it more often, 0.6 % instead of 0.1 % of 16 cells, 0.2 % of 100.
     confidence
         In [0.5, 1 - 1e-9].
     max_cells

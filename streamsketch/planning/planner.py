@@ -32,7 +32,8 @@ class Plan:
     met
         Whether ``chosen`` reaches the goal's relative error; None if there was none.
     epsilon_needed
-        If it does not: the least ε, to 2 %, with which some option within the limits would; None if none up to 100.
+        If it does not: the least ε, to 2 % and then rounded up to two digits, with which some option within the limits
+        would; None if none up to 100.
     cells_needed
         If it does not: the fewest cells, beyond ``max_cells``, with which some option would at the given ε; None if no
         number of cells would.

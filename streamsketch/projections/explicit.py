@@ -96,6 +96,15 @@ class RandomNorms(ExplicitColumns):
             l1, l2_squared = max(l1, int(block_l1)), max(l2_squared, int(block_l2_squared))
         return ColumnNorms(l1, l2_squared)
 
+    def row_maxima(self) -> Ints:
+        """Look at every column of A for each row's largest absolute entry: int64, (sketch_dim,)."""
+        largest = np.zeros(self.sketch_dim, dtype=np.int64)
+        step = max(1, _BLOCK_CELLS // self.sketch_dim)
+        for start in self.progress(range(0, self.dim, step), "largest entries"):
+            keys = np.arange(start, min(start + step, self.dim), dtype=np.uint64)
+            np.maximum(largest, np.abs(self.block(keys)).max(axis=1), out=largest)
+        return largest
+
     def progress(self, steps: range, what: str) -> Any:
         """Return ``steps`` with a progress bar on standard error, if the matrix is large."""
         if self.dim * self.sketch_dim < _SHOW_PROGRESS:

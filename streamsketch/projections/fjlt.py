@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -218,12 +219,21 @@ class FJLT(Hadamard, RandomNorms):
                 f"the squared column norms of this FJLT could leave 63 bits: its entries reach {self.max_entry}. Use "
                 f"fewer fraction_bits than {self.fraction_bits}, or a density below {float(self.density or 0):g}"
             )
-        for row in self.progress(range(self.sketch_dim), "rows"):
-            cells = self.sparse_matrix[[row]].toarray().reshape(-1)
-            hadamard_transform(cells)  # D's signs do not change a norm
+        for cells in self._transformed_rows():
             l1 += np.abs(cells)
             l2_squared += cells**2
         return ColumnNorms(int(l1[: self.dim].max()), int(l2_squared[: self.dim].max()))
+
+    def row_maxima(self) -> Ints:
+        """Return each row's largest absolute entry, by one fast transform of each row of P."""
+        return np.array([np.abs(cells[: self.dim]).max() for cells in self._transformed_rows()])
+
+    def _transformed_rows(self) -> Iterator[Ints]:
+        """Yield the rows of P·H: those of A but for D's signs, which change no absolute value."""
+        for row in self.progress(range(self.sketch_dim), "rows"):
+            cells = self.sparse_matrix[[row]].toarray().reshape(-1)
+            hadamard_transform(cells)
+            yield cells
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Write A x of each row by fast transforms and one sparse product; see `Projection.project_dense`."""

@@ -6,6 +6,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.report import rounded_up, said_of
 from streamsketch.explanation.together import explain_together
+from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release import PrivateSketch
 from streamsketch.report.text import safe
 
@@ -18,11 +19,19 @@ def promises(releases: Mapping[str, PrivateSketch]) -> str:
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
     told = "".join(_promise(one, names, alone=len(groups) == 1) for one, names in groups.items())
+    short = sum(len(names) for one, names in groups.items() if one.check.verdict == "too little")
     return (
-        f"<h2>What is promised</h2><p>Each release keeps its promise by itself, whatever else is known.</p>{told}"
-        f"<p>{_together(list(releases.values()))} The numbers below are computed from the releases alone and cost "
-        f"nothing more.</p>"
+        f"<h2>What is promised</h2><p>{_by_itself(short)}</p>{told}<p>{_together(list(releases.values()))}"
+        f"{' As too little noise is stated, this does not hold.' if short else ''} The numbers below are computed from "
+        f"the releases alone and cost nothing more.</p>"
     )
+
+
+def _by_itself(short: int) -> str:
+    """Say what each release promises; ``short`` is how many state too little noise for it."""
+    if not short:
+        return "Each release keeps its promise by itself, whatever else is known."
+    return f"<strong>Warning: {short} of the releases state too little noise for their promise.</strong>"
 
 
 def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:
@@ -50,9 +59,12 @@ def _together(releases: Sequence[PrivateSketch]) -> str:
     only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon):.6g}"
+        finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon)}"
     return (
-        f"Together: ε&nbsp;=&nbsp;{apart.epsilon:g}, δ&nbsp;=&nbsp;{apart.delta:g} if no {unit} is in two of the "
-        f"streams, and ε&nbsp;=&nbsp;{over.epsilon:g}, δ&nbsp;=&nbsp;{over.delta:g}{finer} if one may be in all."
-        f"{only_if}"
+        f"Together: {_budget(apart)} if no {unit} is in two of the streams, and {_budget(over)}{finer} if one may be "
+        f"in all.{only_if}"
     )
+
+
+def _budget(promise: Guarantee) -> str:
+    return f"ε&nbsp;=&nbsp;{rounded_up(promise.epsilon)}, δ&nbsp;=&nbsp;{rounded_up(promise.delta)}"

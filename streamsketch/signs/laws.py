@@ -20,7 +20,6 @@ from streamsketch.sensitivity import grid_steps
 Shape: TypeAlias = Literal["constant", "levels", "linear"]
 Floats: TypeAlias = NDArray[np.float64]
 
-_BLOCK_CELLS = 1 << 20
 _MAX_STEP = 1 << 62
 
 
@@ -125,10 +124,6 @@ def row_maxima(projection: Projection) -> Ints:
 
 @functools.lru_cache(maxsize=64)
 def _found_maxima(projection: RandomNorms) -> Ints:
-    largest = np.zeros(projection.sketch_dim, dtype=np.int64)
-    step = max(1, _BLOCK_CELLS // projection.sketch_dim)
-    for start in projection.progress(range(0, projection.dim, step), "largest entries"):
-        keys = np.arange(start, min(start + step, projection.dim), dtype=np.uint64)
-        np.maximum(largest, np.abs(projection.block(keys)).max(axis=1), out=largest)
+    largest = projection.row_maxima()
     largest.flags.writeable = False
     return largest

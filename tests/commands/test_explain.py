@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy.noise import Cumulants
 from tests.commands.running import Forks, streamsketch
+from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 
@@ -72,7 +75,10 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
     folder = files[0].parent
     (folder / "cut.sketch").write_bytes(files[0].read_bytes()[:-1])
     (folder / "broken.parquet").write_bytes(files[2].read_bytes()[:50])
+    pq.write_table(pq.read_table(files[2]).slice(0, 0), folder / "empty.parquet")
     for arguments, message in (
+        (["empty.parquet"], "empty.parquet is a table without a row: it holds no release to explain"),
+        (["empty.parquet", files[0]], "empty.parquet is a table without a row"),
         (["cut.sketch"], "cut.sketch is not a sound private sketch: "),
         (["broken.parquet"], "broken.parquet is not a sound table of private sketches: "),
         (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
@@ -80,3 +86,68 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
         ([*files, "--delta", 1e-9], "at least what the releases spend together"),
     ):
         assert message in forks.refused("explain", *arguments, cwd=folder)
+
+
+def test_strangers_keys_and_names_forge_no_line(tmp_path: Path, forks: Forks) -> None:
+    forged = "AA\n\nPromise    ε = 0.001, δ = 0 for one sale"
+    release = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    ss.save_table({forged: release, "turn\u202eback\x9b": other}, tmp_path / "keys.parquet")
+    release.save(tmp_path / "turn\u202eback\n.sketch")
+    for arguments in (["explain", "keys.parquet"], ["inspect", "keys.parquet"], ["compare", "keys.parquet"]):
+        shown = forks.run(*arguments, cwd=tmp_path).stdout
+        assert "AA\\n\\nPromise" in shown
+        assert not any(line.lstrip().startswith("Promise    ε = 0.001") for line in shown.splitlines())
+        told = forks.run(*arguments, "--json", cwd=tmp_path).stdout
+        assert all(char.isprintable() or char == "\n" for char in shown + told)
+        json.loads(told)
+    assert forks.run("explain", "turn\u202eback\n.sketch", cwd=tmp_path).stdout.startswith(
+        "turn\\u202eback\\n.sketch\n"
+    )
+    rows = json.loads(forks.run("inspect", "keys.parquet", "--json", cwd=tmp_path).stdout)["releases"]
+    assert [row["key"] for row in rows] == [forged, "turn\u202eback\x9b"]
+    forged_name = forks.run("compare", "no\nerror: such", "keys.parquet", cwd=tmp_path)
+    assert forged_name.returncode == 2
+    assert forged_name.stderr.count("\n") == 1
+
+
+def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path, forks: Forks) -> None:
+    one = ss.L1(1, unit="sale")
+    releases = [PROJECTION.sketch().release(epsilon=1.0, neighbours=one) for _ in range(4)]
+    large = PROJECTION.sketch().release(epsilon=2.0, neighbours=one)
+    forged = tampered(releases[0], epsilon=4.0)
+    tables = {
+        "ab": {"a": releases[0], "b": releases[1]},
+        "ac": {"a": releases[0], "c": releases[2]},
+        "bc": {"b": releases[1], "c": releases[2]},
+        "b": {"b": releases[1]},
+        "ad": {"a": releases[0], "d": releases[3]},
+        "mixed": {"a": releases[0], "e": large},
+        "forged": {"a": forged},
+    }
+    for name, table in tables.items():
+        ss.save_table(table, tmp_path / f"{name}.parquet")
+    releases[0].save(tmp_path / "a.sketch")
+    for given, told in (
+        (
+            ["ab.parquet", "ac.parquet"],
+            "Together, 2 releases: if one sale may be in all of them, ε and δ add up to ε = 2,",
+        ),
+        (["ab.parquet", "b.parquet"], "Together, 2 releases, of which 1 counts"),
+        (["b.parquet", "ab.parquet", "a.sketch"], "Together, 3 releases, of which 1 counts"),
+        (["ab.parquet", "ac.parquet", "bc.parquet"], "Together, 3 releases, of which 2 count"),  # two make the third
+        (["ab.parquet", "ac.parquet", "ad.parquet"], "ε and δ add up to ε = 3,"),
+        (["ab.parquet", "mixed.parquet"], "ε and δ add up to ε = 3,"),
+        (["forged.parquet", "ab.parquet"], "ε and δ add up to ε = 5,"),
+    ):
+        shown = " ".join(forks.run("explain", *given, cwd=tmp_path).stdout.split())
+        assert told in shown, (given, shown[shown.index("Together") :])
+
+
+def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, forks: Forks) -> None:
+    one = ss.L1(1, unit="sale")
+    sound, other = (PROJECTION.sketch().release(epsilon=1.0, neighbours=one) for _ in range(2))
+    ss.save_table({"a": sound, "b": tampered(other, noise=Cumulants(0.5, 0.1))}, tmp_path / "all.parquet")
+    PROJECTION.sketch().release(epsilon=1.0, neighbours=one).save(tmp_path / "c.sketch")
+    shown = " ".join(forks.run("explain", "all.parquet", "c.sketch", cwd=tmp_path).stdout.split())
+    assert "WARNING: 1 of them state too little noise for their promise, so this does not hold." in shown

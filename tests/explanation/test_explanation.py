@@ -4,13 +4,13 @@ import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import streamsketch as ss
 from streamsketch.explanation.check import key_selection_in, noise_in
-from streamsketch.privacy.guarantee import compose
+from streamsketch.privacy.guarantee import Populations, compose
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from streamsketch.release import PrivateSketch
 from tests.tampering import tampered
@@ -151,7 +151,8 @@ def test_the_noise_of_distances_is_what_mechanisms_predict() -> None:
 
 def test_what_a_test_could_find_out_is_bounded() -> None:
     assert "in more than 13.6 % of them" in released().explain().meaning  # e · 5 %
-    assert "in more than 5.01 % of them" in released(epsilon=0.002).explain().meaning
+    assert "in more than 5.02 % of them" in released(epsilon=0.002).explain().meaning  # 5.01001, rounded up
+    assert "in more than 37 % of them" in released(epsilon=2.0).explain().meaning  # 36.945
     assert "in more than 99.99" in released(epsilon=12.0).explain().meaning
     assert "in more than 100 % of them" in released(epsilon=1000.0).explain().meaning
 
@@ -196,6 +197,17 @@ def test_a_release_that_promises_too_much_spoils_the_sum() -> None:
     assert "WARNING: 1 of them state too little noise" in " ".join(str(joint).split())
 
 
+def test_sums_are_rounded_up() -> None:
+    parts = [released(epsilon=0.7000001), released(epsilon=0.3)]
+    joint = ss.explain_together(parts, populations="overlapping")
+    assert "add up to ε = 1.00001, δ = 0 (" in " ".join(str(joint).split())
+    tenths = ss.explain_together([released(epsilon=0.1), released(epsilon=0.2)], populations="overlapping")
+    assert "add up to ε = 0.3, δ = 0 (" in " ".join(str(tenths).split())
+    (alone,) = [released(epsilon=1.0, delta=1.0000001e-6, mechanism="gaussian")]
+    told = ss.explain_together([alone], populations="disjoint")
+    assert "ε = 1, δ = 1.00001e-06 (parallel composition)" in " ".join(str(told).split())
+
+
 def test_disjoint_releases_keep_the_largest_promise() -> None:
     joint = ss.explain_together([released(), released(epsilon=2.0)], populations="disjoint")
     assert (joint.guarantee.epsilon, joint.finer) == (2.0, None)
@@ -204,22 +216,52 @@ def test_disjoint_releases_keep_the_largest_promise() -> None:
 def test_copies_and_parts_of_a_merge_spend_nothing_more() -> None:
     first, second = released(), released()
     merged = first.merge(second, populations="overlapping")
-    for given in ([first, second, merged], [merged, first], [merged, merged.scaled(3)], [first, second, first]):
+    for given in ([first, second, merged], [merged, merged.scaled(3)], [first, second, first]):
         joint = ss.explain_together(given, populations="overlapping")
         assert joint.guarantee.epsilon == 2.0
         assert len(joint.each) == len(given)
     # a promise for disjoint streams does not cover both parts, where people may be in both
     thin = first.merge(second, populations="disjoint")
     assert ss.explain_together([thin, first, second], populations="overlapping").guarantee.epsilon == 2.0
-    assert ss.explain_together([thin, first], populations="overlapping").guarantee.epsilon == 2.0
+    assert ss.explain_together([thin, first], populations="overlapping").guarantee.epsilon == 2.0  # of 1 and 1
     large = released(epsilon=2.0)
     thin = large.merge(first, populations="disjoint")
     assert ss.explain_together([thin, large, first], populations="overlapping").guarantee.epsilon == 3.0
     assert ss.explain_together([thin, large], populations="overlapping").guarantee.epsilon == 4.0
+    # the part that is missing is the difference of the others, so leaving it out buys nothing
+    assert ss.explain_together([thin, first], populations="overlapping").guarantee.epsilon == 3.0
+    assert ss.explain_together([merged, first], populations="overlapping").guarantee.epsilon == 3.0
     assert ss.explain_together([thin, large, first], populations="disjoint").guarantee.epsilon == 2.0
     tenths = [released(epsilon=epsilon) for epsilon in (0.1, 0.2, 0.3)]
     merged = tenths[0].merge(tenths[1], populations="overlapping").merge(tenths[2], populations="overlapping")
     assert ss.explain_together([*tenths, merged], populations="overlapping").guarantee == merged.guarantee
+
+
+def test_what_can_be_computed_from_the_others_spends_nothing_more() -> None:
+    one, two, three, four = (released(epsilon=epsilon) for epsilon in (1.0, 2.0, 4.0, 8.0))
+
+    def spent(*given: PrivateSketch) -> float:
+        both = [ss.explain_together(order, populations="overlapping") for order in (given, given[::-1])]
+        assert both[0].guarantee.epsilon == both[1].guarantee.epsilon
+        return both[0].guarantee.epsilon
+
+    for populations in get_args(Populations):
+        week = one.merge(two, populations=populations)
+        late = two.merge(three, populations=populations)
+        month = week.merge(three, populations=populations)
+        assert spent(week, three, month) == week.guarantee.epsilon + 4
+        assert spent(one, two, three, week, late, month) == 7
+        assert spent(one, two, week, four) == 11
+        # the three windows give all three days away, though their last is the union of the first two
+        assert spent(week, late, month) == sum(each.guarantee.epsilon for each in (week, late, month))
+    assert spent(one, one.scaled(5), four) == 9
+    assert spent(one, tampered(one, epsilon=0.25)) == 1
+    thin, wide = (one.merge(two, populations=populations) for populations in get_args(Populations))
+    assert spent(thin, wide) == 3
+    forged = PrivateSketch(
+        thin.projection, thin.values, thin.noise, released(epsilon=0.25).guarantee, release_ids=thin.release_ids
+    )
+    assert spent(forged, one, two) == 3
 
 
 def test_together_mistakes_are_refused() -> None:

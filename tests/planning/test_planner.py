@@ -224,6 +224,18 @@ def test_goals_that_are_none_are_refused(goal: dict[str, Any], message: str) -> 
         ss.Goal(**goal)
 
 
+@pytest.mark.parametrize("squared_distance", [1e-60, 1e30])
+def test_the_least_and_the_largest_distances_are_planned_for_in_finite_numbers(squared_distance: float) -> None:
+    for epsilon, delta in ((1e-6, 0.0), (1.0, 1e-9), (1e6, 0.0)):
+        streams = ss.Streams(dim=ss.HASHED_DIM, squared_distances=squared_distance)
+        plan = ss.plan(streams, epsilon=epsilon, delta=delta, neighbours=ss.L1(1))
+        json.dumps(plan.to_dict(), allow_nan=False)
+        assert "inf" not in str(plan).split()
+    for beyond in (1e-61, 1e-300, 1.01e30):
+        with pytest.raises(ss.InvalidInputError, match=r"squared distance must be a number in \[1e-60, 1e\+30\], got"):
+            ss.Streams(dim=ss.HASHED_DIM, squared_distances=[squared_distance, beyond])
+
+
 def test_plans_that_cannot_be_are_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="epsilon"):
         ss.plan(NEAR, epsilon=0, neighbours=ss.L1(1))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.projections import explicit
+from streamsketch.signs.laws import cell_steps
 from tests import naive_maps
 from tests.projections.zoo import SMALL, each, each_small, each_wide, name
 
@@ -33,6 +34,24 @@ def test_sensitivities_and_bounds_are_those_of_all_columns(projection: ss.Projec
     assert projection.l1_sensitivity == np.abs(columns).sum(axis=0).max()
     assert projection.l2_sensitivity_squared == (columns**2).sum(axis=0).max()
     assert np.abs(columns).max() <= projection.max_entry
+
+
+def test_steps_of_cells_are_those_of_all_columns_and_fjlt_finds_them_by_fast_transforms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    maps = [
+        ss.Gaussian(dim=100, sketch_dim=5, seed=3),
+        *(
+            ss.FJLT(dim=dim, sketch_dim=5, seed=dim, density=q)
+            for dim, q in ((100, "1/3"), (64, 1), (1, 1), (9, "1/9"))
+        ),
+    ]
+    for projection in maps:
+        largest = np.abs(projection.columns(np.arange(projection.dim))).max(axis=1)
+        with monkeypatch.context() as patched:
+            if isinstance(projection, ss.FJLT):  # a column takes all nonzeros of P, so all of them dim times as many
+                patched.delattr(ss.FJLT, "block")
+            assert cell_steps(projection, ss.L1(3)).tolist() == np.maximum(3 * largest, 1).tolist()
 
 
 @each_wide

@@ -104,6 +104,9 @@ def test_no_promise_together_looks_better_than_it_is() -> None:
         shown = re.search(r"accounted more finely ε&nbsp;=&nbsp;([0-9.]+)", page_of(found, title="t"))
         assert shown is not None
         assert finer.epsilon <= float(shown[1]) <= finer.epsilon + 1e-3
+    found = {"a": release(1, 0.7000001), "b": release(1, 0.3)}
+    shown = page_of(found, title="t").replace("&nbsp;", " ")
+    assert "ε = 0.700001, δ = 0 if no sale is in two of the streams, and ε = 1.00001, δ = 0 if one may be" in shown
     found = {name: tampered(release(1), conditions=[f"{name} holds"]) for name in ("a", "b")}
     assert "if one may be in all. Only if: a holds; b holds." in page_of(found, title="t")
     assert "Only if:" not in page_of(releases(["a", "b"]), title="t")
@@ -113,7 +116,12 @@ def test_a_release_with_too_little_noise_is_marked() -> None:
     page = Page(page_of({"a": tampered(release(1), epsilon=0.25), "b": release(2)}, title="t"))
     marked = [attributes for name, attributes in page.tags if attributes.get("class") == "warning"]
     assert len(marked) == 1
-    assert "WARNING" in "".join(page.text)
+    text = " ".join("".join(page.text).split())
+    assert "WARNING" in text
+    assert "Warning: 1 of the releases state too little noise for their promise." in text
+    assert "if one may be in all. As too little noise is stated, this does not hold." in text
+    assert "keeps its promise" not in text
+    assert "this does not hold" not in page_of(releases(["a", "b"]), title="t")
 
 
 def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None:
@@ -278,6 +286,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
     for name in ("a", "b"):
         shutil.copy(folder / "all" / "north.sketch", folder / "twice" / f"{name}.sketch")
     (folder / "notes.json").write_text("no plan")
+    (folder / "deep.json").write_text("[" * 100_000)
     (folder / "bad").mkdir()
     (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
     with Forks() as forks:
@@ -290,6 +299,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
             (["twice", "-o", "r.html"], "share the noise"),
             (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
             (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
+            (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
             (["all"], "Missing option '--output'"),
         ]:
             assert message in forks.refused("report", *arguments, cwd=folder)
