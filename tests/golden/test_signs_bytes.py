@@ -13,6 +13,7 @@ import streamsketch as ss
 from tests.golden.test_wire_bytes import double, fields, one, ratio
 
 CASES = json.loads((Path(__file__).parent / "signs.json").read_text())
+REFUSED = json.loads((Path(__file__).parent / "refused_signs.json").read_text())
 MAGICS = {b"\x89SSG\r\n\x1a\n": "SignSketch", b"\x89SSI\r\n\x1a\n": "IndividualSignSketch"}
 
 
@@ -41,7 +42,7 @@ def read(data: bytes) -> dict[str, Any]:
     return found | {"method": release[3][0].decode()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", CASES + REFUSED, ids=lambda case: case["name"])
 def test_a_reader_written_from_the_description_finds_every_field(case: dict[str, Any]) -> None:
     found = read(bytes.fromhex(case["bytes"]))
     assert found == {name: case.get(name, []) for name in found}
@@ -68,3 +69,10 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
         )
     assert release.to_bytes().hex() == case["bytes"]
     assert type(release).from_bytes(bytes.fromhex(case["bytes"])) == release
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["name"])
+def test_bytes_of_before_their_promise_had_conditions_are_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(ss.WireFormatError) as caught:
+        ss.signs.SignSketch.from_bytes(bytes.fromhex(case["bytes"]))
+    assert caught.value.where == case["refused"]
