@@ -1,4 +1,4 @@
-"""Runnable Beam jobs: thin, read → streamsketch.beam → write, on the library's public functions only."""
+"""Runnable Beam jobs: thin, read → streamsketch.beam → write."""
 
 import logging
 

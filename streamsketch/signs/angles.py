@@ -63,7 +63,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     >>> y.update(range(32), 1000)
     >>> publish = ss.signs.DPSignRPRR(epsilon=99, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=5000)
     >>> estimate = angle(publish.release(x), publish.release(y))  # in truth π/4
-    >>> abs(estimate.value - math.pi / 4) < 8 * estimate.standard_error
+    >>> abs(estimate.value - math.pi / 4) < 6 * estimate.standard_error
     True
     """
     k, mean = _agreeing(x, y)

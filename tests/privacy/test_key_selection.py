@@ -55,10 +55,8 @@ def test_keys_are_kept_as_often_as_they_should_and_as_by_opendp(away: int) -> No
         threshold=rule.threshold,
     )
     theirs = sum(len(measurement({True: units})) for _ in range(draws))
-    # ours are of fixed bits; OpenDP's are new ones at each run, and reject a true claim once in 10^10
-    assert stats.binomtest(ours, draws, kept(units, rule)).pvalue > 1e-6
-    assert stats.binomtest(theirs, draws, kept(units, rule)).pvalue > 1e-10
-    for found in (ours, theirs):
+    for found in (ours, theirs):  # ours are of fixed bits; OpenDP's, new at each run, reject a true claim once in 10^6
+        assert stats.binomtest(found, draws, kept(units, rule)).pvalue > 1e-6
         assert stats.binomtest(found, draws, kept(units - 1, rule)).pvalue < 1e-10, "one unit off would be seen"
 
 

@@ -195,7 +195,7 @@ def test_laplace_samples_are_distributed_as_opendps(scale: float) -> None:
     measurement = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int), scale=scale)
     theirs = np.array(measurement([0] * 100_000))
     ours = DiscreteLaplace(Fraction(scale)).sample(100_000, KeyedBits(SECRET, b"beside OpenDP"))
-    assert two_sample(ours, theirs) > 1e-12  # OpenDP's are new ones at each run
+    assert two_sample(ours, theirs) > 1e-9  # OpenDP's are new ones at each run
     assert two_sample(ours * 2, theirs) < 1e-12  # the test sees a wrong scale
 
 
@@ -204,7 +204,7 @@ def test_gaussian_samples_are_distributed_as_opendps(sigma: float) -> None:
     measurement = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float), scale=sigma)
     theirs = np.array(measurement([0] * 100_000))
     ours = DiscreteGaussian(Fraction(sigma) ** 2).sample(100_000, KeyedBits(SECRET, b"beside OpenDP"))
-    assert two_sample(ours, theirs) > 1e-12
+    assert two_sample(ours, theirs) > 1e-9
     narrower = DiscreteGaussian(Fraction(sigma) ** 2 * Fraction(3, 4)).sample(100_000, KeyedBits(SECRET, b"narrower"))
     assert two_sample(narrower, theirs) < 1e-12
 
