@@ -18,8 +18,8 @@ from streamsketch.noise_effect import OutputNoise, effect_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.sampling import KeyedBits
-from streamsketch.release import add_noise, guarantee_of
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release import add_noise
+from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketch import Sketch
 
 Floats = NDArray[np.float64]

@@ -14,6 +14,7 @@ from streamsketch._version import __version__
 
 if TYPE_CHECKING:
     from streamsketch import local, signs
+    from streamsketch.distances import pairwise
     from streamsketch.encoding import HASHED_DIM, quantise
     from streamsketch.errors import (
         DependentNoiseError,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         cosine,
         inner_product,
         normalised_inner_product,
-        pairwise,
         squared_distance,
         squared_norm,
     )
@@ -81,10 +81,10 @@ _HOMES = {
         "cosine",
         "inner_product",
         "normalised_inner_product",
-        "pairwise",
         "squared_distance",
         "squared_norm",
     ),
+    "streamsketch.distances": ("pairwise",),
     "streamsketch.explanation.flipped": ("IndividualSignExplanation", "SignExplanation"),
     "streamsketch.explanation.one": ("Explanation",),
     "streamsketch.explanation.together": ("JointExplanation", "explain_together"),

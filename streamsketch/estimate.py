@@ -180,7 +180,8 @@ class Estimates:
         -------
         pyarrow.Table
             Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, a row for each
-            pair of different keys.
+            pair of different keys. In a row and from row to row keys ascend, so that the order of the sketches, which
+            may be that of events, shows nothing.
 
         Raises
         ------
@@ -195,6 +196,7 @@ class Estimates:
         ['b', 'c', 'c']
         """
         import pyarrow as pa  # noqa: PLC0415 - estimates alone need no Arrow
+        import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
         from streamsketch.columns import key_column  # noqa: PLC0415 - as above
 
@@ -204,7 +206,8 @@ class Estimates:
                 f"pairs of {len(names)} keys need estimates of shape ({len(names)}, {len(names)}), these have "
                 f"{self.value.shape}"
             )
-        first, second = np.triu_indices(len(names), 1)
+        order = pc.sort_indices(names).to_numpy()
+        first, second = (order[places] for places in np.triu_indices(len(names), 1))
         interval = self.interval(0.95)
         return pa.table(
             {

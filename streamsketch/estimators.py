@@ -9,24 +9,17 @@ the error bar widest; for a very sparse map, where it adds variance, it is estim
 """
 
 import math
-from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimate, Estimates
-from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
+from streamsketch.estimate import Estimate
+from streamsketch.noise_effect import OutputNoise
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.projections.variance import MapVariance
-from streamsketch.release import PrivateSketch, check_independent, check_same_place
-from streamsketch.sketch import Sketch
+from streamsketch.views import AnySketch, View, gap_of, views_of
 
-AnySketch: TypeAlias = PrivateSketch | Sketch
-
-_CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
 _TWO_ERRORS = 1.96  # of a 95 % interval
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
 
@@ -60,8 +53,8 @@ def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
     >>> squared_distance(x, y).value
     16.0
     """
-    first, second = _views(x, y)
-    return _squared_norm(first.values - second.values, first.noise + second.noise, first)
+    first, second = views_of(x, y)
+    return _squared_norm(gap_of(first, second), first.noise + second.noise, first)
 
 
 def squared_norm(x: AnySketch) -> Estimate:
@@ -87,11 +80,11 @@ def squared_norm(x: AnySketch) -> Estimate:
     >>> squared_norm(x).value
     25.0
     """
-    (view,) = _views(x)
+    (view,) = views_of(x)
     return _squared_norm(view.values, view.noise, view)
 
 
-def _squared_norm(cells: NDArray[np.float64], noise: Cumulants, view: "_View") -> Estimate:
+def _squared_norm(cells: NDArray[np.float64], noise: Cumulants, view: View) -> Estimate:
     value = float(cells @ cells) - view.effect.count * noise.k2
     norm = max(value, 0.0)
     fourth = _fourth_power_sum(cells, cells, noise, noise, view)
@@ -128,7 +121,7 @@ def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
     >>> inner_product(x, y).value
     10.0
     """
-    first, second = _views(x, y)
+    first, second = views_of(x, y)
     value = float(first.values @ second.values)
     norm_x, norm_y = (max(_plain_norm(view), 0.0) for view in (first, second))
     squares = _fourth_power_sum(first.values, second.values, first.noise, second.noise, first)
@@ -207,7 +200,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
-    first, second = _views(x, y)
+    first, second = views_of(x, y)
     if not isinstance(first.effect, OutputNoise):
         raise InvalidInputError(
             "the cosine has no error bar for noise that was added before the map; use inner_product and squared_norm"
@@ -252,139 +245,12 @@ def _cosine_variance(value: float, coefficient: float) -> float:
     return max(((value - least) / _TWO_ERRORS) ** 2, coefficient * (1 - value**2) ** 2)
 
 
-def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
-    """Estimate all squared distances between n sketches at once, by one matrix product.
-
-    Parameters
-    ----------
-    sketches
-        n sketches of one projection, with independent noises.
-
-    Returns
-    -------
-    Estimates
-        Its fields are (n, n) float64 arrays, symmetric, zero on the diagonal; ``estimates[i, j]`` is
-        ``squared_distance(sketches[i], sketches[j])`` up to rounding.
-
-    Raises
-    ------
-    InvalidInputError
-        For fewer than two sketches.
-    TypeError, IncompatibleProjectionsError, DependentNoiseError
-        As `squared_distance`.
-    """
-    sketches = list(sketches)
-    if len(sketches) < 2:
-        raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
-    check_comparable(sketches)
-    block = block_of(sketches)
-    return distances_between(block, block, same=True)
-
-
-class Block(NamedTuple):
-    """Comparable sketches as arrays, for `distances_between`."""
-
-    cells: NDArray[np.float64]
-    """(n, k), in data units."""
-    k2: NDArray[np.float64]
-    """Each noise's second cumulant, in data units: (n,)."""
-    k4: NDArray[np.float64]
-    """Each noise's fourth cumulant, in data units: (n,)."""
-    law: MapVariance
-    effect: OutputNoise | InputNoise
-
-
-def block_of(sketches: Sequence[AnySketch]) -> Block:
-    """Return sketches that `check_comparable` has passed as one block for `distances_between`."""
-    views = [_view(sketch) for sketch in sketches]
-    return Block(
-        np.stack([view.values for view in views]),
-        np.array([view.noise.k2 for view in views]),
-        np.array([view.noise.k4 for view in views]),
-        views[0].law,
-        _place_of(views).effect,
-    )
-
-
-def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
-    """Estimate squared distances between two blocks: (n, m) arrays; ``same`` zeroes the diagonal."""
-    law, effect = rows.law, rows.effect
-    k2, k4 = rows.k2[:, None] + columns.k2, rows.k4[:, None] + columns.k4
-    value = _squared_gaps(rows.cells - rows.cells[0], columns.cells - rows.cells[0]) - effect.count * k2
-    size = np.maximum(value, 0.0)
-    projection_variance = law.of_squared_norm(size, _fourth_power_sums(rows, columns, k2, k4, size))
-    noise_variance = np.maximum(effect.squared_norm_variance(size, k2, k4), 0.0)
-    if same:
-        for array in (value, projection_variance, noise_variance):
-            np.fill_diagonal(array, 0.0)
-    return Estimates(value, projection_variance, noise_variance, lowest=0.0)
-
-
-def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ‖x_i - y_j‖² for all rows: by one matrix product, and directly where that would cancel its digits."""
-    squares_x, squares_y = np.einsum("ik,ik->i", x, x), np.einsum("ik,ik->i", y, y)
-    scale = squares_x[:, None] + squares_y
-    gaps: NDArray[np.float64] = scale - 2 * (x @ y.T)
-    for i, j in np.argwhere(gaps <= _CANCELLED * scale):
-        difference = x[i] - y[j]
-        gaps[i, j] = difference @ difference
-    return gaps
-
-
-def _fourth_power_sums(
-    rows: Block, columns: Block, k2: NDArray[np.float64], k4: NDArray[np.float64], size: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
-    if rows.law.fourth <= 0:
-        return None
-    sums = np.stack([((columns.cells - cells) ** 4).sum(axis=1) for cells in rows.cells])
-    return np.clip(rows.effect.fourth_power_sum(sums, size, k2, k4, rows.law), 0.0, size**2)
-
-
-class _View(NamedTuple):
-    values: NDArray[np.float64]  # in data units
-    noise: Cumulants  # in data units
-    law: MapVariance
-    effect: OutputNoise | InputNoise
-
-
-def check_comparable(sketches: Sequence[AnySketch]) -> None:
-    """Raise unless all are sketches of one projection with independent noises; errors as `squared_distance`."""
-    for sketch in sketches:
-        if not isinstance(sketch, PrivateSketch | Sketch):
-            raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
-        sketches[0].projection.check_same(sketch.projection)
-    releases = [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
-    check_independent(releases)
-    check_same_place(releases)
-
-
-def _views(*sketches: AnySketch) -> list[_View]:
-    check_comparable(sketches)
-    views = [_view(sketch) for sketch in sketches]
-    return [view._replace(effect=_place_of(views).effect) for view in views]
-
-
-def _place_of(views: Sequence[_View]) -> _View:
-    """Return a view that has noise, if there is one: a raw sketch has none, and fits any place."""
-    return next((view for view in views if view.noise.k2 > 0), views[0])
-
-
-def _view(sketch: AnySketch) -> _View:
-    projection = sketch.projection
-    if isinstance(sketch, PrivateSketch):
-        cells = sketch.unit * sketch.values.astype(np.float64)
-        noise = sketch.noise.scaled(float(sketch.multiplier) * unit_of(projection, sketch.noise_place))
-        return _View(cells, noise, projection.variance, effect_of(projection, sketch.noise_place))
-    cells = projection.unit * sketch.state.astype(np.float64)
-    return _View(cells, Cumulants(), projection.variance, effect_of(projection, "output"))
-
-
-def _plain_norm(view: _View) -> float:
+def _plain_norm(view: View) -> float:
     return float(view.values @ view.values) - view.effect.count * view.noise.k2
 
 
 def _fourth_power_sum(
-    x: NDArray[np.float64], y: NDArray[np.float64], noise_x: Cumulants, noise_y: Cumulants, view: _View
+    x: NDArray[np.float64], y: NDArray[np.float64], noise_x: Cumulants, noise_y: Cumulants, view: View
 ) -> float | None:
     """Estimate Σx²y² (‖z‖₄⁴ where both are z) from the cells, where ignoring it would make error bars too small."""
     if view.law.fourth <= 0:

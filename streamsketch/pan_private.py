@@ -1,18 +1,21 @@
 """Pan-private sketches: private on the inside too, for machines that may be seized in the middle of a stream."""
 
+import contextlib
 import dataclasses
+import os
+import threading
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from streamsketch import data_ids
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import L1, Guarantee
 from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections.base import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketch import encode_batch
 
 
@@ -23,8 +26,10 @@ class PanPrivateSketch:
     published release: (ε, δ)-differential privacy for `L1` neighbours, where a unit's updates over the whole
     stream have absolute values that sum to at most the bound (Stausholm 2021, Section 3.4; THEORY.md 4.2). The
     release carries fresh noise on top, since the difference of the two would otherwise show the stream
-    in between exactly; so its noise variance is twice that of `Sketch.release`. An update costs O(sparsity) an
-    event, and a call one look over the cells.
+    in between exactly; so its noise variance is twice that of `Sketch.release`. An update costs O(sparsity) an event.
+
+    There is one release and one look, whatever threads and processes do: calls exclude one another, and a process that
+    was forked with the sketch cannot use its copy.
 
     Parameters
     ----------
@@ -48,7 +53,7 @@ class PanPrivateSketch:
     True
     """
 
-    __slots__ = ("_guarantee", "_noise", "_projection", "_released", "_state")
+    __slots__ = ("_guarantee", "_ids", "_lock", "_looked", "_noise", "_process", "_projection", "_released", "_state")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -69,7 +74,10 @@ class PanPrivateSketch:
         self._guarantee = dataclasses.replace(single, mechanism=f"{self._noise}, inside and on release")
         self._projection = projection
         self._state = self._noise.sample(projection.sketch_dim, SystemBits())
-        self._released = False
+        self._ids = data_ids.new()
+        self._released = self._looked = False
+        self._process = os.getpid()
+        self._lock = threading.Lock()
 
     @property
     def projection(self) -> Projection:
@@ -86,21 +94,32 @@ class PanPrivateSketch:
 
         Raises
         ------
-        InvalidInputError, SketchOverflowError
-            As `Sketch.update`, or when the release has been made.
+        InvalidInputError
+            As `Sketch.update`, when the release has been made, or in a forked process.
         """
-        self._check_open()
         encoded, quantised = encode_batch(self._projection, indices, values)
-        # the exact mass Σ|q| must not be kept: an intruder would see it. The noisy cells bound themselves.
-        bound = int(np.abs(self._state).max()) // self._projection.max_entry + 1
-        self._projection.add_to(self._state, encoded, quantised, bound)
+        with self._held():
+            # no mass Σ|q| is kept: an intruder would see it
+            self._projection.add_to(self._state, encoded, quantised, 0)
 
     def state(self) -> Ints:
         """Return what an intruder would see: int64, (sketch_dim,), noise included.
 
         To call it is the one intrusion that the guarantee allows for.
+
+        Raises
+        ------
+        InvalidInputError
+            At the second call, or in a forked process.
         """
-        return self._state.copy()
+        with self._held(even_released=True):
+            if self._looked:
+                raise InvalidInputError(
+                    "the state of this pan-private sketch was looked at before, and its guarantee covers one look. Use "
+                    "what the first look returned"
+                )
+            self._looked = True
+            return self._state.copy()
 
     def release(self) -> PrivateSketch:
         """Return the one release, with fresh noise on top; the sketch is closed afterwards.
@@ -108,12 +127,12 @@ class PanPrivateSketch:
         Raises
         ------
         InvalidInputError
-            At the second call: a second release would spend ε again.
+            At the second call: a second release would spend ε again. In a forked process.
         """
-        self._check_open()
         bits = SystemBits()
-        values = self._state + self._noise.sample(self._projection.sketch_dim, bits)
-        self._released = True
+        with self._held():
+            values = self._state + self._noise.sample(self._projection.sketch_dim, bits)
+            self._released = True
         cumulants = self._noise.cumulants
         return PrivateSketch(
             self._projection,
@@ -121,14 +140,24 @@ class PanPrivateSketch:
             cumulants + cumulants,
             self._guarantee,
             release_ids=[bits.read(RELEASE_ID_BYTES)],
+            data_ids=self._ids.published(bits.read(data_ids.SPARE_BYTES)),
         )
 
-    def _check_open(self) -> None:
-        if self._released:
+    @contextlib.contextmanager
+    def _held(self, *, even_released: bool = False) -> Iterator[None]:
+        """Exclude other threads; refuse forked processes, and a closed sketch."""
+        if os.getpid() != self._process:  # before the lock, which another thread may have held at the fork
             raise InvalidInputError(
-                "this pan-private sketch has been released and is closed; a second release would spend ε again. "
-                "Start a new one"
+                f"this pan-private sketch belongs to process {self._process}; in a forked process it could be released "
+                f"a second time. Use it there, or start a new one here"
             )
+        with self._lock:
+            if self._released and not even_released:
+                raise InvalidInputError(
+                    "this pan-private sketch has been released and is closed; a second release would spend ε again. "
+                    "Start a new one"
+                )
+            yield
 
     def __reduce__(self) -> Any:
         raise TypeError("a pan-private sketch is released once, so it cannot be copied or pickled; start a new one")

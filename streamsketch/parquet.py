@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamsketch.columns import key_column
@@ -22,6 +23,8 @@ Released = TypeVar("Released", bound=Any)
 
 def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[str]) -> None:
     """Write private sketches as a Parquet table that `load_table` and any Parquet reader can open.
+
+    Rows ascend by key, so that the order of the mapping, which may be that of events, shows nothing.
 
     Columns: ``key`` (the mapping's keys), ``sketch`` (binary, the exchange format of WIRE.md), and for people
     ``epsilon``, ``delta``, ``unit``, ``mechanism`` and ``conditions`` (a list, usually empty).
@@ -62,9 +65,12 @@ def table_of(sketches: Mapping[Any, Any], kind: type[Any] = PrivateSketch, colum
                 f"sketches have no public format"
             )
         releases[0].projection.check_same(release.projection)
+    keys = key_column(list(sketches), "key")
+    order = pc.sort_indices(keys)
+    releases = [releases[place] for place in order.to_pylist()]
     return pa.table(
         {
-            "key": key_column(list(sketches), "key"),
+            "key": keys.take(order),
             column: pa.array([release.to_bytes() for release in releases], pa.binary()),
             "epsilon": pa.array([release.guarantee.epsilon for release in releases]),
             "delta": pa.array([release.guarantee.delta for release in releases]),

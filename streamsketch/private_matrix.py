@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch import data_ids
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.noise import Noise
@@ -12,8 +13,8 @@ from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections import Projection
 from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of
-from streamsketch.sensitivity import check_whole_steps, grid_steps, sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.sensitivity import check_whole_steps, grid_steps, guarantee_of, sensitivity_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +77,8 @@ class PrivateProjection:
 
         Raises
         ------
-        InvalidInputError, SketchOverflowError
-            As `Projection.transform`; for fractions under `L1`.
+        InvalidInputError
+            As `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo 2^64.
         """
         given = matrix_of(matrix, exact=True)
         check_whole_steps(self.projection, self.neighbours, given.dtype)
@@ -87,6 +88,13 @@ class PrivateProjection:
         bits = SystemBits()
         drawn = noise.sample(cells.size, bits).reshape(cells.shape)
         return [
-            PrivateSketch(self.projection, row, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)])
+            PrivateSketch(
+                self.projection,
+                row,
+                noise.cumulants,
+                guarantee,
+                release_ids=[bits.read(RELEASE_ID_BYTES)],
+                data_ids=data_ids.new().published(bits.read(data_ids.SPARE_BYTES)),  # a row is one person's
+            )
             for row in np.add(cells, drawn)
         ]

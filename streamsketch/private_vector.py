@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch import data_ids
 from streamsketch.columns import value_column
 from streamsketch.encoding import Ints, quantise
-from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.errors import InvalidInputError
 from streamsketch.noise_effect import NoisePlace, effect_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Neighbours
@@ -15,9 +16,8 @@ from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections import FJLT, Projection
 from streamsketch.projections.base import MAX_MASS
-from streamsketch.projections.transform import largest_mass
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, guarantee_of, release_sketch
-from streamsketch.sensitivity import check_whole_steps, grid_steps
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, release_sketch
+from streamsketch.sensitivity import check_whole_steps, grid_steps, guarantee_of
 from streamsketch.sketch import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
@@ -63,8 +63,7 @@ def release_vector(
     ------
     InvalidInputError
         For a vector of another length, fractions under `L1`, a place the map does not have, or as `Sketch.release`.
-    SketchOverflowError
-        If a cell could leave 63 bits.
+        Never for its sums, which count modulo 2^64, as those of a sketch.
 
     Examples
     --------
@@ -87,19 +86,15 @@ def release_vector(
     steps = quantise(vector, projection.grid)
     if steps.size != projection.dim:
         raise InvalidInputError(f"the vector must have dim={projection.dim} numbers, got {steps.size}")
-    mass = largest_mass(steps.reshape(1, -1))
-    projection.check_mass(mass)
     if noise_place == "output":
-        cells = _mapped(projection, steps)
-        return release_sketch(Sketch.from_state(projection, cells, mass), epsilon, delta, neighbours, mechanism)
+        sketch = Sketch.from_state(projection, _mapped(projection, steps), MAX_MASS)
+        return release_sketch(sketch, epsilon, delta, neighbours, mechanism)
     bits = SystemBits()
     delta_steps = grid_steps(projection, neighbours)
     if noise_place == "input":
         sensitivity = calibration.Sensitivity(delta_steps, delta_steps**2, projection.dim)
         noise = calibration.choose(sensitivity.over_keys(neighbours.max_keys), epsilon, delta, mechanism)
-        noisy = steps + noise.sample(projection.dim, bits)
-        _check_reach(int(np.abs(noisy).astype(np.float64).sum()), projection.max_entry)
-        cells = _mapped(projection, noisy)
+        cells = _mapped(projection, steps + noise.sample(projection.dim, bits))
     else:
         noise, cells = _after_hadamard(projection, steps, neighbours, (epsilon, delta, mechanism), bits)
     guarantee = guarantee_of(noise, epsilon, delta, neighbours)
@@ -111,6 +106,7 @@ def release_vector(
         dataclasses.replace(guarantee, mechanism=f"{guarantee.mechanism}, on {place}"),
         noise_place=noise_place,
         release_ids=[bits.read(RELEASE_ID_BYTES)],
+        data_ids=data_ids.new().published(bits.read(data_ids.SPARE_BYTES)),
     )
 
 
@@ -130,8 +126,6 @@ def _after_hadamard(
     (rotated,) = projection.rotated(steps.reshape(1, -1))
     read = np.unique(projection.sparse_matrix.indices)
     rotated[read] += noise.sample(read.size, bits)
-    # of the noisy places only: the others hold exact values, which no error may depend on
-    _check_reach(int(np.abs(rotated[read]).max(initial=0)), projection.max_entry)
     cells: Ints = projection.sparse_matrix @ rotated
     return noise, cells
 
@@ -141,11 +135,3 @@ def _mapped(projection: Projection, steps: Ints) -> Ints:
     projection.project_dense(steps.reshape(1, -1), out)
     cells: Ints = out[0]
     return cells
-
-
-def _check_reach(largest: int, entry: int) -> None:
-    if largest * entry > MAX_MASS:
-        raise SketchOverflowError(
-            "with its noise, the vector could carry a cell past 2**63 grid steps; use a coarser resolution or more "
-            "epsilon"
-        )

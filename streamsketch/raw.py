@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamsketch import data_ids
 from streamsketch.encoding import canonical_bytes
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.files import locked, remove_partial, write_whole
@@ -101,7 +102,10 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 
 def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
-    """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`."""
+    """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`.
+
+    A symbolic link stays one: the file it names is replaced, so that every name of it shows the same record.
+    """
     remove_partial(path)
     write_whole(path, _in_parts(raw, _MAX_BYTES), secret=True)
 
@@ -152,12 +156,13 @@ def encode(raw: RawSketch, *, max_bytes: int = _MAX_BYTES) -> bytes:
 
 def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
     """Return a file's parts one by one, their size checked before the first; a table's cells are copied in pieces."""
-    state, projection = raw.state, raw.projection
+    state, projection, ids = raw.state, raw.projection, raw.state.data_ids
     check_size(projection, len(state) if isinstance(state, SketchTable) else 1, max_bytes=max_bytes)
     header = {
         "projection": state.projection.to_json(),
         "keys": len(state) if isinstance(state, SketchTable) else None,
         "events": raw.events,
+        "data_ids": [one.hex() for one in (ids.own, *sorted(ids.parts - {ids.own}))],
         "releases": [_past_fields(past) for past in raw.releases],
     }
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
@@ -218,7 +223,8 @@ def decode(data: bytes, *, max_bytes: int = _MAX_BYTES) -> RawSketch:
     try:
         projection = Projection.from_json(header["projection"])
         releases = tuple(_past(fields) for fields in header["releases"])
-    except (InvalidInputError, KeyError, TypeError) as error:
+        ids = data_ids.from_list(map(bytes.fromhex, header["data_ids"]))
+    except (InvalidInputError, KeyError, TypeError, ValueError) as error:
         raise WireFormatError("header", f"is not sound: {error}") from None
     count, events = header["keys"], header["events"]
     rows = 1 if count is None else count
@@ -229,9 +235,9 @@ def decode(data: bytes, *, max_bytes: int = _MAX_BYTES) -> RawSketch:
     try:
         state: State
         if count is None:
-            state = Sketch.from_state(projection, cells[0], int(masses[0]))
+            state = Sketch.from_state(projection, cells[0], int(masses[0]), ids=ids)
         else:
-            state = SketchTable.from_state(projection, keys, cells, masses)
+            state = SketchTable.from_state(projection, keys, cells, masses, ids=ids)
     except (InvalidInputError, OverflowError):
         # never their values
         raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
@@ -286,10 +292,13 @@ def _header(text: memoryview) -> dict[str, Any]:
         header = json.loads(bytes(text))
     except (ValueError, RecursionError):
         raise WireFormatError("header", "is not JSON") from None
+    if isinstance(header, dict) and "data_ids" not in header:  # of version 1 before ids: copies still have the same
+        header["data_ids"] = [hashlib.blake2b(text, digest_size=data_ids.ID_BYTES).hexdigest()]
     wanted = {
         "projection": (str, "text"),
         "keys": (int | None, "an integer ≥ 0 or null"),
         "events": (int, "an integer ≥ 0"),
+        "data_ids": (list, "a list"),
         "releases": (list, "a list"),
     }
     if not isinstance(header, dict) or header.keys() != wanted.keys():

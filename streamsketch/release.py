@@ -2,23 +2,26 @@
 
 import math
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.encoding import Exact, Ints, exact_fraction, short
-from streamsketch.errors import DependentNoiseError, InvalidInputError, SketchOverflowError
+from streamsketch import data_ids as ids_of_data
+from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.files import write_whole
+from streamsketch.independence import check_independent, check_same_place
 from streamsketch.noise_effect import NoisePlace, effect_of
+from streamsketch.noise_parts import NoisePart, united
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
-from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
+from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections.base import Projection
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -55,11 +58,17 @@ class PrivateSketch:
     release_ids
         One random id for each release that went into this one: estimates between sketches that share noise are
         refused, as their error bars would be wrong.
+    data_ids
+        Random ids of the data inside (`streamsketch.data_ids`): releases that share one are not of disjoint
+        populations. Empty where the data are unknown.
+    parts
+        Of a sum of releases, what each of them stated: its noise and its guarantee. Empty for a single release.
 
     Raises
     ------
     InvalidInputError
-        If the values have another shape or type.
+        If the values have another shape or type, ids repeat or have another length, or there are more parts than
+        releases.
 
     Examples
     --------
@@ -73,9 +82,19 @@ class PrivateSketch:
     True
     """
 
-    __slots__ = ("_guarantee", "_multiplier", "_noise", "_noise_place", "_projection", "_release_ids", "_values")
+    __slots__ = (
+        "_data_ids",
+        "_guarantee",
+        "_multiplier",
+        "_noise",
+        "_noise_place",
+        "_parts",
+        "_projection",
+        "_release_ids",
+        "_values",
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a reader needs to use a release honestly
         self,
         projection: Projection,
         values: Ints,
@@ -85,6 +104,8 @@ class PrivateSketch:
         noise_place: NoisePlace = "output",
         multiplier: Exact = 1,
         release_ids: Iterable[bytes],
+        data_ids: Iterable[bytes] = (),
+        parts: Iterable[NoisePart] = (),
     ) -> None:
         if not isinstance(values, np.ndarray):
             raise TypeError(f"values must be a NumPy array, got a {type(values).__name__}")
@@ -95,6 +116,14 @@ class PrivateSketch:
         ids = tuple(sorted(release_ids))
         if not ids or len(set(ids)) < len(ids) or any(len(one) != RELEASE_ID_BYTES for one in ids):
             raise InvalidInputError(f"release ids must be distinct, of {RELEASE_ID_BYTES} bytes, and at least one")
+        known = tuple(sorted(data_ids))
+        if known:
+            ids_of_data.check(known)
+        stated = united(parts)
+        if stated and sum(part.count for part in stated) != len(ids):
+            raise InvalidInputError(
+                f"a sum of {len(ids)} releases has as many parts, got {sum(part.count for part in stated)}"
+            )
         factor = exact_fraction(multiplier, "multiplier")
         if not 0 < abs(factor.numerator) <= _MAX_CELL or factor.denominator > _MAX_CELL:
             raise InvalidInputError("the multiplier must be a ratio of 63-bit integers, not 0")
@@ -106,6 +135,8 @@ class PrivateSketch:
         self._guarantee = guarantee
         self._multiplier = factor
         self._release_ids = ids
+        self._data_ids = known
+        self._parts = stated
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -145,6 +176,16 @@ class PrivateSketch:
         return self._release_ids
 
     @property
+    def data_ids(self) -> tuple[bytes, ...]:
+        """Random ids of the data inside, as many for any data; empty where the data are unknown."""
+        return self._data_ids
+
+    @property
+    def parts(self) -> tuple[NoisePart, ...]:
+        """What each release in a sum stated of its noise; empty for a single release."""
+        return self._parts
+
+    @property
     def unit(self) -> float:
         """One step of a cell in data units: multiplier times scale times resolution."""
         return float(self._multiplier) * self._projection.unit
@@ -159,6 +200,8 @@ class PrivateSketch:
             and self._guarantee == other._guarantee
             and self._multiplier == other._multiplier
             and self._release_ids == other._release_ids
+            and self._data_ids == other._data_ids
+            and self._parts == other._parts
             and np.array_equal(self._values, other._values)
         )
 
@@ -190,6 +233,8 @@ class PrivateSketch:
             If ``other`` is not a PrivateSketch.
         IncompatibleProjectionsError
             If the projections differ.
+        InvalidInputError
+            If the populations are said to be disjoint but both releases are of the same data, or of parts of them.
         DependentNoiseError
             If a release went into both.
         SketchOverflowError
@@ -206,15 +251,27 @@ class PrivateSketch:
 
         Averages are sums scaled by ``Fraction(1, n)``. Scaling is post-processing: the guarantee stays.
         """
+        exact = exact_fraction(factor, "factor")
         return type(self)(
             self._projection,
             self._values,
             self._noise,
             self._guarantee,
             noise_place=self._noise_place,
-            multiplier=self._multiplier * exact_fraction(factor, "factor"),
+            multiplier=self._multiplier * exact,
             release_ids=self._release_ids,
+            data_ids=self._data_ids,
+            parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
         )
+
+    @property
+    def _unstated(self) -> bool:
+        """Whether this is a sum that says nothing of its parts, as those of earlier versions."""
+        return not self._parts and len(self._release_ids) > 1
+
+    def as_parts(self) -> tuple[NoisePart, ...]:
+        """Return what each release inside stated of its noise, a single release as one part."""
+        return self._parts or (NoisePart(self._noise, self._guarantee, abs(self._multiplier)),)
 
     def _combine(self, other: "PrivateSketch", sign: int, populations: Populations) -> "PrivateSketch":
         if not isinstance(other, PrivateSketch):
@@ -225,7 +282,7 @@ class PrivateSketch:
         self._projection.check_same(other._projection)
         check_independent([self, other])
         check_same_place([self, other])
-        guarantee = compose([self._guarantee, other._guarantee], populations=populations)
+        guarantee = compose([self, other], populations=populations)
         step = _common_step(self._multiplier, other._multiplier)
         mine, theirs = int(self._multiplier / step), sign * int(other._multiplier / step)
         if abs(mine) * max(1, _largest(self._values)) + abs(theirs) * max(1, _largest(other._values)) > _MAX_CELL:
@@ -233,6 +290,7 @@ class PrivateSketch:
                 "the sum of these releases could exceed 2**63 grid steps in a cell; nothing was changed. "
                 "Scale them by multipliers with a larger common step, or merge fewer"
             )
+        unstated = any(one._unstated for one in (self, other))
         return PrivateSketch(
             self._projection,
             mine * self._values + theirs * other._values,
@@ -241,6 +299,8 @@ class PrivateSketch:
             noise_place=self._noise_place,
             multiplier=step,
             release_ids=self._release_ids + other._release_ids,
+            data_ids={*self._data_ids, *other._data_ids} if self._data_ids and other._data_ids else (),
+            parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
         )
 
     def __add__(self, other: object) -> "PrivateSketch":
@@ -318,63 +378,22 @@ def release_sketch(
     return add_noise(sketch, noise, guarantee_of(noise, epsilon, delta, neighbours), SystemBits())
 
 
-def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbours) -> Guarantee:
-    """Return what noise calibrated to (ε, δ) promises: Laplace keeps ε with δ = 0, whatever δ was allowed.
-
-    Raises
-    ------
-    InvalidInputError
-        As `check_carried`.
-    """
-    check_carried(neighbours)
-    spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
-    return Guarantee(epsilon, spent, neighbours, str(noise))
-
-
-def check_carried(neighbours: Neighbours) -> None:
-    """Raise `InvalidInputError` if the exchange format could not carry the bound: better before noise is drawn."""
-    bound = Fraction(neighbours.bound)
-    if max(bound.numerator, bound.denominator) > _MAX_CELL:
-        raise InvalidInputError(f"the bound of a release must be a ratio of 63-bit integers, got {short(bound)}")
-
-
-def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource) -> PrivateSketch:
+def add_noise(
+    sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource, *, data_ids: Iterable[bytes] | None = None
+) -> PrivateSketch:
     """Return the cells of ``sketch`` plus ``noise`` drawn from ``bits``.
 
     The caller answers for ``guarantee``: the noise must be calibrated to it, and the bits secret and uniform.
+    ``data_ids`` are published as they are; by default those of the sketch, filled up to a fixed number.
     """
     projection = sketch.projection
     drawn = noise.sample(projection.sketch_dim, bits)
-    # past 2^63 this wraps around, which costs accuracy but no privacy (THEORY.md 4.2); it takes a mass near 2^63
+    # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
     values = sketch.state + drawn
-    return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[bits.read(RELEASE_ID_BYTES)])
-
-
-def check_independent(releases: Iterable[PrivateSketch]) -> None:
-    """Raise `DependentNoiseError` if one release's noise is in two of the given sketches."""
-    check_disjoint(release.release_ids for release in releases)
-
-
-def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
-    """Raise `DependentNoiseError` if a release's id is in two of the given collections."""
-    seen: set[bytes] = set()
-    for ids in release_ids:
-        if not seen.isdisjoint(ids):
-            raise DependentNoiseError(
-                "two of these sketches share the noise of a release (the same one twice, or a merge beside one of its "
-                "parts), so their errors are not independent. Compare separate releases; for one sketch's own size "
-                "use squared_norm"
-            )
-        seen.update(ids)
-
-
-def check_same_place(releases: Iterable[PrivateSketch]) -> None:
-    """Raise `InvalidInputError` if noise was added at different places: no error bar fits both."""
-    places = sorted({release.noise_place for release in releases})
-    if len(places) > 1:
-        raise InvalidInputError(
-            f"these releases have their noise at different places: {' and '.join(places)}. Release all of them one way"
-        )
+    release_id = bits.read(RELEASE_ID_BYTES)
+    if data_ids is None:
+        data_ids = sketch.data_ids.published(bits.read(ids_of_data.SPARE_BYTES))
+    return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[release_id], data_ids=data_ids)
 
 
 def _largest(values: Ints) -> int:

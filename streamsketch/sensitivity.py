@@ -1,14 +1,19 @@
 """How far one privacy unit moves a sketch, and which noise would hide it."""
 
 import dataclasses
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import L1, Neighbours
+from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours
+from streamsketch.privacy.noise import DiscreteLaplace, Noise
 from streamsketch.projections.base import Projection
+
+_MOST = (1 << 63) - 1
 
 
 def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
@@ -43,6 +48,26 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibratio
         cells=projection.sketch_dim,
     )
     return one_key.over_keys(neighbours.max_keys)
+
+
+def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbours) -> Guarantee:
+    """Return what noise calibrated to (ε, δ) promises: Laplace keeps ε with δ = 0, whatever δ was allowed.
+
+    Raises
+    ------
+    InvalidInputError
+        As `check_carried`.
+    """
+    check_carried(neighbours)
+    spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
+    return Guarantee(epsilon, spent, neighbours, str(noise))
+
+
+def check_carried(neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` if the exchange format could not carry the bound: better before noise is drawn."""
+    bound = Fraction(neighbours.bound)
+    if max(bound.numerator, bound.denominator) > _MOST:
+        raise InvalidInputError(f"the bound of a release must be a ratio of 63-bit integers, got {short(bound)}")
 
 
 def mechanisms(

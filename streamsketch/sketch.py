@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamsketch import data_ids
+from streamsketch.data_ids import DataIds
 from streamsketch.encoding import Ints, encode_columns, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.frames import batches_of, names_of
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many
-_BUFFER_MASS = _BUFFER << 31  # its values are of 32 bits
 
 
 class Sketch:
@@ -47,16 +48,17 @@ class Sketch:
     True
     """
 
-    __slots__ = ("_dim", "_indices", "_mass", "_pending", "_projection", "_state", "_values")
+    __slots__ = ("_dim", "_ids", "_indices", "_mass", "_pending", "_projection", "_state", "_values")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, projection: Projection) -> None:
         if not isinstance(projection, Projection):
             raise TypeError(f"a Sketch needs a Projection, got a {type(projection).__name__}")
-        self._restore(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0)
+        self._restore(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0, data_ids.new())
 
-    def _restore(self, projection: Projection, state: Ints, mass: int) -> None:
+    def _restore(self, projection: Projection, state: Ints, mass: int, ids: DataIds) -> None:
         self._projection = projection
+        self._ids = ids
         self._dim = projection.dim
         self._state = state
         self._mass = mass
@@ -64,24 +66,32 @@ class Sketch:
         self._indices = self._values = memoryview(bytearray())
 
     def _fit_buffer(self, slots: int) -> None:
-        """Let ``slots`` events wait in the buffer, or none once even a full one could overflow a cell."""
-        room = MAX_MASS // self._projection.max_entry - self._mass
-        if self._projection.grid != 1 or room <= _BUFFER_MASS:
+        """Let ``slots`` events wait in the buffer, or none where values must meet the grid first."""
+        if self._projection.grid != 1:
             slots = 0
         if slots != len(self._indices):
             self._indices = memoryview(array("Q", bytes(8 * slots)))
             self._values = memoryview(array("i", bytes(4 * slots)))
 
     @classmethod
-    def from_state(cls, projection: Projection, state: Ints, mass: int) -> "Sketch":
-        """Return a sketch that holds a copy of the given cells; ``mass`` is Σ|q| of the updates they sum up.
+    def from_state(cls, projection: Projection, state: Ints, mass: int, *, ids: DataIds | None = None) -> "Sketch":
+        """Return a sketch that holds a copy of the given cells.
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        state
+            Cells: int64, (sketch_dim,), in grid steps.
+        mass
+            Σ|q| of the updates they sum up, in grid steps; 2^63 - 1 stands for that and more.
+        ids
+            Ids of the data; by default new ones.
 
         Raises
         ------
         InvalidInputError
             If ``state`` is not int64 of shape (sketch_dim,), or ``mass`` is smaller than a cell allows.
-        SketchOverflowError
-            If ``mass`` reaches 2^63.
         """
         if not isinstance(state, np.ndarray):
             raise TypeError(f"a state must be a NumPy array, got a {type(state).__name__}")
@@ -93,11 +103,10 @@ class Sketch:
             raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
         mass = int(mass)
         largest = max(-int(state.min()), int(state.max()))
-        if largest > mass * projection.max_entry:
+        if largest > mass * projection.max_entry and mass < MAX_MASS:
             raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
-        projection.check_mass(mass)
         sketch = cls.__new__(cls)
-        sketch._restore(projection, state.copy(), mass)
+        sketch._restore(projection, state.copy(), min(mass, MAX_MASS), ids or data_ids.new())
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -119,9 +128,13 @@ class Sketch:
         Raises
         ------
         InvalidInputError
-            For an index out of range, NaN, infinities, nulls, wrong types or lengths that differ.
-        SketchOverflowError
-            If Σ|q| could reach 2^63. After any error the sketch is as it was.
+            For an index out of range, NaN, infinities, a value of 2^63 grid steps or more, nulls, wrong types or
+            lengths that differ. The sketch is then as it was.
+
+        Notes
+        -----
+        Cells are sums modulo 2^64. A sum that leaves 63 bits is never refused, as one event would then decide whether
+        there is a release; it costs accuracy and no privacy (THEORY.md 4.2). `mass` tells the party of it.
         """
         if type(indices) is int and type(values) is int:
             try:
@@ -144,7 +157,7 @@ class Sketch:
             return
         encoded, quantised = encode_batch(self._projection, indices, values)
         self._flush()
-        self._mass = self._projection.add_to(self._state, encoded, quantised, self._mass)
+        self._mass = min(self._projection.add_to(self._state, encoded, quantised, self._mass), MAX_MASS)
         self._fit_buffer(len(self._indices))
 
     def update_rows(self, rows: Any, *, index: str | Sequence[str], value: str | None = None) -> None:
@@ -163,7 +176,7 @@ class Sketch:
         ------
         TypeError
             If ``rows`` is no such table.
-        InvalidInputError, SketchOverflowError
+        InvalidInputError
             For columns that are not there, and as `update`. After any error the sketch is as it was.
 
         Examples
@@ -175,6 +188,7 @@ class Sketch:
         """
         names = names_of(index)
         added = Sketch(self._projection)
+        added._ids = self._ids
         for batch in batches_of(rows, [*names, *([] if value is None else [value])]):
             indices = index_column(self._projection, [batch.column(name) for name in names])
             added.update(indices, 1 if value is None else batch.column(value))
@@ -184,9 +198,8 @@ class Sketch:
         if self._pending:
             indices = np.frombuffer(self._indices, dtype=np.int64, count=self._pending)
             values = np.frombuffer(self._values, dtype=np.int32, count=self._pending).astype(np.int64)
-            self._mass = self._projection.add_to(self._state, indices, values, self._mass)
+            self._mass = min(self._projection.add_to(self._state, indices, values, self._mass), MAX_MASS)
             self._pending = 0
-            self._fit_buffer(len(self._indices))
 
     # --- merging --------------------------------------------------------------------------------------------
 
@@ -198,9 +211,7 @@ class Sketch:
         TypeError
             If ``other`` is not a Sketch.
         IncompatibleProjectionsError
-            If the projections differ.
-        SketchOverflowError
-            If the sum could leave 63 bits; this sketch is then unchanged.
+            If the projections differ; this sketch is then unchanged.
         """
         self._combine(other, 1)
 
@@ -213,11 +224,9 @@ class Sketch:
         self._projection.check_same(other._projection)
         self._flush()
         other._flush()
-        mass = self._mass + other._mass
-        self._projection.check_mass(mass)
         self._state += sign * other._state
-        self._mass = mass
-        self._fit_buffer(len(self._indices))
+        self._mass = min(self._mass + other._mass, MAX_MASS)
+        self._ids = self._ids.merged(other._ids)
 
     def __iadd__(self, other: "Sketch") -> Self:
         self._combine(other, 1)
@@ -252,15 +261,23 @@ class Sketch:
 
     @property
     def mass(self) -> int:
-        """Σ|q| over all updates, in grid steps, as secret as the cells: the bound no cell exceeds."""
+        """Σ|q| over all updates, in grid steps, as secret as the cells; 2^63 - 1 stands for that and more.
+
+        No cell exceeds it times the map's largest entry; where that passes 2^63, cells may have wrapped around.
+        """
         self._flush()
         return self._mass
+
+    @property
+    def data_ids(self) -> DataIds:
+        """Random ids of the data inside, which copies, pickles and merges inherit (`streamsketch.data_ids`)."""
+        return self._ids
 
     def copy(self) -> "Sketch":
         """Return an independent copy."""
         self._flush()
         duplicate = type(self).__new__(type(self))
-        duplicate._restore(self._projection, self._state.copy(), self._mass)
+        duplicate._restore(self._projection, self._state.copy(), self._mass, self._ids)
         return duplicate
 
     __copy__ = copy
@@ -275,13 +292,13 @@ class Sketch:
         other._flush()
         return self._projection == other._projection and np.array_equal(self._state, other._state)
 
-    def __getstate__(self) -> tuple[Projection, Ints, int]:
+    def __getstate__(self) -> tuple[Projection, Ints, int, DataIds]:
         self._flush()
-        return self._projection, self._state, self._mass
+        return self._projection, self._state, self._mass, self._ids
 
-    def __setstate__(self, saved: tuple[Projection, Ints, int]) -> None:
-        projection, state, mass = saved
-        self._restore(projection, state.copy(), mass)  # what a pickle brings may be shared or read-only
+    def __setstate__(self, saved: tuple[Projection, Ints, int, DataIds]) -> None:
+        projection, state, mass, ids = saved
+        self._restore(projection, state.copy(), mass, ids)  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:
         return f"<Sketch, secret, of {self._projection!r}>"

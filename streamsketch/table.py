@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch import data_ids
 from streamsketch.columns import key_column, value_type
+from streamsketch.data_ids import DataIds
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.frames import batches_of, names_of
-from streamsketch.projections.base import Projection
+from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.projections.kernels import add_masses
 from streamsketch.sketch import Sketch, encode_batch, index_column
 
@@ -21,7 +23,8 @@ class SketchTable(Mapping[Any, Sketch]):
     """Many keys' sketches as one (n_keys, sketch_dim) int64 array: one kernel call ingests a batch for all.
 
     Secret, exact and mergeable as `Sketch` is. Keys are text, bytes, integers or dates, of one type in a
-    column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch.
+    column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch. Keys come in
+    ascending order, whatever the order of the events: the order in which they are published then depends on them alone.
 
     Parameters
     ----------
@@ -35,7 +38,7 @@ class SketchTable(Mapping[Any, Sketch]):
     >>> from streamsketch import SJLT
     >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
     >>> table.update(["AA", "UA", "AA"], [17, 18, 19], [1, 1, 2])
-    >>> sorted(table)
+    >>> list(table)
     ['AA', 'UA']
     """
 
@@ -49,10 +52,12 @@ class SketchTable(Mapping[Any, Sketch]):
         self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(_python_keys(given)))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
-        self._mass = 0
+        self._ids = data_ids.new()
 
     @classmethod
-    def from_state(cls, projection: Projection, keys: Any, cells: Ints, masses: Ints) -> "SketchTable":
+    def from_state(
+        cls, projection: Projection, keys: Any, cells: Ints, masses: Ints, *, ids: DataIds | None = None
+    ) -> "SketchTable":
         """Return a table that holds copies of the given sketches, as `cells` and `masses` gave them.
 
         Parameters
@@ -63,10 +68,12 @@ class SketchTable(Mapping[Any, Sketch]):
             Column of n different keys.
         cells, masses
             int64: (n, sketch_dim) and (n,), as for `Sketch.from_state`.
+        ids
+            Ids of the data; by default new ones.
 
         Raises
         ------
-        InvalidInputError, SketchOverflowError
+        InvalidInputError
             For other shapes or types, keys that repeat, or as `Sketch.from_state`.
         """
         table = cls(projection, keys)
@@ -80,9 +87,8 @@ class SketchTable(Mapping[Any, Sketch]):
                 )
         for row, mass in zip(cells, masses, strict=True):
             Sketch.from_state(projection, row, mass)  # checks them
-        total = sum(masses.tolist())
-        projection.check_mass(total)
-        table._cells, table._masses, table._mass = cells.copy(), masses.copy(), total
+        table._cells, table._masses = cells.copy(), masses.copy()
+        table._ids = ids or table._ids
         return table
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -99,7 +105,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
         Raises
         ------
-        InvalidInputError, SketchOverflowError
+        InvalidInputError
             As `Sketch.update`; the table is then as it was.
         """
         self.add_steps(*keyed_steps(self._projection, keys, indices, values))
@@ -108,6 +114,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """Add the rows of a whole table, as `Sketch.update_rows`, to the sketches of the keys in a column of it."""
         names = names_of(index)
         added = SketchTable(self._projection)
+        added._ids = self._ids
         for batch in batches_of(rows, [key, *names, *([] if value is None else [value])]):
             indices = index_column(self._projection, [batch.column(name) for name in names])
             added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
@@ -125,7 +132,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
         Raises
         ------
-        InvalidInputError, SketchOverflowError
+        InvalidInputError
             As `Sketch.update`; the table is then as it was.
         """
         used = np.zeros(len(distinct), dtype=bool)
@@ -138,7 +145,7 @@ class SketchTable(Mapping[Any, Sketch]):
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
         rows = lookup[codes] if lookup.size else np.empty(0, dtype=np.int64)
-        self._mass = self._projection.add_to_rows(cells, rows, indices, steps, self._mass)
+        self._projection.add_to_rows(cells, rows, indices, steps, 0)
         add_masses(masses, rows, steps)
         self._cells, self._masses, self._slots = cells, masses, slots
 
@@ -158,22 +165,22 @@ class SketchTable(Mapping[Any, Sketch]):
 
         Raises
         ------
-        TypeError, IncompatibleProjectionsError, SketchOverflowError
+        TypeError, IncompatibleProjectionsError
             As `Sketch.merge`; this table is then as it was.
         """
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
         self._projection.check_same(other._projection)
-        mass = self._mass + other._mass
-        self._projection.check_mass(mass)
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))
         cells, masses = self._resized(len(slots))
         places = np.fromiter((slots[key] for key in other._slots), dtype=np.int64, count=len(other))
         cells[places] += other._cells[: len(other)]
-        masses[places] += other._masses[: len(other)]
-        self._cells, self._masses, self._slots, self._mass = cells, masses, slots, mass
+        added = other._masses[: len(other)]
+        masses[places] += np.minimum(added, MAX_MASS - masses[places])  # 2^63 - 1 stands for that and more
+        self._cells, self._masses, self._slots = cells, masses, slots
+        self._ids = self._ids.merged(other._ids)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -183,19 +190,25 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._projection
 
     @property
+    def data_ids(self) -> DataIds:
+        """Random ids of the data inside; each key's sketch has ids of its own, derived from these and the key."""
+        return self._ids
+
+    @property
     def cells(self) -> Ints:
         """A copy of all exact cells, which are secret: int64, (n_keys, sketch_dim), in the keys' order."""
-        return self._cells[: len(self)].copy()
+        return self._cells[self._ordered_slots()]
 
     def cells_in_parts(self, rows: int) -> Iterator[Ints]:
         """Yield copies of `cells`, of at most so many keys at once: a copy of all may be too large."""
+        slots = self._ordered_slots()
         for start in range(0, len(self), rows):
-            yield self._cells[start : min(start + rows, len(self))].copy()
+            yield self._cells[slots[start : start + rows]]
 
     @property
     def masses(self) -> Ints:
         """A copy of each key's `Sketch.mass`, as secret: int64, (n_keys,)."""
-        return self._masses[: len(self)].copy()
+        return self._masses[self._ordered_slots()]
 
     @property
     def nbytes(self) -> int:
@@ -203,21 +216,34 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._cells.nbytes
 
     def __getitem__(self, key: Any) -> Sketch:
-        slot = self._slots[key]
-        return Sketch.from_state(self._projection, self._cells[slot], int(self._masses[slot]))
+        slot, ids = self._slots[key], self._ids.of_key(key)
+        return Sketch.from_state(self._projection, self._cells[slot], int(self._masses[slot]), ids=ids)
+
+    def sketch_of(self, key: Any) -> Sketch:
+        """Return a copy of a key's sketch; of a key without events an empty one, which differs in nothing else."""
+        if key in self._slots:
+            return self[key]
+        empty = np.zeros(self._projection.sketch_dim, dtype=np.int64)
+        return Sketch.from_state(self._projection, empty, 0, ids=self._ids.of_key(key))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._slots)
+        return iter(sorted(self._slots, key=_rank))
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._slots
+
+    def _ordered_slots(self) -> NDArray[np.int64]:
+        return np.fromiter((self._slots[key] for key in self), dtype=np.int64, count=len(self))
 
     def copy(self) -> "SketchTable":
         """Return an independent copy."""
         duplicate = SketchTable(self._projection)
         duplicate._slots = dict(self._slots)
         duplicate._cells, duplicate._masses = self._resized(len(self._slots))
-        duplicate._mass = self._mass
+        duplicate._ids = self._ids
         return duplicate
 
     __copy__ = copy
@@ -245,6 +271,11 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __repr__(self) -> str:
         return f"<SketchTable, secret, of {len(self)} keys, {self._projection!r}>"
+
+
+def _rank(key: Any) -> tuple[str, Any]:
+    """Return what orders keys of all types: text by code point, bytes bytewise, numbers and dates by size."""
+    return type(key).__name__, key
 
 
 def keyed_steps(

@@ -6,7 +6,7 @@ nothing: sizes are checked against the bytes that are there before anything is a
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from streamsketch import wire_pb2
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.noise_effect import NoisePlace
+from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
@@ -62,6 +63,8 @@ def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 
             noise_place=_place(message.noise.place),
             multiplier=ratio_of("multiplier", message.multiplier),
             release_ids=message.release_ids,
+            data_ids=message.data_ids,
+            parts=[_part(part) for part in message.parts],
         ),
     )
     if _message(release).SerializeToString(deterministic=True) != payload:
@@ -123,7 +126,22 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
         guarantee=guarantee_message(release.guarantee),
         multiplier=ratio_message(release.multiplier),
         release_ids=release.release_ids,
+        data_ids=release.data_ids,
+        parts=_part_messages(release.parts),
     )
+
+
+def _part_messages(parts: Iterable[NoisePart]) -> list[wire_pb2.NoisePart]:
+    messages = [
+        wire_pb2.NoisePart(
+            noise=wire_pb2.Noise(k2=part.noise.k2, k4=part.noise.k4),
+            guarantee=guarantee_message(part.guarantee),
+            multiplier=ratio_message(Fraction(part.multiplier)),
+            count=part.count,
+        )
+        for part in parts
+    ]
+    return sorted(messages, key=lambda message: message.SerializeToString(deterministic=True))
 
 
 def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
@@ -216,6 +234,11 @@ def _noise(message: wire_pb2.Noise) -> Cumulants:
     if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
         raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
     return at("noise", lambda: Cumulants(message.k2, message.k4))
+
+
+def _part(message: wire_pb2.NoisePart) -> NoisePart:
+    multiplier = ratio_of("parts.multiplier", message.multiplier)
+    return NoisePart(_noise(message.noise), guarantee_of(message.guarantee), multiplier, message.count)
 
 
 def _place_name(place: NoisePlace) -> str:

@@ -1,8 +1,10 @@
 """Estimates: what they say, and what they refuse. Their statistics are in ``statistical/test_estimators.py``."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -305,3 +307,52 @@ def test_intervals_of_few_cells_cover_what_their_docstring_says(
         if share is not None:
             assert f"{share} %" in " ".join(str(ss.Estimate.interval.__doc__).split())
             assert covered == pytest.approx(share, abs=0.2)
+
+
+# --- large cells ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [1 << 54, 1 << 60, -(1 << 61)])
+@pytest.mark.parametrize("scale", [1, Fraction(1, 3)])
+def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> None:
+    """Past 2^53 floats would round both cells to steps wider than what they differ by."""
+    differences = [[0] * 256, [(-1) ** n * (n % 7) for n in range(256)], [n - 128 for n in range(256)]]
+    cells = [np.array(difference) + offset for difference in differences]
+    releases = [wide_release(one, number).scaled(scale) for number, one in enumerate(cells)]
+    noise = 2 * 256 * releases[0].noise.k2
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        gap = sum((a - b) ** 2 for a, b in zip(differences[i], differences[j], strict=True))
+        exact = pytest.approx(float(scale) ** 2 * WIDE.unit**2 * (gap - noise), rel=1e-12)
+        assert ss.squared_distance(releases[i], releases[j]).value == exact
+        assert ss.pairwise(releases).value[i, j] == exact
+        far = wide_release(np.full(256, -offset), 3).scaled(scale)
+        assert ss.pairwise([far, *releases]).value[i + 1, j + 1] == exact
+
+
+def test_differences_past_63_bits_are_those_of_floats() -> None:
+    one, other = (wide_release(np.full(256, sign * 3 << 61), number) for number, sign in enumerate((1, -1)))
+    exact = 256 * (3 * 2.0**62) ** 2 * WIDE.unit**2
+    assert ss.squared_distance(one, other).value == pytest.approx(exact, rel=1e-12)
+    assert ss.pairwise([one, other]).value[0, 1] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [(1, 1), (Fraction(1, 3), 2)], ids=["alike", "unlike"])
+def test_pairs_are_listed_in_an_order_of_their_keys_alone(scale: tuple[Fraction, Fraction]) -> None:
+    releases = [wide_release(np.arange(256) * n, n).scaled(scale[n % 2]) for n in range(4)]
+    keys = ["b", "d", "a", "c"]
+    listed = ss.pairwise(releases).to_arrow(keys)
+    assert list(zip(*(listed.column(name).to_pylist() for name in ("first", "second")), strict=True)) == list(
+        itertools.combinations("abcd", 2)
+    )
+    for row in listed.to_pylist():
+        pair = [releases[keys.index(row[name])] for name in ("first", "second")]
+        assert row["estimate"] == pytest.approx(ss.squared_distance(*pair).value, rel=1e-9)
+
+
+WIDE = ss.SJLT(dim=1 << 40, sketch_dim=256, sparsity=4, seed=7, resolution="1/10")
+
+
+def wide_release(cells: np.ndarray, number: int) -> ss.PrivateSketch:  # type: ignore[type-arg]
+    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), "discrete Laplace, scale 40")
+    ids = [number.to_bytes(8, "big")]
+    return ss.PrivateSketch(WIDE, cells.astype(np.int64), ss.Cumulants(3199.8, 3e7), guarantee, release_ids=ids)

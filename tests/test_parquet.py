@@ -1,6 +1,8 @@
 """Parquet tables of releases."""
 
+import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -97,3 +99,24 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(ss.InvalidInputError):
         ss.save_table({"a": release(), b"b": release()}, path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["b", "", "a", "\U0001f600", "\uffff", "Z"],
+        [b"b", b"", b"\xff", b"a"],
+        [3, -1, 2**40, 0],
+        [dt.date(2020, 1, 2), dt.date(1950, 1, 1), dt.date(2020, 1, 1)],
+    ],
+    ids=["text", "bytes", "integers", "dates"],
+)
+def test_rows_are_in_an_order_of_the_keys_alone(keys: list[Any], tmp_path: Path) -> None:
+    released = release()
+    tables = []
+    for number, order in enumerate((keys, keys[::-1], sorted(keys))):
+        path = tmp_path / f"{number}.parquet"
+        ss.save_table(dict.fromkeys(order, released), path)
+        assert list(ss.load_table(path)) == sorted(keys), "text by code point, as UTF-8 is ordered"
+        tables.append(path.read_bytes())
+    assert len(set(tables)) == 1

@@ -7,10 +7,10 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import private_vector
+from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import DiscreteLaplace
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.projections.hadamard import hadamard_transform
 
 FJLT = ss.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
 VECTOR = np.arange(20) - 7
@@ -66,20 +66,13 @@ def test_without_noise_the_cells_are_the_sketchs(monkeypatch: pytest.MonkeyPatch
     assert asked == [4, 20, read]  # no noise where the sparse matrix never looks
 
 
-def test_no_error_of_a_release_looks_at_values_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coordinates that the sparse matrix never reads have none; a vector can be all in one of them."""
-    read = np.unique(FJLT.sparse_matrix.indices)
-    unread = next(place for place in range(FJLT.padded_dim) if place not in read)
-    axis = np.zeros((1, FJLT.padded_dim), dtype=np.int64)
-    axis[0, unread] = 1
-    hadamard_transform(axis)
-    vector = 10**6 * axis[0, :20] * FJLT.signs(np.arange(20, dtype=np.uint64))
-    seen: list[int] = []
-    monkeypatch.setattr(private_vector, "_check_reach", lambda largest, _: seen.append(largest))
-    ss.release_vector(FJLT, vector, noise_place="hadamard", **BUDGET | {"neighbours": ss.L1(1), "epsilon": 100})
-    (rotated,) = FJLT.rotated(vector.reshape(1, -1))
-    assert abs(rotated[unread]) == 20 * 10**6
-    assert seen[0] < abs(rotated[unread])
+@pytest.mark.parametrize("place", ["output", "input", "hadamard"])
+def test_no_sum_of_a_vector_is_refused(place: NoisePlace) -> None:
+    """One person's value would decide whether there is a release; sums count modulo 2^64 (THEORY.md 4.2)."""
+    for largest in (2**62, -(2**62)):
+        vector = np.full(FJLT.dim, largest, dtype=np.int64)
+        released = ss.release_vector(FJLT, vector, noise_place=place, **BUDGET)
+        assert released.values.shape == (FJLT.sketch_dim,)
 
 
 def test_input_noise_needs_no_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:

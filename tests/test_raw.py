@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import json
 import stat
+import struct
 import tracemalloc
 from pathlib import Path
 
@@ -14,7 +15,18 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import raw
-from streamsketch.raw import PastRelease, RawSketch, load_raw, remember, save_raw, united
+from streamsketch.raw import (
+    MAGIC,
+    PastRelease,
+    RawSketch,
+    encode,
+    held,
+    load_raw,
+    remember,
+    replace_raw,
+    save_raw,
+    united,
+)
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 
@@ -206,3 +218,30 @@ def test_what_a_killed_write_left_is_removed_by_the_next(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(raw.MAGIC)
     save_raw(RawSketch(one()), path)
     assert {found.name for found in tmp_path.iterdir()} == {path.name, *others}
+
+
+def test_a_release_through_a_link_is_remembered_by_the_file_itself(tmp_path: Path) -> None:
+    target, link = tmp_path / "a.raw-sketch", tmp_path / "sub" / "link.raw-sketch"
+    link.parent.mkdir()
+    save_raw(RawSketch(PROJECTION.sketch()), target)
+    link.symlink_to(target)
+    with held(link) as raw:
+        replace_raw(remember(raw, [raw.state.release(epsilon=1.0, neighbours=ss.L1(1))]), link)
+    assert link.is_symlink()
+    assert len(load_raw(target).releases) == len(load_raw(link).releases) == 1
+    assert sorted(path.name for path in link.parent.iterdir()) == ["link.raw-sketch"]
+
+
+def test_files_of_before_data_ids_are_read_and_copies_of_them_recognised(tmp_path: Path) -> None:
+    encoded = encode(RawSketch(PROJECTION.sketch()))
+    start = len(MAGIC) + 9
+    (size,) = struct.unpack_from("<I", encoded, start)
+    header = json.loads(encoded[start + 4 : start + 4 + size])
+    del header["data_ids"]
+    text = json.dumps(header).encode()
+    body = struct.pack("<I", len(text)) + text + encoded[start + 4 + size : -16]
+    framed = MAGIC + struct.pack("<BQ", 1, len(body)) + body
+    old = framed + hashlib.blake2b(framed, digest_size=16, person=b"streamsketch.raw").digest()
+    path = tmp_path / "old.raw-sketch"
+    path.write_bytes(old)
+    assert load_raw(path).state.data_ids == load_raw(path).state.data_ids

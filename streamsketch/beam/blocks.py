@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 import apache_beam as beam
 
 from streamsketch.beam.keys import plain_key
+from streamsketch.distances import Block, block_of, distances_between
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates
-from streamsketch.estimators import Block, block_of, check_comparable, distances_between
-from streamsketch.release import PrivateSketch, check_disjoint, check_same_place
+from streamsketch.independence import check_disjoint, check_same_place
+from streamsketch.release import PrivateSketch
+from streamsketch.views import check_comparable
 
 Make: TypeAlias = Callable[[int, list[Any], list[Any]], Any]
 

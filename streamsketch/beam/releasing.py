@@ -25,8 +25,8 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
 from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch, add_noise, guarantee_of
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release import PrivateSketch, add_noise
+from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketch import Sketch
 
 

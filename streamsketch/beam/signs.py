@@ -124,4 +124,11 @@ class _SignRule:
 
     def _draw(self, sketch: Sketch, bits: BitSource, guarantee: Guarantee) -> SignSketch:
         drawn = self.mechanism.release_with(sketch, bits)
-        return SignSketch(drawn.projection, drawn.packed, drawn.law, guarantee, release_id=drawn.release_id)
+        return SignSketch(
+            drawn.projection,
+            drawn.packed,
+            drawn.law,
+            guarantee,
+            release_id=drawn.release_id,
+            data_ids=drawn.data_ids,
+        )

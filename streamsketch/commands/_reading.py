@@ -1,6 +1,7 @@
 """Sketch files by name, as commands take them."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -10,11 +11,11 @@ import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
-from streamsketch.estimators import AnySketch
 from streamsketch.raw import SUFFIX, is_raw, load_raw
 from streamsketch.signs.exchange import is_signs
 from streamsketch.signs.hamming import check_comparable
 from streamsketch.signs.sketch import Signs
+from streamsketch.views import AnySketch
 
 SIGNS, TABLE = ".signs", ".parquet"
 
@@ -123,7 +124,7 @@ Found = TypeVar("Found", bound=Any)
 def _by_name(
     paths: list[Path], read: Callable[[Path], Mapping[Any, Found]], least: int, command: str
 ) -> dict[str, Found]:
-    if len(set(paths)) < len(paths):
+    if named_twice(paths):
         raise ss.InvalidInputError(f"a file is named twice; {command} different releases")
     found: list[tuple[Path, Any, Found]] = []
     for path in paths:
@@ -192,6 +193,13 @@ def _is_release(path: Path) -> bool:
     except (ss.StreamsketchError, OSError):
         return False
     return True
+
+
+def named_twice(paths: list[Path]) -> bool:
+    """Return whether two of the paths name one file, through links or detours."""
+    files = [path.stat() if path.exists() else path for path in paths]  # what is not there is said where it is read
+    named = {(found.st_dev, found.st_ino) if isinstance(found, os.stat_result) else found for found in files}
+    return len(named) < len(paths)
 
 
 def new_file(path: Path, suffix: str | tuple[str, ...], what: str) -> Path:

@@ -16,7 +16,7 @@ from streamsketch.commands._showing import (
     table_of,
 )
 from streamsketch.commands._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
-from streamsketch.estimators import AnySketch
+from streamsketch.views import AnySketch
 
 
 def compare(

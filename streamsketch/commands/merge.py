@@ -7,7 +7,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.commands._combining import PopulationsOption, sum_of_releases
-from streamsketch.commands._reading import load_raw_file, new_file
+from streamsketch.commands._reading import load_raw_file, named_twice, new_file
 from streamsketch.commands._showing import Json, counted, guarantee_fields, say, show_facts, show_json
 from streamsketch.raw import SUFFIX, RawSketch, is_raw, save_raw, united
 
@@ -25,8 +25,8 @@ def merge(
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"merge needs at least two files, got {len(files)}")
-    if len(set(files)) < len(files):
-        raise ss.InvalidInputError("a file is named twice; its events would count twice")
+    if named_twice(files):
+        raise ss.InvalidInputError("a file is named twice, perhaps by two names of it; its events would count twice")
     raw = [is_raw(file) for file in files]
     if any(raw) and not all(raw):
         raise ss.InvalidInputError(
@@ -55,6 +55,11 @@ def _merge_raw(files: list[Path], output: Path, *, as_json: bool) -> None:
         if type(part.state) is not kind:
             raise ss.InvalidInputError(
                 f"{file} and {files[0]} differ: one holds one stream, the other one for each key"
+            )
+        if not total.data_ids.parts.isdisjoint(part.state.data_ids.parts):
+            raise ss.InvalidInputError(
+                f"{file} holds data that a file before it holds too: one is a copy of the other, or a sum with it "
+                f"inside. They would count twice; name each part once"
             )
         cast("Any", total).merge(part.state)
     events = sum(part.events for part in parts)

@@ -119,8 +119,7 @@ def _wanted(
         if not len(table):
             raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
         return dict(table)
-    empty = table.projection.sketch()
-    return {key: table.get(key, empty) for key in public_keys or ()}
+    return {key: table.sketch_of(key) for key in sorted(public_keys or ())}
 
 
 def _cost(file: Path, releases: Sequence[PastRelease], promise: ss.Guarantee) -> str:

@@ -106,7 +106,7 @@ def explain_together(
                 f"first"
             )
     spending = _spending(releases)
-    guarantee = compose([release.guarantee for release in spending], populations=populations)
+    guarantee = compose(spending, populations=populations)
     if delta is not None and not guarantee.delta <= delta < 1:
         raise InvalidInputError(
             f"delta={delta} must be below 1 and at least what the releases spend together, {guarantee.delta:g}"

@@ -3,11 +3,12 @@
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from numbers import Real
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
+from streamsketch.data_ids import shared
 from streamsketch.encoding import Exact, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 
@@ -216,13 +217,26 @@ def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Guarantee:
+class Guaranteed(Protocol):
+    """A release: what it guarantees, and the random ids of its data."""
+
+    @property
+    def guarantee(self) -> Any:
+        """What is guaranteed."""
+
+    @property
+    def data_ids(self) -> Collection[bytes]:
+        """Random ids of the data, empty where they are unknown."""
+
+
+def compose(guarantees: Iterable[Guarantee | Guaranteed], *, populations: Populations) -> Guarantee:
     """Return the guarantee of publishing several releases together, under the conditions of all of them.
 
     Parameters
     ----------
     guarantees
-        At least one, all for the same neighbour relation.
+        At least one, all for the same neighbour relation: the releases themselves, or their guarantees alone. Only
+        releases can show that populations said to be disjoint share data.
     populations
         ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
         composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
@@ -234,7 +248,8 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
     TypeError
         For what is no `Guarantee`: individual differential privacy does not compose.
     InvalidInputError
-        For no guarantees, another word, guarantees for different neighbour relations, or more than 64 conditions.
+        For no guarantees, another value of ``populations``, guarantees for different neighbour relations, more than 64
+        conditions, or releases of shared data whose populations are said to be disjoint.
 
     Examples
     --------
@@ -244,23 +259,17 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
     >>> compose(parts, populations="disjoint").epsilon
     1.0
     """
-    parts = list(guarantees)
+    given = list(guarantees)
+    parts: list[Any] = [getattr(part, "guarantee", part) for part in given]
     if populations not in ("disjoint", "overlapping"):
         raise InvalidInputError(
             f"populations must be 'disjoint' (no privacy unit is in two streams) or 'overlapping', got {populations!r}"
         )
     if not parts:
         raise InvalidInputError("there is no guarantee to compose; give at least one")
-    for part in parts:
-        if not isinstance(part, Guarantee):
-            raise TypeError(f"only Guarantee objects compose, got a {type(part).__name__}")
-    first = parts[0]
-    for other in parts[1:]:
-        if other.neighbours != first.neighbours:
-            raise InvalidInputError(
-                f"guarantees compose only for one neighbour relation, got {first.neighbours} and {other.neighbours}. "
-                f"Release all streams for the same neighbours"
-            )
+    first = _for_one_relation(parts)
+    if populations == "disjoint":
+        check_unshared(getattr(part, "data_ids", ()) for part in given)
     mechanism = "; ".join(dict.fromkeys(part.mechanism for part in parts))
     if len(mechanism) > _MAX_TEXT:
         mechanism = "several mechanisms"
@@ -273,3 +282,26 @@ def compose(guarantees: Iterable[Guarantee], *, populations: Populations) -> Gua
         raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they promise nothing")
     conditions = [condition for part in parts for condition in part.conditions]
     return Guarantee(epsilon, delta, first.neighbours, mechanism, conditions)
+
+
+def _for_one_relation(parts: list[Any]) -> Guarantee:
+    """Return the first of the guarantees, once all are known to be ones for the same neighbours."""
+    for part in parts:
+        if not isinstance(part, Guarantee):
+            raise TypeError(f"only Guarantee objects compose, got a {type(part).__name__}")
+        if part.neighbours != parts[0].neighbours:
+            raise InvalidInputError(
+                f"guarantees compose only for one neighbour relation, got {parts[0].neighbours} and "
+                f"{part.neighbours}. Release all streams for the same neighbours"
+            )
+    first: Guarantee = parts[0]
+    return first
+
+
+def check_unshared(data_ids: Iterable[Collection[bytes]]) -> None:
+    """Raise `InvalidInputError` if one data id is in two of the given collections."""
+    if shared(data_ids):
+        raise InvalidInputError(
+            "two of these releases are of the same data (one sketch released twice, a copy of it, or a merge and one "
+            "of its parts), so their populations are not disjoint. Use populations='overlapping'"
+        )

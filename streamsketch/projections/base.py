@@ -23,7 +23,7 @@ from streamsketch.encoding import (
     indices_of,
     short,
 )
-from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, SketchOverflowError
+from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.projections import kernels
 from streamsketch.projections.variance import MapVariance
@@ -168,8 +168,10 @@ class Projection(ABC):
         ------
         InvalidInputError
             If an index is outside [0, dim); ``state`` is unchanged.
-        SketchOverflowError
-            If a cell could leave 63 bits; ``state`` is unchanged.
+
+        Notes
+        -----
+        Cells are sums modulo 2^64.
         """
 
     @abstractmethod
@@ -201,7 +203,7 @@ class Projection(ABC):
         InvalidInputError
             For another number of columns, nulls, NaN, infinities or what is no number.
         SketchOverflowError
-            If a row's exact cells could leave 63 bits, or its numbers the range of floats.
+            If a row's numbers leave the range of floats. Exact cells are sums modulo 2^64, as those of a sketch.
 
         Examples
         --------
@@ -236,18 +238,9 @@ class Projection(ABC):
             columns = self.columns(used[start : start + step].astype(np.int64))
             out += by_column[:, start : start + step] @ columns.T.astype(out.dtype)
 
-    def check_mass(self, mass: int) -> None:
-        """Raise `SketchOverflowError` if Σ|q| = ``mass`` could carry a cell past 63 bits (THEORY.md 1)."""
-        if mass * self.max_entry > MAX_MASS:
-            raise SketchOverflowError(
-                "the absolute values added to this sketch could exceed 2**63 grid steps in all, past which a "
-                f"cell might wrap; nothing was added. Use a resolution coarser than {self.resolution}"
-            )
-
     def check_batch(self, largest: int, added: int, mass: int) -> int:
         """Return ``mass + added`` once the batch's largest index and its mass have been found in range."""
         check_indices(largest, self.dim)
-        self.check_mass(mass + added)
         return mass + added
 
     def check_bounds(self, keys: Words, values: Ints, mass: int) -> int:

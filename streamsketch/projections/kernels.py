@@ -1,7 +1,6 @@
 """Numba kernels that add a sparse projection of a batch to integer state.
 
-Every cell is bounded by the mass Σ|values| of all that went into it, which callers keep below 2^63
-(THEORY.md 1, "Overflow"); intermediate sums may wrap, the final ones cannot.
+Cells are sums modulo 2^64, which int64 addition gives whatever wraps on the way (THEORY.md 1, "Overflow").
 """
 
 from typing import TypeAlias
@@ -21,6 +20,7 @@ _LINE = 8  # items in a cache line
 _LOW_32 = np.uint64((1 << 32) - 1)
 _LOW_40 = np.uint64((1 << 40) - 1)
 _40, _60 = np.uint64(40), np.uint64(60)
+MOST_MASS = (1 << 63) - 1
 _1, _32, _LIMIT_32 = np.uint64(1), np.uint64(32), np.uint64(1 << 32)
 
 
@@ -240,6 +240,7 @@ def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficie
 
 @kernel
 def add_masses(masses: Ints, slots: Ints, values: Ints) -> None:
-    """Add |values[i]| to ``masses[slots[i]]``; their sum stays below 2^63."""
+    """Add |values[i]| to ``masses[slots[i]]``; 2^63 - 1 stands for that and more."""
     for i in range(slots.size):
-        masses[slots[i]] += abs(values[i])
+        added = MOST_MASS if values[i] < -MOST_MASS else abs(values[i])
+        masses[slots[i]] += min(added, MOST_MASS - masses[slots[i]])

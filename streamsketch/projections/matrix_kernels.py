@@ -1,6 +1,6 @@
 """Numba kernels that project whole matrices by a block-hashed map, in int64, float64 or float32.
 
-Integer cells are bounded by the mass of their row, which callers keep below 2^63; sums on the way may wrap.
+Integer cells are sums modulo 2^64, which int64 addition gives whatever wraps on the way.
 """
 
 from typing import Any

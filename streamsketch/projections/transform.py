@@ -29,7 +29,7 @@ def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDAr
             f"got {given.shape}"
         )
     if exact:
-        steps = _on_grid(projection, given)
+        steps = steps_of(given, projection.grid)
         cells = np.zeros((given.shape[0], projection.sketch_dim), dtype=np.int64)
         _project(projection, steps, cells)
         return cells
@@ -75,13 +75,6 @@ def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
     if largest < _EXACT_FLOAT and not sparse.issparse(values):
         return (values.astype(np.float64) @ block.astype(np.float64)).astype(np.int64)
     return values @ block
-
-
-def _on_grid(projection: "Projection", matrix: Any) -> Any:
-    """Return the matrix in grid steps, int64, once no row can overflow."""
-    steps = steps_of(matrix, projection.grid)
-    projection.check_mass(largest_mass(steps))
-    return steps
 
 
 def largest_mass(matrix: Any) -> int:

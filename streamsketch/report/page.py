@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.distances import pairwise
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates, rounded
-from streamsketch.estimators import pairwise
 from streamsketch.release import PrivateSketch
 from streamsketch.report.parts import table
 from streamsketch.report.pictures import heat_map, map_of

@@ -91,6 +91,7 @@ def _message(release: Signs) -> Any:
             law=wire_pb2.FlipLaw(shape=release.law.shape, rate=ratio_message(release.law.rate)),
             guarantee=guarantee_message(release.guarantee),
             release_id=release.release_id,
+            data_ids=release.data_ids,
         )
     individual = cast("IndividualSignSketch", release)
     return wire_pb2.IndividualSignSketch(
@@ -112,7 +113,9 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
                 f"are missing: {_CONDITIONAL} promises nothing for every vector; its maker says of which",
             )
         law = at("law", lambda: _law(message.law))
-        return SignSketch(projection, message.signs, law, promised, release_id=message.release_id)
+        return SignSketch(
+            projection, message.signs, law, promised, release_id=message.release_id, data_ids=message.data_ids
+        )
     if message.guarantee.conditions:
         raise WireFormatError("guarantee.conditions", "individual guarantees have none")
     individual = at(

@@ -8,11 +8,13 @@ integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6
 import dataclasses
 import functools
 from abc import abstractmethod
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from streamsketch.data_ids import SPARE_BYTES
 from streamsketch.encoding import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import flips, rate_below
@@ -30,6 +32,7 @@ from streamsketch.signs.sign_changes import (
     pair_change_bound,
 )
 from streamsketch.signs.sketch import SignSketch, packed_signs
+from streamsketch.sketch import Sketch
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -88,6 +91,20 @@ class SignMechanism(SignPublisher[SignSketch]):
     def _key_epsilon(self) -> Fraction:
         """The share of ε for the signs of one key."""
         return Fraction(self.epsilon) / self.neighbours.max_keys
+
+    def release_with(self, sketch: Sketch, bits: BitSource, *, data_ids: Iterable[bytes] | None = None) -> SignSketch:
+        """As `release`, with bits of the caller's, which must be secret and uniform, and data ids to publish."""
+        released = super().release_with(sketch, bits)
+        if data_ids is None:
+            data_ids = sketch.data_ids.published(bits.read(SPARE_BYTES))
+        return SignSketch(
+            released.projection,
+            released.packed,
+            released.law,
+            released.guarantee,
+            release_id=released.release_id,
+            data_ids=data_ids,
+        )
 
     def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[SignSketch]:
         law, guarantee = self.law(projection), self.guarantee(projection)

@@ -11,8 +11,7 @@ from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections import OPORP, Projection
 from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
-from streamsketch.release import check_carried
-from streamsketch.sensitivity import check_whole_steps
+from streamsketch.sensitivity import check_carried, check_whole_steps
 from streamsketch.signs.sketch import Signs
 from streamsketch.sketch import Sketch
 

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.distances import block_of, distances_between
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimators import block_of, check_comparable, distances_between
 from streamsketch.release import PrivateSketch
 from streamsketch.signs import hamming
 from streamsketch.signs.sketch import Signs
+from streamsketch.views import check_comparable
 
 Places: TypeAlias = NDArray[np.int64]
 

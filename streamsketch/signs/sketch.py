@@ -1,11 +1,13 @@
 """SignSketch and IndividualSignSketch: one published bit a cell."""
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch import data_ids as ids_of_data
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.files import write_whole
@@ -170,11 +172,13 @@ class SignSketch(Signs):
         The flips' law.
     guarantee
         What was promised to the people in the data.
+    data_ids
+        As in `PrivateSketch`.
 
     Raises
     ------
     InvalidInputError
-        For another number of bytes, or bits behind the last cell.
+        For another number of bytes, bits behind the last cell, or data ids that repeat or have another length.
 
     Examples
     --------
@@ -190,15 +194,31 @@ class SignSketch(Signs):
 
     guarantee_type = Guarantee
 
-    __slots__ = ("_law",)
+    __slots__ = ("_data_ids", "_law")
 
     def __init__(
-        self, projection: Projection, packed: bytes, law: FlipLaw, guarantee: Guarantee, *, release_id: bytes
+        self,
+        projection: Projection,
+        packed: bytes,
+        law: FlipLaw,
+        guarantee: Guarantee,
+        *,
+        release_id: bytes,
+        data_ids: Iterable[bytes] = (),
     ) -> None:
         if not isinstance(law, FlipLaw):
             raise TypeError(f"law must be a FlipLaw, got a {type(law).__name__}")
         super().__init__(projection, packed, guarantee, release_id=release_id)
+        known = tuple(sorted(data_ids))
+        if known:
+            ids_of_data.check(known)
+        self._data_ids = known
         self._law = law
+
+    @property
+    def data_ids(self) -> tuple[bytes, ...]:
+        """Random ids of the data inside, as many for any data; empty where the data are unknown."""
+        return self._data_ids
 
     @property
     def law(self) -> FlipLaw:
@@ -216,7 +236,7 @@ class SignSketch(Signs):
         return cast("SignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:
-        return *super()._identity(), self._law
+        return *super()._identity(), self._law, self._data_ids
 
 
 class IndividualSignSketch(Signs):

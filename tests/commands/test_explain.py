@@ -38,7 +38,7 @@ def test_several_files_are_added_up(files: list[Path]) -> None:
     done = streamsketch("explain", *files)
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0
-    assert "table.parquet: 3 keys (AA, B6, \\x1b[2J)" in shown
+    assert "table.parquet: 3 keys (\\x1b[2J, AA, B6)" in shown
     assert "as long as no unit is in more keys than the promise says" in " ".join(shown.split())
     assert "\x1b" not in done.stdout
     assert "Together, 3 releases: if one sale may be in all of them, ε and δ add up to ε = 3, δ = 3e-06" in shown
@@ -65,7 +65,7 @@ def test_json_has_it_all(files: list[Path]) -> None:
     done = streamsketch("explain", *files, "--delta", 1e-5, "--json")
     told = json.loads(done.stdout)
     assert [Path(one["file"]).name for one in told["releases"]] == ["north.sketch", "south.sketch", "table.parquet"]
-    assert told["releases"][2]["keys"][:2] == ["AA", "B6"]
+    assert told["releases"][2]["keys"][1:] == ["AA", "B6"]
     assert told["releases"][0]["check"]["verdict"] == "enough"
     assert told["together"]["delta"] == told["together"]["finer"]["delta"] == 1e-5
     assert told["together"]["guarantee"]["epsilon"] == 3.0

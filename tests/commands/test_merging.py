@@ -1,6 +1,7 @@
 """merge, through the real executable."""
 
 import json
+import shutil
 from pathlib import Path
 
 import streamsketch as ss
@@ -39,3 +40,31 @@ def test_merge_refuses_what_does_not_add_up(raws: Path, forks: Forks) -> None:
         (["a.raw-sketch", "nowhere", *raw], "No such file"),
     ]:
         assert message in forks.refused("merge", *arguments, cwd=raws)
+
+
+def test_one_file_by_two_names_and_copies_do_not_count_twice(raws: Path, forks: Forks) -> None:
+    (raws / "sub").mkdir()
+    (raws / "link.raw-sketch").symlink_to("a.raw-sketch")
+    (raws / "hard.raw-sketch").hardlink_to(raws / "a.raw-sketch")
+    shutil.copy(raws / "a.raw-sketch", raws / "copy.raw-sketch")
+    streamsketch("merge", "a.raw-sketch", "b.raw-sketch", "-o", "sum.raw-sketch", cwd=raws)
+    for other, message in [
+        ("sub/../a.raw-sketch", "perhaps by two names"),
+        ("link.raw-sketch", "perhaps by two names"),
+        ("hard.raw-sketch", "perhaps by two names"),
+        ("copy.raw-sketch", "holds data that a file before it holds too"),
+        ("sum.raw-sketch", "holds data that a file before it holds too"),
+    ]:
+        assert message in forks.refused("merge", "a.raw-sketch", other, "-o", "twice.raw-sketch", cwd=raws)
+    assert "perhaps by two names" in forks.refused(
+        "merge", "a.sketch", "sub/../a.sketch", "-o", "c.sketch", "--populations", "overlapping", cwd=raws
+    )
+
+
+def test_releases_of_copies_are_not_disjoint(raws: Path, forks: Forks) -> None:
+    shutil.copy(raws / "a1.raw-sketch", raws / "copy.raw-sketch")
+    for name in ("a1", "copy"):
+        forks.run("release", f"{name}.raw-sketch", "-o", f"{name}.sketch", "--epsilon", 1, "--l1", 5, cwd=raws)
+    for command in (["merge", "-o", "c.sketch"], ["explain"]):
+        told = forks.refused(*command, "a1.sketch", "copy.sketch", "--populations", "disjoint", cwd=raws)
+        assert "are of the same data" in told

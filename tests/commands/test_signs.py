@@ -106,14 +106,14 @@ def test_signs_published_in_different_ways_are_ordered_with_a_warning(folder: Pa
 def test_a_table_of_signs_is_read_like_files(folder: Path, forks: Forks) -> None:
     signs.save_table({name: PLAIN.release(sketch_of(name)) for name in NAMES}, folder / "all.parquet")
     rows = json.loads(forks.run("nearest", "all.parquet", "--top", 1, "--json", cwd=folder).stdout)
-    assert [(row["of"], row["neighbour"], row["rank"]) for row in rows][:2] == [
+    assert [(row["of"], row["neighbour"], row["rank"]) for row in rows][1:] == [
         ("anna", "bert", 1),
         ("bert", "anna", 1),
     ]
     mixed = forks.run("compare", "all.parquet", "anna.signs", cwd=folder).stdout
     assert "all.parquet:anna" in mixed
     told = json.loads(forks.run("inspect", "all.parquet", "--json", cwd=folder).stdout)
-    assert [row["key"] for row in told["releases"]] == NAMES
+    assert [row["key"] for row in told["releases"]] == sorted(NAMES)
     assert "keys" in forks.run("inspect", "all.parquet", cwd=folder).stdout
     shown = " ".join(forks.run("explain", "all.parquet", "smooth-anna.signs", cwd=folder).stdout.split())
     assert "all.parquet: 3 keys (anna, bert, [cleo])" in shown

@@ -107,25 +107,29 @@ def test_arrow_and_data_frames_are_matrices() -> None:
     assert projection.transform(vectors[1:], exact=True).tolist() == expected[1:]
 
 
-def test_rows_near_the_limit_are_exact_and_beyond_it_refused() -> None:
-    near = np.array([[2**62, -(2**62) + 1, 0], [5, 0, -(2**60)]])
-    beyond = np.array([[2**62, 2**62, 0]])
+def test_rows_near_the_limit_are_exact_and_beyond_it_wrap_around() -> None:
+    rows = np.array([[2**62, -(2**62) + 1, 0], [5, 0, -(2**60)], [2**62, 2**62, 0], [-(2**62), 2**62, -(2**62)]])
     for projection in (
         ss.CountSketch(dim=3, sketch_dim=2, seed=1),
         ss.Rademacher(dim=3, sketch_dim=3, seed=1),
         ss.OPORP(dim=3, sketch_dim=2, seed=1),
         ss.SRHT(dim=3, sketch_dim=2, seed=1),
+        ss.FJLT(dim=3, sketch_dim=2, seed=1),
+        ss.Gaussian(dim=3, sketch_dim=2, seed=1),
+        ss.Rotation(dim=3, sketch_dim=2, seed=1),
+        ss.Identity(dim=3),
     ):
+        columns = projection.columns(range(3)).tolist()
         expected = [
-            [sum(a * x for a, x in zip(line, row, strict=True)) for line in columns]
-            for row in near.tolist()
-            for columns in [projection.columns(range(3)).tolist()]
+            [(sum(a * x for a, x in zip(line, row, strict=True)) + 2**63) % 2**64 - 2**63 for line in columns]
+            for row in rows.tolist()
         ]
-        for form in (near, sparse.csr_array(near)):
+        for form in (rows, sparse.csr_array(rows)):
             assert projection.transform(form, exact=True).tolist() == expected
-        for form in (beyond, sparse.csr_array(beyond)):
-            with pytest.raises(ss.SketchOverflowError):
-                projection.transform(form, exact=True)
+        for row, cells in zip(rows, expected, strict=True):
+            sketch = projection.sketch()
+            sketch.update(range(3), row)
+            assert sketch.state.tolist() == cells
 
 
 def test_duplicates_of_a_sparse_matrix_are_summed_before_they_meet_the_grid() -> None:

@@ -19,8 +19,8 @@ from streamsketch.estimators import Estimate
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy.sampling import KeyedBits
-from streamsketch.release import PrivateSketch, add_noise, guarantee_of
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release import PrivateSketch, add_noise
+from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketch import Sketch
 
 Ints = NDArray[np.int64]

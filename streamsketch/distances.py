@@ -1,0 +1,125 @@
+"""Squared distances between many sketches at once, by one matrix product."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import Ints
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimate import Estimates
+from streamsketch.noise_effect import InputNoise, OutputNoise
+from streamsketch.projections.variance import MapVariance
+from streamsketch.views import AnySketch, check_comparable, difference, place_of, view_of
+
+_CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
+
+
+def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
+    """Estimate all squared distances between n sketches at once, by one matrix product.
+
+    Parameters
+    ----------
+    sketches
+        n sketches of one projection, with independent noises.
+
+    Returns
+    -------
+    Estimates
+        Its fields are (n, n) float64 arrays, symmetric, zero on the diagonal; ``estimates[i, j]`` is
+        ``squared_distance(sketches[i], sketches[j])`` up to rounding.
+
+    Raises
+    ------
+    InvalidInputError
+        For fewer than two sketches.
+    TypeError, IncompatibleProjectionsError, DependentNoiseError
+        As `squared_distance`.
+    """
+    sketches = list(sketches)
+    if len(sketches) < 2:
+        raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
+    check_comparable(sketches)
+    block = block_of(sketches)
+    return distances_between(block, block, same=True)
+
+
+class Block(NamedTuple):
+    """Comparable sketches as arrays, for `distances_between`."""
+
+    cells: Ints
+    """(n, k), in grid steps."""
+    units: NDArray[np.float64]
+    """What a step of each sketch counts in data units: (n,)."""
+    k2: NDArray[np.float64]
+    """Each noise's second cumulant, in data units: (n,)."""
+    k4: NDArray[np.float64]
+    """Each noise's fourth cumulant, in data units: (n,)."""
+    law: MapVariance
+    effect: OutputNoise | InputNoise
+
+
+def block_of(sketches: Sequence[AnySketch]) -> Block:
+    """Return sketches that `check_comparable` has passed as one block for `distances_between`."""
+    views = [view_of(sketch) for sketch in sketches]
+    return Block(
+        np.stack([view.steps for view in views]),
+        np.array([view.unit for view in views]),
+        np.array([view.noise.k2 for view in views]),
+        np.array([view.noise.k4 for view in views]),
+        views[0].law,
+        place_of(views).effect,
+    )
+
+
+def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
+    """Estimate squared distances between two blocks: (n, m) arrays; ``same`` zeroes the diagonal."""
+    law, effect = rows.law, rows.effect
+    k2, k4 = rows.k2[:, None] + columns.k2, rows.k4[:, None] + columns.k4
+    x, y = _from_first(rows, rows), _from_first(columns, rows)
+    value = _squared_gaps(x, y, rows, columns) - effect.count * k2
+    size = np.maximum(value, 0.0)
+    projection_variance = law.of_squared_norm(size, _fourth_power_sums(x, y, (k2, k4), rows, size))
+    noise_variance = np.maximum(effect.squared_norm_variance(size, k2, k4), 0.0)
+    if same:
+        for array in (value, projection_variance, noise_variance):
+            np.fill_diagonal(array, 0.0)
+    return Estimates(value, projection_variance, noise_variance, lowest=0.0)
+
+
+def _from_first(block: Block, rows: Block) -> NDArray[np.float64]:
+    """Return cells less those of the first row, in data units: (n, k). Large sums in common would cost digits."""
+    unit = rows.units[0]
+    if (block.units == unit).all():
+        from_first = unit * difference(block.cells, rows.cells[0])
+    else:
+        from_first = block.units[:, None] * block.cells.astype(np.float64) - unit * rows.cells[0].astype(np.float64)
+    return np.asarray(from_first, dtype=np.float64)
+
+
+def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64], rows: Block, columns: Block) -> NDArray[np.float64]:
+    """Return ‖x_i - y_j‖² for all rows: by one matrix product, and directly where that would cancel its digits."""
+    squares_x, squares_y = np.einsum("ik,ik->i", x, x), np.einsum("ik,ik->i", y, y)
+    scale = squares_x[:, None] + squares_y
+    gaps: NDArray[np.float64] = scale - 2 * (x @ y.T)
+    for i, j in np.argwhere(gaps <= _CANCELLED * scale):
+        if rows.units[i] == columns.units[j]:
+            gap = rows.units[i] * difference(rows.cells[i], columns.cells[j])
+        else:
+            gap = x[i] - y[j]
+        gaps[i, j] = gap @ gap
+    return gaps
+
+
+def _fourth_power_sums(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    noise: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rows: Block,
+    size: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    if rows.law.fourth <= 0:
+        return None
+    sums = np.stack([((y - cells) ** 4).sum(axis=1) for cells in x])
+    return np.clip(rows.effect.fourth_power_sum(sums, size, *noise, rows.law), 0.0, size**2)

@@ -1,0 +1,57 @@
+"""What each release in a sum of releases stated of its noise, so that the sum can be checked part by part."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+
+from streamsketch.encoding import Exact, exact_fraction
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.noise import Cumulants
+
+_MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisePart:
+    """One release in a sum of releases, or several that stated the same.
+
+    Parameters
+    ----------
+    noise
+        Cumulants of one noise, in grid steps of the part's own cells.
+    guarantee
+        What the part guaranteed by itself.
+    multiplier
+        Exact factor on the part's cells in the sum, > 0; a subtracted part counts by its absolute value.
+    count
+        How many parts are alike.
+    """
+
+    noise: Cumulants
+    guarantee: Guarantee
+    multiplier: Exact = 1
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        factor = exact_fraction(self.multiplier, "the multiplier of a part")
+        if factor <= 0 or type(self.count) is not int or not 1 <= self.count <= _MOST_ALIKE:
+            raise InvalidInputError(
+                f"a part of a sum has a positive multiplier and a count from 1 to {_MOST_ALIKE}, got {factor} and "
+                f"{self.count}"
+            )
+        object.__setattr__(self, "multiplier", factor)
+
+    def scaled(self, factor: Fraction) -> "NoisePart":
+        """Return the part of a sum that was multiplied by ``factor``, not 0."""
+        return dataclasses.replace(self, multiplier=Fraction(self.multiplier) * abs(factor))
+
+
+def united(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
+    """Return parts with those alike counted together, in an order that depends on them alone."""
+    counts: Counter[NoisePart] = Counter()
+    for part in parts:
+        counts[dataclasses.replace(part, count=1)] += part.count
+    ordered = sorted(counts, key=repr)
+    return tuple(dataclasses.replace(part, count=counts[part]) for part in ordered)

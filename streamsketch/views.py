@@ -1,0 +1,83 @@
+"""Sketches as estimators see them: cells in grid steps and in data units, with their noise and its place."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.encoding import Ints
+from streamsketch.independence import check_independent, check_same_place
+from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
+from streamsketch.privacy.noise import Cumulants
+from streamsketch.projections.variance import MapVariance
+from streamsketch.release import PrivateSketch
+from streamsketch.sketch import Sketch
+
+AnySketch: TypeAlias = PrivateSketch | Sketch
+
+_NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in int64
+
+
+class View(NamedTuple):
+    """One sketch's cells, and what its error bars rest on."""
+
+    steps: Ints  # cells
+    unit: float  # of a step, in data units
+    values: NDArray[np.float64]  # cells in data units
+    noise: Cumulants  # in data units
+    law: MapVariance
+    effect: OutputNoise | InputNoise
+
+
+def check_comparable(sketches: Sequence[AnySketch]) -> None:
+    """Raise unless all are sketches of one projection with independent noises; errors as `squared_distance`."""
+    for sketch in sketches:
+        if not isinstance(sketch, PrivateSketch | Sketch):
+            raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
+        sketches[0].projection.check_same(sketch.projection)
+    releases = [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
+    check_independent(releases)
+    check_same_place(releases)
+
+
+def views_of(*sketches: AnySketch) -> list[View]:
+    """Return the views of comparable sketches; errors as `check_comparable`."""
+    check_comparable(sketches)
+    views = [view_of(sketch) for sketch in sketches]
+    return [view._replace(effect=place_of(views).effect) for view in views]
+
+
+def place_of(views: Sequence[View]) -> View:
+    """Return a view that has noise, if there is one: a raw sketch has none, and fits any place."""
+    return next((view for view in views if view.noise.k2 > 0), views[0])
+
+
+def view_of(sketch: AnySketch) -> View:
+    """Return the view of one sketch."""
+    projection = sketch.projection
+    if isinstance(sketch, PrivateSketch):
+        steps, unit = sketch.values, sketch.unit
+        noise = sketch.noise.scaled(float(sketch.multiplier) * unit_of(projection, sketch.noise_place))
+        effect = effect_of(projection, sketch.noise_place)
+    else:
+        steps, unit, noise, effect = sketch.state, projection.unit, Cumulants(), effect_of(projection, "output")
+    return View(steps, unit, unit * steps.astype(np.float64), noise, projection.variance, effect)
+
+
+def gap_of(x: View, y: View) -> NDArray[np.float64]:
+    """Return x - y in data units."""
+    return x.unit * difference(x.steps, y.steps) if x.unit == y.unit else x.values - y.values
+
+
+def difference(x: Ints, y: Ints) -> NDArray[np.float64]:
+    """Return x - y, subtracted as integers: past 2^53 floats would round both to steps wider than their difference."""
+    exact = (x - y).astype(np.float64)
+    if max(_largest(x), _largest(y)) <= _NO_OVERFLOW:
+        return exact
+    rough = x.astype(np.float64) - y.astype(np.float64)
+    return np.where(np.abs(rough) <= _NO_OVERFLOW, exact, rough)  # elsewhere the integers wrapped around
+
+
+def _largest(cells: Ints) -> int:
+    return max(int(cells.max(initial=0)), -int(cells.min(initial=0)))
