@@ -370,12 +370,19 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
 # --- making releases ------------------------------------------------------------------------------------------
 
 
+def planned(
+    projection: Projection, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism
+) -> tuple[Noise, Guarantee]:
+    """Return the noise of `Sketch.release` and its guarantee, without a draw; errors as there."""
+    noise = calibration.choose(sensitivity_of(projection, neighbours), epsilon, delta, mechanism)
+    return noise, guarantee_of(noise, epsilon, delta, neighbours)
+
+
 def release_sketch(
     sketch: Sketch, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism
 ) -> PrivateSketch:
     """Return ``sketch`` plus noise from the operating system's CSPRNG; see `Sketch.release`."""
-    noise = calibration.choose(sensitivity_of(sketch.projection, neighbours), epsilon, delta, mechanism)
-    return add_noise(sketch, noise, guarantee_of(noise, epsilon, delta, neighbours), SystemBits())
+    return add_noise(sketch, *planned(sketch.projection, epsilon, delta, neighbours, mechanism), SystemBits())
 
 
 def add_noise(

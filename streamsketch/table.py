@@ -86,7 +86,7 @@ class SketchTable(Mapping[Any, Sketch]):
                     f"shape {array.shape} for {len(keys)} keys"
                 )
         for row, mass in zip(cells, masses, strict=True):
-            Sketch.from_state(projection, row, mass)  # checks them
+            Sketch.from_state(projection, row, mass, ids=table._ids)  # checks them
         table._cells, table._masses = cells.copy(), masses.copy()
         table._ids = ids or table._ids
         return table

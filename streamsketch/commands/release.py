@@ -12,6 +12,7 @@ from streamsketch.commands._showing import Json, guarantee_fields, show_facts, s
 from streamsketch.files import locked
 from streamsketch.privacy.calibration import Mechanism
 from streamsketch.raw import PastRelease, remember, replace_raw
+from streamsketch.release import planned
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -66,7 +67,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         else:
             wanted = _wanted(file, state, public_key, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
-        promise = state.projection.sketch().release(**privacy).guarantee  # of an empty one, to find mistakes early
+        _, promise = planned(state.projection, **privacy)  # to find mistakes early
         if raw.releases and not again:
             raise ss.InvalidInputError(_cost(file, raw.releases, promise))
         released = {key: sketch.release(**privacy) for key, sketch in wanted.items()}

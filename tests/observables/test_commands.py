@@ -1,0 +1,107 @@
+"""What an outsider sees of the commands that write or print a release: nothing but the noise depends on one event."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.raw import RawSketch, load_raw, save_raw
+from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
+from tests.observables.test_releases import KEYS, ORDERS, Event, exact, in_order_of_events, sketch_of, table_of
+
+RELEASE = ["--epsilon", "1", "--l1", "1", "--unit", "sale"]
+
+
+def run(*arguments: str) -> int:
+    """Run the command in this process, where its noise is known; return its exit status."""
+    from streamsketch import cli  # noqa: PLC0415 - commands load all of the library
+
+    try:
+        cli.app(args=list(arguments), prog_name="streamsketch", standalone_mode=False)
+    except ss.StreamsketchError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def play(events: list[Event], folder: Path, patch: pytest.MonkeyPatch, *commands: list[str], keys: list[str]) -> Seen:
+    """Let one party release what it has, keep its secrets elsewhere, and run further commands on what it published."""
+    secret, public = folder / "secret", folder / "public"
+    for place in (secret, public):
+        place.mkdir(parents=True)
+    patch.chdir(public)
+    with observed(patch) as seen:
+        save_raw(RawSketch(sketch_of(events), len(events)), secret / "one.raw-sketch")
+        save_raw(RawSketch(table_of(events), len(events)), secret / "many.raw-sketch")
+        raw = load_raw(secret / "one.raw-sketch"), load_raw(secret / "many.raw-sketch")
+        assert raw[1].state.keys() <= set(KEYS)
+        with hidden(patch, [exact(events), *(exact(events, key=key) for key in keys)]):
+            seen["exit codes"] = [run(*command) for command in commands]
+    return seen | {"files": {name: found for name, found in files_in(public).items() if not name.endswith(".html")}}
+
+
+def released(*which: str) -> list[list[str]]:
+    one = ["release", "../secret/one.raw-sketch", "-o", "one.sketch", *RELEASE]
+    return [one, ["release", "../secret/many.raw-sketch", "-o", "many.parquet", *RELEASE, *which]]
+
+
+AFTERWARDS = [
+    ["release", "../secret/one.raw-sketch", "-o", "again.sketch", *RELEASE],  # refused: it was released
+    ["inspect", "many.parquet"],
+    ["explain", "one.sketch", "many.parquet"],
+    ["compare", "many.parquet"],
+    ["nearest", "many.parquet", "--top", "2"],
+    ["merge", "one.sketch", "one.sketch", "-o", "two.sketch", "--populations", "overlapping"],  # refused
+    ["report", "many.parquet", "-o", "page.html"],
+]
+CASES = {
+    "public keys": (["--public-key", "C", "--public-key", "A", "--public-key", "D"], ["A", "C", "D"]),
+    "keys are public": (["--keys-are-public"], KEYS),
+}
+
+
+@pytest.fixture
+def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def run_all(options: list[str], keys: list[str], streams: list[list[Event]] = ORDERS) -> list[Seen]:
+        commands = [*released(*options), *AFTERWARDS]
+        return [
+            play(events, tmp_path / str(number), monkeypatch, *commands, keys=keys)
+            for number, events in enumerate(streams)
+        ]
+
+    return run_all
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_commands_show_nothing_of_one_event(name: str, worlds: Any) -> None:
+    seen = worlds(*CASES[name])
+    assert seen[0]["end"] == "done", seen[0]
+    assert seen[0]["exit codes"] == [0, 0, 2, 0, 0, 0, 0, 2, 0], seen[0]["stderr"]
+    assert {"one.sketch", "many.parquet"} <= set(seen[0]["files"])
+    assert_alike(seen)
+
+
+def test_a_public_key_is_released_alike_with_and_without_data(worlds: Any) -> None:
+    with_data: list[Event] = [("A", 1, 1), ("C", 2, 1)]
+    streams = [with_data, with_data[:1], [("C", 2, 1)]]
+    seen = worlds(*CASES["public keys"], streams)
+    assert seen[0]["end"] == "done"
+    assert_alike(seen)
+
+
+def test_the_game_finds_tables_in_the_order_of_events(worlds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_order_of_events(monkeypatch)
+    assert "files" in differences(worlds(*CASES["keys are public"]))
+
+
+def pages(folder: Path) -> Iterator[str]:
+    for number in range(len(ORDERS)):
+        yield (folder / str(number) / "public" / "page.html").read_text()
+
+
+def test_the_page_of_a_report_is_the_same(worlds: Any, tmp_path: Path) -> None:
+    worlds(*CASES["keys are public"])
+    assert len(set(pages(tmp_path))) == 1
