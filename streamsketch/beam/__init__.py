@@ -24,9 +24,11 @@ from streamsketch.beam.nearest_signs import NearestSigns
 from streamsketch.beam.reading import ReadColumns, read_batches
 from streamsketch.beam.releasing import ReleasePerKey
 from streamsketch.beam.results import comparison_schema
+from streamsketch.beam.runs import FinishRun, configure_run, run_secret
 from streamsketch.beam.selection import SelectKeys
 from streamsketch.beam.signs import ReleaseSignsPerKey
 from streamsketch.beam.sketching import MergeSketches, SketchPerKey
+from streamsketch.beam.tables import WriteTable
 from streamsketch.beam.windows import SlidingWindowSums, TumblingWindows
 
 register_coders()
@@ -34,6 +36,7 @@ register_coders()
 __all__ = [
     "BoundContributions",
     "DistancesTo",
+    "FinishRun",
     "MeanAggregatorCoder",
     "MeanPerKey",
     "MergeSketches",
@@ -50,6 +53,9 @@ __all__ = [
     "SketchPerKey",
     "SlidingWindowSums",
     "TumblingWindows",
+    "WriteTable",
     "comparison_schema",
+    "configure_run",
     "read_batches",
+    "run_secret",
 ]

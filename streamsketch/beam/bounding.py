@@ -1,6 +1,5 @@
 """Contribution bounding: what one privacy unit adds to a table of sketches, enforced before anything is added up."""
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from streamsketch.bounding.cut import Bounded, bounded
@@ -40,8 +40,9 @@ class BoundContributions(beam.PTransform):
     with nothing but `SketchPerKey` in between, calibrates its noise to these and names the unit in the guarantee.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8) is dropped, and a heavy
-    value is cut: an error would end everybody's job for one unit's data. What no column could hold raises: a column
-    of a wrong type, and a row of another shape or with a field of such a type. Check rows that people sent themselves.
+    value is cut: an error would end everybody's job for one unit's data. So is a row of another shape, or with a field
+    of another type, such as text as a value; if all rows are, as where the unit was left out, the releases hold
+    noise alone: ``count_private_data`` shows that. A column of a wrong type or name raises.
 
     Parameters
     ----------
@@ -168,21 +169,21 @@ class BoundContributions(beam.PTransform):
                 "across_windows=True looks at all windows of a unit together, so it needs bounded input; this stream "
                 "never ends. Bound each window by itself, and the guarantee is for a unit in one window"
             )
-        secret = secrets.token_bytes(32)
+        run, label = run_secret(events.pipeline), label_in(events.pipeline)
         listed = None if self._public_keys is None else self._public_keys.listed
         known = {}
         if self._public_keys is not None and listed is None:
             known = {"known": as_dict(self._public_keys.collection(events.pipeline))}
-        prepare = _Prepare(Reader(self._projection, self._limit, secret), self._columns, self._shards, listed)
+        prepare = _Prepare(self._projection, self._limit, label, self._columns, self._shards, listed)
         prepare.count = self._count
-        chunks = events | "Quantise and shard" >> beam.ParDo(prepare, **known)
+        chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
-        cut = _Cut(self._projection, self._neighbours.max_keys, self._limit, secret)
+        cut = _Cut(self._projection, self._neighbours.max_keys, self._limit, label)
         outputs = (
             chunks
             | "One group a shard" >> beam.GroupByKey()
-            | "Cut" >> beam.ParDo(cut).with_outputs(LATE, main="bounded")
+            | "Cut" >> beam.ParDo(cut, run=run).with_outputs(LATE, main="bounded")
         )
         kept = outputs.bounded
         if regroup:
@@ -200,12 +201,16 @@ class _Prepare(beam.DoFn):
 
     def __init__(
         self,
-        reader: Reader,
+        projection: Projection,
+        limit: int,
+        label: str,
         columns: tuple[str, str, tuple[str, ...], str | None],
         shards: int,
         listed: frozenset[Any] | None,
     ) -> None:
-        self._reader, self._columns, self._shards, self._listed = reader, columns, shards, listed
+        self._projection, self._limit, self._label = projection, limit, label
+        self._columns, self._shards, self._listed = columns, shards, listed
+        self._run: RunSecret | None = None
         self.count = False
 
     def start_bundle(self) -> None:
@@ -215,8 +220,15 @@ class _Prepare(beam.DoFn):
         self._known: Mapping[Any, None] | frozenset[Any] | None = self._listed
 
     def process(
-        self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam, known: Mapping[Any, None] | None = None
+        self,
+        element: Any,
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        known: Mapping[Any, None] | None = None,
+        *,
+        run: RunSecret,
     ) -> Iterator[WindowedValue] | None:
+        if run is not self._run:
+            self._reader, self._run = Reader(self._projection, self._limit, run.derive("bounds", self._label)), run
         if self._listed is None:
             self._known = known
         if isinstance(element, pa.RecordBatch | pa.Table):
@@ -242,10 +254,8 @@ class _Prepare(beam.DoFn):
 
     def _add_row(self, row: Any, window: BoundedWindow) -> None:
         if not (isinstance(row, tuple) and len(row) == 4):
-            raise InvalidInputError(
-                "elements must be Arrow record batches or rows (unit, key, index, value), "
-                f"got a {type(row).__name__} of another shape"
-            )
+            self._count_dropped(1)  # it may be one person's, and an error would end everybody's job
+            return
         plain = tuple(field.item() if isinstance(field, np.generic) else field for field in row)
         if is_malformed(plain):
             self._count_dropped(1)
@@ -286,14 +296,19 @@ class _Prepare(beam.DoFn):
 class _Cut(beam.DoFn):
     """Cut the units of a shard; what comes late has no budget left."""
 
-    def __init__(self, projection: Projection, max_keys: int, limit: int, secret: bytes) -> None:
-        self._projection, self._max_keys, self._limit, self._secret = projection, max_keys, limit, secret
+    def __init__(self, projection: Projection, max_keys: int, limit: int, label: str) -> None:
+        self._projection, self._max_keys, self._limit, self._label = projection, max_keys, limit, label
 
     def process(
-        self, group: tuple[int, Iterable[Contributions]], pane: PaneInfo = beam.DoFn.PaneInfoParam
+        self,
+        group: tuple[int, Iterable[Contributions]],
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+        *,
+        run: RunSecret,
     ) -> Iterator[Any]:
         events = concatenated(list(group[1]))
-        left = bounded(events, max_keys=self._max_keys, limit=self._limit, secret=self._secret)
+        secret = run.derive("bounds", self._label)
+        left = bounded(events, max_keys=self._max_keys, limit=self._limit, secret=secret)
         for moment, part in _by_window(left):
             found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=moment))
             yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)

@@ -137,7 +137,7 @@ def key_kinds(blocks: beam.PCollection, form: Form) -> beam.pvalue.AsList | None
 
 def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form) -> Iterator[Any]:
     """Compare a block with itself and with those after it."""
-    for other in blocks:
+    for other in sorted(blocks, key=lambda other: other.shard):
         if other.shard > block.shard:
             yield from _compared(block, other, form, sort=True)
     rows, columns = np.triu_indices(len(block.keys), 1)
@@ -148,7 +148,7 @@ def _all(block: KeyedBlock, references: list[KeyedBlock], form: Form, kinds: lis
     if kinds is not None:
         check_kinds(kinds)
         check_kinds(kind for other in references for kind in kinds_of(other.keys))
-    for other in references:
+    for other in sorted(references, key=lambda other: other.shard):
         yield from _compared(block, other, form, sort=False)
 
 

@@ -90,7 +90,7 @@ def _nearest(
     keys: list[Any] = []
     places = np.empty((len(block.keys), 0), dtype=np.intp)
     found = np.empty((len(block.keys), 0), dtype=np.int64)
-    for other in others:
+    for other in sorted(others, key=lambda other: other.shard):
         block.sample.projection.check_same(other.sample.projection)
         distances = distances_between(block.words, other.words).astype(np.int64)
         if own and other.shard == block.shard:

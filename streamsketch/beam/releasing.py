@@ -1,9 +1,8 @@
 """From exact sketches to releases, each drawn once whatever the runner retries."""
 
 import dataclasses
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import apache_beam as beam
@@ -14,11 +13,13 @@ from apache_beam.utils.windowed_value import PaneInfo
 
 from streamsketch.beam.bounding import LATE
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
-from streamsketch.beam.repeatable import repeatable_bits
+from streamsketch.beam.ordering import InOrder, shards_of
+from streamsketch.beam.repeatable import data_id, repeatable_bits
 from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.selection import SelectKeys, selection_of
 from streamsketch.beam.sketching import merged
-from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of
+from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of, projection_of, sources_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
@@ -87,21 +88,31 @@ class ReleaseOnce(beam.PTransform, ABC):
         require_one_pane(sketches)
         bounds = bounds_of(sketches)
         moved = bounds is None and bounds_above(sketches)
-        projection = self._agreed_projection(bounds)
+        projection = self._agreed_projection(sketches)
         rule = self._rule(self._agreed_neighbours(bounds, moved=moved))
-        if projection is not None:
-            rule.plan(projection)
-        release = _Release(rule, secrets.token_bytes(32), projection, count=self._count_private_data)
+        rule.plan(projection)  # fail before the job runs
+        run = run_secret(sketches.pipeline)
+        label = label_in(sketches.pipeline)
+        release = _Release(rule, projection, label, sources_of(sketches), count=self._count_private_data)
         outputs = (
             self._with_empty_sketches(sketches, projection)
             | "One group a key" >> beam.GroupByKey()
             | "Add noise"
-            >> beam.ParDo(release)
+            >> beam.ParDo(release, run=run)
             .with_output_types(beam.typehints.KV[Any, rule.published])
             .with_outputs(LATE, main="releases")
         )
-        releases = outputs.releases | "Fix the releases" >> beam.Reshuffle()
+        shards = self._shards(sketches, projection)
+        releases = outputs.releases | "Fix the releases" >> InOrder(rule.published, *shards)
         return (releases, outputs[LATE]) if self._late else releases
+
+    def _shards(self, sketches: beam.PCollection, projection: Projection) -> list[int]:
+        """Return how many shards hold the releases, if their number is known beforehand."""
+        listed = None if self._public_keys is None else self._public_keys.listed
+        if listed is None:
+            return []
+        windows = 1 if self._windows is None else self._windows.count(sketches.windowing)
+        return [shards_of(len(listed) * windows, 8 * projection.sketch_dim)]
 
     def _agreed_neighbours(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
         agreed = self._neighbours_of(bounds, moved=moved)
@@ -134,14 +145,18 @@ class ReleaseOnce(beam.PTransform, ABC):
             )
         return bounds.neighbours
 
-    def _agreed_projection(self, bounds: AppliedBounds | None) -> Projection | None:
-        if bounds is None:
-            return self._projection
-        if self._projection is not None:
-            bounds.transform.projection.check_same(self._projection)
-        return bounds.transform.projection
+    def _agreed_projection(self, sketches: beam.PCollection) -> Projection:
+        known = projection_of(sketches)
+        if known is None and self._projection is None:
+            raise InvalidInputError(
+                "the release needs projection=…, that of the sketches: they do not come straight from SketchPerKey, "
+                "and whether there are any to read it off depends on the data"
+            )
+        if known is not None and self._projection is not None:
+            known.check_same(self._projection)
+        return known or self._projection  # type: ignore[return-value] # one is known
 
-    def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection | None) -> beam.PCollection:
+    def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection) -> beam.PCollection:
         """Return the sketches of the keys to release, and an empty sketch for each of these."""
         if self._selected is not None:
             if self._selected.windowing != sketches.windowing:
@@ -156,23 +171,21 @@ class ReleaseOnce(beam.PTransform, ABC):
             keys = self._public_keys.collection(sketches.pipeline)
             kept = self._public_keys.keep(sketches, keys, count=self._count_private_data)
             if not isinstance(sketches.windowing.windowfn, GlobalWindows):
-                kept, keys = self._in_public_windows(kept, keys, projection)
+                kept, keys = self._in_public_windows(kept, keys)
         else:
             return sketches
-        empty = beam.Map(_empty_sketch, *_known_projection(sketches, projection))
+        empty = beam.Map(_empty_sketch, projection.to_json())
         empties = keys | "Empty sketches" >> empty.with_output_types(beam.typehints.KV[Any, Sketch])
         return (kept, empties) | "Add keys without data" >> beam.Flatten()
 
     def _in_public_windows(
-        self, kept: beam.PCollection, keys: beam.PCollection, projection: Projection | None
+        self, kept: beam.PCollection, keys: beam.PCollection
     ) -> tuple[beam.PCollection, beam.PCollection]:
         if self._windows is None:
             raise InvalidInputError(
                 "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
                 "key is released, or SelectKeys(…), or say keys_are_public=True"
             )
-        if projection is None:
-            raise InvalidInputError("windows without data need projection=…, that of the sketches")
         return (
             kept | "Keep public windows" >> beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type),
             self._windows.times(keys, kept.windowing),
@@ -191,12 +204,16 @@ class ReleasePerKey(ReleaseOnce):
     data would leak as well, so with ``public_keys`` they are named too, by ``public_windows``. Data that come
     later are never released.
 
-    The noise is idempotent: its bits are SHAKE-256 of a 32-byte secret drawn from the operating system when the
-    pipeline is built, and of all that makes the release what it is, its exact input included. A retried
-    bundle publishes the same bytes; changed input gets independent noise, and is another release. The secret travels in
-    the job's specification: guard that as you guard the data, and run it **once**. A pipeline that is run again, or a
-    template that is launched again, has the same secret: keys whose sums did not change are published with the same
-    bytes, so the two runs show which keys changed, which no sum of their ε covers. Build the pipeline anew.
+    The noise is idempotent: its bits are SHAKE-256 of a secret that is drawn from the operating system when the job
+    runs, and of all that makes the release what it is, its exact input included. A retried bundle publishes the same
+    bytes. Each run of a pipeline draws a new secret, so it is another release, with independent noise, and its ε adds
+    up. The secret is not in the job's specification; see `configure_run` for where it is kept, for root keys, and for
+    runners such as Flink that may compute a step again.
+
+    Releases leave in the order of windows and keys, which does not depend on the data, as far as the runner keeps an
+    order: in one group where few public keys are listed, else in shards by a hash of the key. `WriteTable` writes one
+    sorted file on any runner. Sinks such as ``WriteToText`` and ``WriteToParquet`` keep the order in which elements
+    arrive.
 
     Parameters
     ----------
@@ -216,8 +233,7 @@ class ReleasePerKey(ReleaseOnce):
         (start, stop), in seconds since 1970-01-01T00:00Z or Beam timestamps: the windows that overlap [start, stop)
         are released, and no others.
     projection
-        The sketches' projection, which they are held to. Without it, it is that of `BoundContributions`, or read off
-        the data; give it where there may be none.
+        The sketches' projection, which they are held to. Needed where they do not come straight from `SketchPerKey`.
     count_private_data
         Count keys without data and keys dropped as Beam metrics (``keys_without_data``, ``keys_dropped``). These
         counts depend on the data and carry no noise, so they are for the operator's eyes only, as is what runners
@@ -227,8 +243,8 @@ class ReleasePerKey(ReleaseOnce):
     ------
     InvalidInputError
         Unless exactly one of ``public_keys``, ``selected_keys`` and ``keys_are_public`` is given; for neighbours that
-        nobody named, or others than were enforced; for windows or triggers that could publish a key twice; and as
-        `Sketch.release`.
+        nobody named, or others than were enforced; for sketches of unknown projection; for windows or triggers that
+        could publish a key twice; for runners that need claims (`configure_run`); and as `Sketch.release`.
 
     Examples
     --------
@@ -288,7 +304,8 @@ class Plan(NamedTuple):
     """What is promised for sketches of one projection, and how one is drawn."""
 
     guarantee: Guarantee
-    draw: Callable[[Sketch, BitSource], Any]
+    draw: Callable[[Sketch, BitSource, Sequence[bytes]], Any]
+    """A function of a sketch, random bits and the ids of the sketch's data."""
 
 
 class Rule(Protocol):
@@ -319,59 +336,45 @@ class _NoiseRule:
         noise = calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
         promised = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
         guarantee = promised if self.selection is None else self.selection.added_to(promised)
-        return Plan(guarantee, lambda sketch, bits: add_noise(sketch, noise, guarantee, bits))
+        return Plan(guarantee, lambda sketch, bits, _ids: add_noise(sketch, noise, guarantee, bits))
 
 
-def _known_projection(sketches: beam.PCollection, projection: Projection | None) -> list[Any]:
-    """Return the projection's JSON in a list, or as a side input where only the data know it."""
-    if projection is not None:
-        return [[projection.to_json()]]
-    projections = (
-        sketches
-        | "Projections" >> beam.Map(lambda keyed: keyed[1].projection.to_json())
-        | "Distinct projections" >> beam.Distinct()
-    )
-    return [beam.pvalue.AsList(projections)]
-
-
-def _empty_sketch(key: Any, projections: list[str]) -> tuple[Any, Sketch]:
-    if len(projections) != 1:
-        raise InvalidInputError(
-            f"the sketches to release must have one projection, found {len(projections)}. "
-            f"Give the release projection=… where there may be no data at all"
-        )
-    return key, Projection.from_json(projections[0]).sketch()
+def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
+    return key, Projection.from_json(projection).sketch()
 
 
 class _Release(beam.DoFn):
-    """Draw what is published as a function of the secret and the release."""
+    """Draw what is published as a function of the run's secret and the release."""
 
-    def __init__(self, rule: Rule, secret: bytes, projection: Projection | None = None, *, count: bool) -> None:
-        self._rule, self._secret, self._projection, self._count = rule, secret, projection, count
+    def __init__(self, rule: Rule, projection: Projection, label: str, sources: Sequence[str], *, count: bool) -> None:
+        self._rule, self._projection, self._label, self._sources = rule, projection, label, sources
+        self._count = count
 
     def process(
         self,
         group: tuple[Any, Iterable[Sketch]],
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
+        *,
+        run: RunSecret,
     ) -> Iterator[Any]:
         key, sketches = group
         total = merged(sketches)
-        if self._projection is not None:
-            self._projection.check_same(total.projection)
+        self._projection.check_same(total.projection)
         if not is_the_one_pane(pane):
             yield beam.pvalue.TaggedOutput(LATE, (key, total))
             return
         plan = self._rule.plan(total.projection)
         bits = repeatable_bits(
-            self._secret,
+            run.derive("noise", self._label),
             key,
             window,
             total.projection.to_json().encode(),
             repr(plan.guarantee).encode(),
             total.state.astype("<i8").tobytes(),
         )
-        yield key, plan.draw(total, bits)
+        id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
+        yield key, plan.draw(total, bits, [data_id(id_key, source, key, window) for source in self._sources])
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()

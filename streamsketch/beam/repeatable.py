@@ -1,11 +1,14 @@
-"""Noise that a retried step draws again alike: a function of the job's secret and of what the step works on."""
+"""Noise and ids that a retried step draws again alike: functions of the run's secret and of what the step works on."""
 
+import hashlib
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.privacy.sampling import KeyedBits
+
+DATA_ID_BYTES = 8
 
 
 def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:
@@ -14,8 +17,7 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
     Parameters
     ----------
     secret
-        32 bytes, drawn from the operating system when the pipeline is built. Two runs with one secret show where their
-        inputs were equal: that is for retries of one run alone.
+        32 bytes of one run and transform. Two runs with one secret would show where their inputs were equal.
     key
         Text, bytes or an integer.
     window
@@ -24,7 +26,29 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
         All else that makes this draw different from another, its exact input included: changed input gets independent
         noise.
     """
+    return KeyedBits(secret, _named(key, window, *parts))
+
+
+def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> bytes:
+    """Return the id of one key's data in one window: 8 bytes, a function of names and the run, not of the data.
+
+    Parameters
+    ----------
+    secret
+        32 bytes of the run, the same for all transforms of a pipeline.
+    source
+        Full label of the step that the data came from.
+    key
+        Text, bytes or an integer.
+    window
+        The key's window.
+    """
+    named = _named(key, window, source.encode())
+    return hashlib.blake2b(named, digest_size=DATA_ID_BYTES, key=secret, person=b"streamsketch.did").digest()
+
+
+def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:
     moment = int(window.max_timestamp().micros)
     named = (beam.coders.FastPrimitivesCoder().encode(key), moment.to_bytes(8, "little", signed=True), *parts)
     # with their lengths, so that different parts never give the same whole
-    return KeyedBits(secret, b"".join(len(part).to_bytes(8, "little") + part for part in named))
+    return b"".join(len(part).to_bytes(8, "little") + part for part in named)

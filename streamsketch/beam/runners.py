@@ -1,9 +1,20 @@
-"""Which Beam runners these transforms must not run on."""
+"""Which Beam runners these transforms must not run on, and which may compute a step again."""
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions
 
 from streamsketch.errors import InvalidInputError
+
+_KEEP_SHUFFLES = frozenset(
+    {
+        "BundleBasedDirectRunner",
+        "DataflowRunner",
+        "FnApiRunner",
+        "PrismRunner",
+        "SwitchingDirectRunner",
+    }
+)
+"""Runners that never compute again what is upstream of a shuffle that was read."""
 
 
 def refuse_broken_runner(pipeline: beam.Pipeline) -> None:
@@ -18,3 +29,8 @@ def refuse_broken_runner(pipeline: beam.Pipeline) -> None:
             "--direct_running_mode=multi_threading is broken for coders written in Python: elements are cut in the "
             "middle. Use in_memory or multi_processing"
         )
+
+
+def may_compute_again(pipeline: beam.Pipeline) -> bool:
+    """Return whether a pipeline's runner may compute again what is upstream of a shuffle, as Flink does in batches."""
+    return not any(kind.__name__ in _KEEP_SHUFFLES for kind in type(pipeline.runner).__mro__)

@@ -1,6 +1,5 @@
 """Which keys to publish, decided privately where they cannot be named beforehand."""
 
-import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,7 +9,9 @@ from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import PaneInfo
 
 from streamsketch.beam.events import BoundedEvents
+from streamsketch.beam.ordering import InOrder
 from streamsketch.beam.repeatable import repeatable_bits
+from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.upstream import bounds_of
 from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.errors import InvalidInputError
@@ -25,8 +26,8 @@ class SelectKeys(beam.PTransform):
     are counted; the count gets discrete Laplace noise, and keys whose noisy count reaches a threshold are kept: a
     (ε, δ)-differentially private choice for one unit in at most ``max_keys`` keys, the events' own bound (Korolova
     et al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as that of `ReleasePerKey`:
-    a retried step makes the same choice, and a pipeline must not run twice. With event-time windows each window chooses
-    for itself.
+    a retried step makes the same choice, and each run an independent one. With event-time windows each window chooses
+    for itself. Keys leave in sorted order, as releases do.
 
     Parameters
     ----------
@@ -67,12 +68,15 @@ class SelectKeys(beam.PTransform):
             )
         self.neighbours = bounds.neighbours
         threshold = key_threshold(self.epsilon, self.delta, self.neighbours.max_keys)
+        run = run_secret(events.pipeline)
+        keep = _Keep(threshold, label_in(events.pipeline))
         return (
             events
             | "Count units" >> beam.FlatMap(_unit_counts).with_output_types(beam.typehints.KV[Any, int])
             | "Gather counts" >> beam.GroupByKey()
-            | "Keep frequent keys" >> beam.ParDo(_Keep(threshold, secrets.token_bytes(32))).with_output_types(Any)
-            | "Fix the choice" >> beam.Reshuffle()
+            | "Keep frequent keys" >> beam.ParDo(keep, run=run).with_output_types(beam.typehints.KV[Any, bool])
+            | "Fix the choice" >> InOrder(bool)
+            | "Kept keys" >> beam.Keys().with_output_types(Any)
         )
 
     def added_to(self, guarantee: Guarantee) -> Guarantee:
@@ -97,22 +101,24 @@ def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:
 class _Keep(beam.DoFn):
     """Keep a key if its noisy count of units reaches the threshold."""
 
-    def __init__(self, threshold: KeyThreshold, secret: bytes) -> None:
-        self._threshold, self._secret = threshold, secret
+    def __init__(self, threshold: KeyThreshold, label: str) -> None:
+        self._threshold, self._label = threshold, label
 
     def process(
         self,
         group: tuple[Any, Iterable[int]],
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
-    ) -> Iterator[Any]:
+        *,
+        run: RunSecret,
+    ) -> Iterator[tuple[Any, bool]]:
         if not is_the_one_pane(pane):
             return
         key, counts = group
         units = sum(counts)
-        bits = repeatable_bits(self._secret, key, window, units.to_bytes(16, "little"))
+        bits = repeatable_bits(run.derive("keys", self._label), key, window, units.to_bytes(16, "little"))
         if self._threshold.keeps(units, bits):
-            yield key
+            yield key, True
 
 
 def selection_of(keys: beam.PCollection) -> SelectKeys:

@@ -23,8 +23,8 @@ class ReleaseSignsPerKey(ReleaseOnce):
 
     The table of releases has the mechanism's guarantee. Keys, windows, bounds and retries are as in `ReleasePerKey`:
     the set of keys must be public or chosen privately, a public key without data is published as fair coins, each key
-    is released once in each window, and the flips are a function of a secret drawn when the pipeline is built and of
-    all that makes the release what it is: run a pipeline once, and build it anew for other data.
+    is released once in each window, and the flips are a function of a secret drawn when the job runs and of all that
+    makes the release what it is. Signs leave in the order of windows and keys.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class _SignRule:
         guarantee = self.mechanism.guarantee(projection)
         if self.selection is not None:
             guarantee = self.selection.added_to(guarantee)
-        return Plan(guarantee, lambda sketch, bits: self._draw(sketch, bits, guarantee))
+        return Plan(guarantee, lambda sketch, bits, _ids: self._draw(sketch, bits, guarantee))
 
     def _draw(self, sketch: Sketch, bits: BitSource, guarantee: Guarantee) -> SignSketch:
         drawn = self.mechanism.release_with(sketch, bits)

@@ -69,6 +69,11 @@ class SketchPerKey(beam.PTransform):
         self._projection = projection
         self._columns = (key, (index,) if isinstance(index, str) else tuple(index), value)
 
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        return self._projection
+
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(events.pipeline)

@@ -9,6 +9,7 @@ from streamsketch.beam.bounding import BoundContributions
 from streamsketch.beam.sketching import SketchPerKey
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import L1
+from streamsketch.projections.base import Projection
 
 
 class AppliedBounds(NamedTuple):
@@ -49,6 +50,21 @@ def bounds_above(collection: beam.PCollection) -> bool:
     return any(_bounds_above(collection, set()))
 
 
+def projection_of(collection: beam.PCollection) -> Projection | None:
+    """Return the projection of what comes straight from `SketchPerKey` or `BoundContributions`, else None."""
+    applied = _outermost(collection, (BoundContributions, SketchPerKey))
+    return None if applied is None else applied.transform.projection
+
+
+def sources_of(collection: beam.PCollection) -> list[str]:
+    """Return the labels of the steps that the data of sketches came from, sorted: a function of the graph alone.
+
+    Where sketches come from `SketchPerKey`, that is the step which made its events, before `BoundContributions`; else
+    the steps that have no input.
+    """
+    return sorted(set(_sources(collection, set())))
+
+
 def refuse_late(collection: beam.PCollection) -> None:
     """Raise `InvalidInputError` for an output of late data."""
     enclosing = collection.producer
@@ -82,3 +98,28 @@ def _bounds_above(collection: beam.PCollection, seen: set[Any]) -> Iterator[bool
     for given in producer.main_inputs.values():
         if isinstance(given, beam.PCollection):
             yield from _bounds_above(given, seen)
+
+
+def _sources(collection: beam.PCollection, seen: set[Any]) -> Iterator[str]:
+    applied = _outermost(collection, (BoundContributions, SketchPerKey))
+    if applied is not None:
+        while applied is not None:
+            (collection,) = applied.main_inputs.values()
+            applied = _outermost(collection, (BoundContributions,))
+        yield _name(collection)
+        return
+    producer = collection.producer
+    if producer is None or producer in seen:
+        return
+    seen.add(producer)
+    above = [given for given in producer.main_inputs.values() if isinstance(given, beam.PCollection)]
+    if not above:
+        yield _name(collection)
+    for given in above:
+        yield from _sources(given, seen)
+
+
+def _name(collection: beam.PCollection) -> str:
+    """Return a name for a collection that is its own in its pipeline."""
+    label = "" if collection.producer is None else collection.producer.full_label
+    return f"{label}\0{collection.tag or ''}"

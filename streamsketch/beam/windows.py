@@ -215,13 +215,19 @@ class WindowRange:
         """Return whether a window overlaps the range."""
         return bool(window.start < self.stop and window.end > self.start)
 
-    def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
-        """Return each key once in each of these windows, windowed as told."""
-        windows = windowing.windowfn
-        size, offset = _micros(windows.size), _micros(windows.offset)
+    def count(self, windowing: Windowing) -> int:
+        """Return how many windows there are."""
+        return len(self._starts(windowing))
+
+    def _starts(self, windowing: Windowing) -> list[Timestamp]:
+        size, offset = _micros(windowing.windowfn.size), _micros(windowing.windowfn.offset)
         first = (self.start.micros - offset) // size
         last = (self.stop.micros - 1 - offset) // size
-        starts = [Timestamp(micros=number * size + offset) for number in range(first, last + 1)]
+        return [Timestamp(micros=number * size + offset) for number in range(first, last + 1)]
+
+    def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
+        """Return each key once in each of these windows, windowed as told."""
+        starts = self._starts(windowing)
         return (
             keys
             | "In each window" >> beam.FlatMap(lambda key: [TimestampedValue(key, start) for start in starts])

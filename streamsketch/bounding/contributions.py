@@ -1,8 +1,9 @@
 """Events with their privacy units, made sound: on the grid, heavy values cut, malformed rows dropped.
 
 An error raised for one unit's malformed row would end everybody's job because of one person's data, and tell of it. So
-what is wrong with a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8) costs that row;
-what is wrong with a *column* (its type, its name) is the caller's mistake and raises.
+what is wrong with a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, a field of another
+type where rows are Python objects) costs that row; what is wrong with a *column* (its type, its name) is the caller's
+mistake and raises.
 """
 
 import dataclasses
@@ -33,6 +34,7 @@ Row: TypeAlias = tuple[Any, Any, Any, Any]
 """(unit, key, index, value)."""
 
 _INT32_MAX = (1 << 31) - 1
+_INT64_MAX = (1 << 63) - 1
 _DAY = 86_400_000  # in ms
 _MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
 _KEYS: tuple[type, ...] = (str, bytes, int)
@@ -149,23 +151,18 @@ class Reader:
     def rows(self, rows: Sequence[Sequence[Any]], window: int) -> Contributions:
         """Return the sound events of rows (unit, key, index, value) whose fields have one type each.
 
-        Raises
-        ------
-        InvalidInputError
-            For fields of a type that holds no keys, or no values.
+        Rows may come from people, so none of them raises: fields of a type that holds no keys or no values, and text as
+        an index where the projection takes numbers, cost these rows.
         """
         units, keys, indices, values = zip(*rows, strict=True)
-        for name, field, types in (
-            ("unit", units[0], _INDICES),
-            ("key", keys[0], _KEYS),
-            ("index", indices[0], _INDICES),
-            ("value", values[0], _VALUES),
-        ):
-            if not isinstance(field, types) or isinstance(field, bool):
-                allowed = ", ".join(one.__name__ for one in types)
-                raise InvalidInputError(f"the {name} of a row must be one of {allowed}, got a {type(field).__name__}")
+        fields = zip(rows[0], (_INDICES, _KEYS, _INDICES, _VALUES), strict=True)
+        if not all(isinstance(field, types) and not isinstance(field, bool) for field, types in fields):
+            return concatenated([])
         if not isinstance(indices[0], int):
-            self._projection.indices_of([""])  # raises unless the projection takes hashed indices
+            try:
+                self._projection.indices_of([""])
+            except InvalidInputError:  # it takes no hashed indices
+                return concatenated([])
         amounts = self._within_reach(values)
 
         def read(start: int, stop: int) -> Contributions:
@@ -255,8 +252,10 @@ class Reader:
         array = values.to_numpy(zero_copy_only=False)
         if array.dtype.kind == "f":
             return np.clip(array.astype(np.float64), -float(self._reach), float(self._reach))
-        reach = min(self._reach, int(np.iinfo(array.dtype).max))
-        return np.clip(array, 0 if array.dtype.kind == "u" else -reach, reach)
+        if array.dtype == np.uint64 and self._reach > _INT64_MAX:  # which quantise would refuse
+            return self._within_reach(array.tolist())
+        held = np.iinfo(array.dtype)  # its ends may be nearer than the reach, and are not symmetric
+        return np.clip(array, max(-self._reach, int(held.min)), min(self._reach, int(held.max)))
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -283,7 +282,7 @@ def is_malformed(row: Row) -> bool:
         return not value.is_finite() or is_malformed((*row[:3], 0))
     try:
         missing = any(field is None or bool(field != field) for field in row)  # noqa: PLR0124 - NaN and NaT
-    except TypeError:  # pandas.NA
+    except (TypeError, ValueError, ArithmeticError):  # pandas.NA, an array, a signalling NaN
         return True
     return missing or (isinstance(value, float) and math.isinf(value))
 

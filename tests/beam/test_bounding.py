@@ -3,6 +3,7 @@
 import math
 import types
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from streamsketch.beam import (
     ReleasePerKey,
     SketchPerKey,
     TumblingWindows,
-    bounding,
+    runs,
 )
 from streamsketch.beam.events import BoundedEvents
 from streamsketch.beam.upstream import bounds_of
@@ -48,7 +49,7 @@ rows = st.lists(
 @pytest.fixture
 def fixed_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two runs choose alike, so that they can be compared."""
-    monkeypatch.setattr(bounding, "secrets", types.SimpleNamespace(token_bytes=bytes))
+    monkeypatch.setattr(runs, "secrets", types.SimpleNamespace(token_bytes=bytes))
 
 
 def batch(stream: list[Row]) -> pa.RecordBatch:
@@ -360,16 +361,54 @@ def test_only_projections_are_taken() -> None:
 @pytest.mark.parametrize(
     ("element", "message"),
     [
-        (("a", "x", 1.0), r"rows \(unit, key, index, value\), got a tuple of another shape"),
         (pa.table({"key": ["a"], "index": ["x"], "value": [1.0]}), "no column 'plane'"),
-        ((True, "a", "x", 1.0), "the unit of a row must be one of"),
-        ((1, 0.5, "x", 1.0), "the key of a row must be one of"),
-        ((1, "a", "x", "1.0"), "the value of a row must be one of"),
+        (pa.table({"plane": [1.5], "key": ["a"], "index": ["x"], "value": [1.0]}), "the unit column must hold"),
     ],
 )
 def test_the_callers_mistakes_raise_in_the_workers(element: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
         sketched([element], tmp_path)
+
+
+WRONG_FIELDS = [
+    True,
+    0.5,
+    "text",
+    None,
+    [1],
+    {"a": 1},
+    np.zeros(2),
+    np.bool_(1),
+    complex(1, 1),
+    Decimal("sNaN"),
+    object,
+]
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("projection", [PROJECTION, PROJECTION.replace(dim=100)], ids=["hashed", "small"])
+def test_one_persons_wrong_types_cost_that_persons_rows_alone(
+    place: int, projection: ss.Projection, tmp_path: Path
+) -> None:
+    index = "x" if projection is PROJECTION else 3
+    sound = [(unit, "a", index, 1.0) for unit in range(9)]
+    wrong = [
+        tuple(field if at == place else old for at, old in enumerate((99, "b", index, 1.0))) for field in WRONG_FIELDS
+    ]
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        rows = pipeline | beam.Create([*wrong, *sound]) | beam.Map(lambda row: row).with_output_types(Any)
+        return rows | BoundContributions(projection, **BOUNDS) | SketchPerKey(projection)
+
+    assert dict(run(build, tmp_path)[0])["a"].mass == 9 * 2
+
+
+@pytest.mark.parametrize(
+    "element", [(), ("a", "x", 1.0), (1, "a", "x", 1.0, 2), [1, "a", "x", 1.0], "rows", None, 7, {}]
+)
+def test_what_is_no_row_is_dropped(element: Any, tmp_path: Path) -> None:
+    found = sketched([(1, "a", "x", 1.0), element], tmp_path)
+    assert {key: sketch.mass for key, sketch in found.items()} == {"a": 2}
 
 
 def test_the_secret_shows_nowhere() -> None:

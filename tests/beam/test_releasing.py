@@ -12,7 +12,7 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
-from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, releasing
+from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, ordering, releasing, runs
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.release import add_noise
@@ -42,7 +42,7 @@ def distinct_bytes(found: list[tuple[str, ss.PrivateSketch]]) -> dict[str, set[b
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the sink into the bundle that draws the noise, so that it sees every drawing of a repeated bundle."""
-    monkeypatch.setattr(beam.Reshuffle, "expand", lambda _, releases: releases)
+    monkeypatch.setattr(ordering.InOrder, "expand", lambda _, releases: releases)
 
 
 @pytest.mark.usefixtures("fused")
@@ -120,14 +120,24 @@ def test_dropped_and_empty_keys_are_counted_when_asked(tmp_path: Path) -> None:
     assert counters == {"releases": 3, "keys_dropped": 1, "keys_without_data": 1}
 
 
-def test_no_data_at_all_needs_the_projection_and_then_works(tmp_path: Path) -> None:
-    def build(release: ReleasePerKey) -> Any:
-        return lambda pipeline: pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | release
-
-    with pytest.raises(ss.InvalidInputError, match="Give the release projection="):
-        run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"])), tmp_path)
-    found, _ = run(build(ReleasePerKey(**PRIVACY, public_keys=["AA"], projection=PROJECTION)), tmp_path)
+def test_no_data_at_all_is_released_as_some_data_are(tmp_path: Path) -> None:
+    found, _ = run(
+        lambda pipeline: (
+            pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | ReleasePerKey(**PRIVACY, public_keys=["AA"])
+        ),
+        tmp_path,
+    )
     assert [key for key, _ in found] == ["AA"]
+
+
+@pytest.mark.parametrize("data", [[], [("AA", PROJECTION.sketch())]], ids=["no data", "data"])
+@pytest.mark.parametrize("keys", [{"public_keys": ["AA"]}, {"keys_are_public": True}], ids=str)
+def test_a_projection_that_only_the_data_know_is_asked_for_before_the_job_runs(
+    data: list[Any], keys: dict[str, Any]
+) -> None:
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create(data)
+    with pytest.raises(ss.InvalidInputError, match="the release needs projection="):
+        sketches | ReleasePerKey(**PRIVACY, **keys)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +189,9 @@ def test_windows_that_could_publish_twice_are_refused(windowing: beam.WindowInto
 
 
 def test_the_secret_shows_nowhere() -> None:
-    release = releasing._Release(releasing._NoiseRule(1.0, 0.0, ss.L1(1), "auto", None), b"s" * 32, count=False)
-    shown = repr(release) + str(DisplayData.create_from(release).items)
-    shown += str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
-    assert "ssss" not in shown
+    secret = runs.RunSecret(b"s" * 32, b"", None)
+    shown = str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
+    assert "ssss" not in repr(secret) + str(secret) + f"{[secret]}"
     assert "epsilon" in shown
 
 

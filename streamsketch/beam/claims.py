@@ -1,0 +1,200 @@
+"""Claims: files created once, in which a run keeps what an engine that computes a step again must find again."""
+
+import contextlib
+import importlib
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from streamsketch.errors import InvalidInputError
+
+NONCE_BYTES = 32
+_FORMAT = "streamsketch claim 1"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_MAX_BYTES = 1 << 12
+
+
+class Claim(NamedTuple):
+    """What a claim file holds.
+
+    Parameters
+    ----------
+    launch
+        Random bytes of the submission that made the claim; public.
+    root_key
+        Fingerprint of the root key, or nothing.
+    nonce
+        The run's nonce; None once the run has finished.
+    """
+
+    launch: bytes
+    root_key: bytes
+    nonce: bytes | None
+
+    def encode(self) -> bytes:
+        """Return the file's content."""
+        nonce = None if self.nonce is None else self.nonce.hex()
+        fields = {"format": _FORMAT, "launch": self.launch.hex(), "root_key": self.root_key.hex(), "nonce": nonce}
+        return json.dumps(fields).encode()
+
+    @staticmethod
+    def decode(content: bytes, path: str) -> "Claim":
+        """Return the claim in a file's content; raise `InvalidInputError` if there is none."""
+        try:
+            fields = json.loads(content)
+            nonce = None if fields["nonce"] is None else bytes.fromhex(fields["nonce"])
+            claim = Claim(bytes.fromhex(fields["launch"]), bytes.fromhex(fields["root_key"]), nonce)
+            sound = fields["format"] == _FORMAT and len(nonce or bytes(NONCE_BYTES)) == NONCE_BYTES
+        except (ValueError, TypeError, KeyError):
+            sound = False
+        if not sound:
+            raise InvalidInputError(f"{path} is not a claim of a run; give the run another id")
+        return claim
+
+
+def claim_path(folder: str, run_id: str) -> str:
+    """Return where a run's claim is; raise `InvalidInputError` for an id that is no file name."""
+    if not isinstance(run_id, str) or not _NAME.fullmatch(run_id):
+        raise InvalidInputError(
+            f"a run id must be 1 to 128 letters, digits, '.', '_' or '-', and begin with none of '.' and '-', "
+            f"got {run_id!r:.80}"
+        )
+    return str(FileSystems.join(folder, f"{run_id}.claim"))
+
+
+def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
+    """Return the nonce of a run: a new one if nobody claimed the path, the old one for the same launch.
+
+    Parameters
+    ----------
+    path
+        Where the claim is.
+    launch
+        Random bytes of this submission of the job.
+    root_key
+        Fingerprint of the root key, or nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        If another launch claimed the path, the run has finished, it had another root key, or the file system cannot
+        create a file exclusively.
+    """
+    fresh = Claim(launch, root_key, secrets.token_bytes(NONCE_BYTES))
+    if create_once(path, fresh.encode()):
+        return fresh.nonce  # type: ignore[return-value] # just drawn
+    held = Claim.decode(_read(path), path)
+    if held.launch != launch:
+        raise InvalidInputError(
+            f"the run id is taken: another launch of a job claimed {path}. Give this run an id of its own"
+        )
+    if held.nonce is None:
+        raise InvalidInputError(f"the run that claimed {path} has finished. Give another run an id of its own")
+    if held.root_key != root_key:
+        raise InvalidInputError(f"the run that claimed {path} has another root key. A run keeps its root key")
+    return held.nonce
+
+
+def finish(path: str) -> None:
+    """Take the nonce out of a claim, so that nobody can use or read it any more; again is no mistake."""
+    held = Claim.decode(_read(path), path)
+    if held.nonce is not None:
+        _replace(path, held._replace(nonce=None).encode())
+
+
+def create_once(path: str, content: bytes) -> bool:
+    """Create a file with its content, whole; return whether it was not there.
+
+    Raises
+    ------
+    InvalidInputError
+        On file systems without an operation that fails where a file exists.
+    OSError
+        If the file cannot be written.
+    """
+    scheme = FileSystems.get_scheme(path)
+    if scheme is None or scheme == "file":
+        return _create_local(_local(path), content)
+    if scheme == "gs":
+        return _create_gcs(path, content)
+    if scheme == "s3":
+        return _create_s3(path, content)
+    raise InvalidInputError(
+        f"claims need a file system on which a file is created only if it does not exist: a folder that all workers "
+        f"share, gs:// or s3://, got {scheme}://"
+    )
+
+
+def _local(path: str) -> Path:
+    return Path(path.removeprefix("file://"))
+
+
+def _create_local(path: Path, content: bytes) -> bool:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _written_beside(path, content) as partial:
+        try:
+            os.link(partial, path)  # fails where the file exists; with O_EXCL others could see it half written
+        except FileExistsError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _written_beside(path: Path, content: bytes) -> Any:
+    """Write content to a file that only the owner may read, and remove that name afterwards."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield partial
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _create_gcs(path: str, content: bytes) -> bool:
+    from apache_beam.io.gcp import gcsio  # noqa: PLC0415 - with apache-beam[gcp] only
+
+    options = FileSystems.get_filesystem(path)._pipeline_options  # noqa: SLF001 - no public way
+    bucket, name = gcsio.parse_gcs_path(path)
+    blob = gcsio.GcsIO(pipeline_options=options).client.bucket(bucket).blob(name)
+    try:
+        blob.upload_from_string(content, if_generation_match=0)
+    except importlib.import_module("google.api_core.exceptions").PreconditionFailed:
+        return False
+    return True
+
+
+def _create_s3(path: str, content: bytes) -> bool:
+    from apache_beam.io.aws import s3io  # noqa: PLC0415 - with apache-beam[aws] only
+
+    options = FileSystems.get_filesystem(path)._options  # noqa: SLF001 - no public way
+    bucket, name = s3io.parse_s3_path(path)
+    try:
+        s3io.S3IO(options=options).client.client.put_object(Bucket=bucket, Key=name, Body=content, IfNoneMatch="*")
+    except importlib.import_module("botocore.exceptions").ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] == 412:  # precondition failed
+            return False
+        raise
+    return True
+
+
+def _read(path: str) -> bytes:
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        return bytes(file.read(_MAX_BYTES))
+
+
+def _replace(path: str, content: bytes) -> None:
+    if FileSystems.get_scheme(path) in (None, "file"):
+        with _written_beside(_local(path), content) as partial:
+            partial.replace(_local(path))
+        return
+    with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        file.write(content)
