@@ -15,7 +15,6 @@ Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
 import argparse
 import hashlib
 import logging
-import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -30,8 +29,9 @@ from rich.markup import escape
 
 import streamsketch as ss
 from pipelines.error_curve import error_curve, show_errors
+from pipelines.runs import add_run_options, configure, finish
 from pipelines.sinks import WriteMeans, read_means, write
-from streamsketch.beam import MeanPerKey, read_batches
+from streamsketch.beam import MeanPerKey, read_batches, run_secret
 from streamsketch.privacy.sampling import KeyedBits
 
 Vectors = NDArray[np.float64]
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         standard = options.view_as(StandardOptions)
         standard.runner = standard.runner or "FnApiRunner"
         with console.status("Reporting and averaging (Apache Beam)"):
-            build(parts, mechanisms, known.output, options).run().wait_until_finish()
+            build(parts, mechanisms, known, options).run().wait_until_finish()
         means = read_means(known.output)
         errors = errors_of(means, parts)
         write(known.output, "errors.png", error_curve(errors, f"{len(means)} means of {dim} coordinates"))
@@ -67,26 +67,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(
-    parts: list[Part], mechanisms: list[ss.local.Mechanism], folder: str, options: PipelineOptions
+    parts: list[Part], mechanisms: list[ss.local.Mechanism], arguments: argparse.Namespace, options: PipelineOptions
 ) -> beam.Pipeline:
     """Return the pipeline: vectors → reports → sums of each key → files, for every mechanism."""
     pipeline = beam.Pipeline(options=options)
+    configure(pipeline, arguments)
     vectors = pipeline | "Vectors" >> beam.Create(parts)
-    secret = secrets.token_bytes(32)
+    run = run_secret(pipeline)
     means = [
-        vectors | f"Report {name}" >> beam.Map(reported, mechanism, secret) | f"Add up {name}" >> MeanPerKey(mechanism)
+        vectors | f"Report {name}" >> beam.Map(reported, mechanism, run) | f"Add up {name}" >> MeanPerKey(mechanism)
         for name, mechanism in ((f"{mechanism.kind} at {mechanism.epsilon!r}", mechanism) for mechanism in mechanisms)
     ]
-    means | beam.Flatten() | WriteMeans(folder)
+    finish(arguments, means | beam.Flatten() | WriteMeans(arguments.output))
     return pipeline
 
 
-def reported(part: Any, mechanism: ss.local.Mechanism, secret: bytes) -> tuple[str, Any]:
+def reported(part: Any, mechanism: ss.local.Mechanism, run: Any) -> tuple[str, Any]:
     """Return the reports of a part's people: the same ones if Beam repeats the bundle, new ones for other vectors."""
     key, number, vectors = part
     digest = hashlib.blake2b(np.ascontiguousarray(vectors).tobytes(), digest_size=32).digest()
     context = b"\0".join([mechanism.to_json().encode(), key.encode(), number.to_bytes(8, "little"), digest])
-    return key, mechanism.randomize_many(vectors, bits=KeyedBits(secret, context))
+    return key, mechanism.randomize_many(vectors, bits=KeyedBits(run.derive("reports", ""), context))
 
 
 def mechanism_of(kind: str, epsilon: float, dim: int, arguments: argparse.Namespace) -> ss.local.Mechanism:
@@ -195,6 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--delta", type=float, default=1e-6, help="of the Gaussian baseline (default 1e-6)")
     privacy.add_argument("--sketch-dim", type=int, metavar="K", help="numbers that ProjUnit sends (default dim / 2)")
     privacy.add_argument("--seed", type=int, default=2023, help="public seed (default 2023)")
+    add_run_options(parser)
     return parser
 
 

@@ -28,6 +28,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 import streamsketch as ss
 from pipelines.batches import all_columns, as_text, text_columns, with_unit
 from pipelines.picture import heat_map
+from pipelines.runs import add_run_options, configure, finish
 from pipelines.sinks import WriteDistances, WriteReleases, clear, read_distances, write
 from pipelines.tables import show_distances
 from pipelines.truth import look_at_truth
@@ -102,6 +103,7 @@ def build(
 ) -> beam.Pipeline:
     """Return the pipeline: files → columns → sketches → releases → distances → files."""
     pipeline = beam.Pipeline(options=options)
+    configure(pipeline, arguments)
     columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
     events = (
         pipeline
@@ -131,8 +133,9 @@ def build(
             projection=projection,
         )
     )
-    releases | "Write releases" >> WriteReleases(arguments.output)
-    releases | "Compare" >> PairwiseDistances() | "Write distances" >> WriteDistances(arguments.output, promise)
+    tables = releases | "Write releases" >> WriteReleases(arguments.output)
+    distances = releases | "Compare" >> PairwiseDistances()
+    finish(arguments, tables, distances | "Write distances" >> WriteDistances(arguments.output, promise))
     return pipeline
 
 
@@ -190,6 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     sketch.add_argument("--sketch-dim", default=1024, type=int, metavar="K", help="cells a sketch (default 1024)")
     sketch.add_argument("--sparsity", default=4, type=int, metavar="S", help="cells an event meets (default 4)")
     sketch.add_argument("--seed", default=2013, type=int, help="public seed of the projection (default 2013)")
+    add_run_options(parser)
     demo = parser.add_argument_group("demonstration, on data that are public anyway")
     demo.add_argument(
         "--look-at-truth", action="store_true", help="compute the exact distances too and show them beside"

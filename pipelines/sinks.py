@@ -1,5 +1,6 @@
 """Where results go: files with fixed names, so that a retried write changes nothing."""
 
+import contextlib
 import hashlib
 import io
 from collections.abc import Iterable
@@ -14,14 +15,14 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
 import streamsketch as ss
-from streamsketch.parquet import table_of
+from streamsketch.beam import WriteTable
 
 _LONGEST_NAME = 200
 SKETCHES, DISTANCES, MEANS = "sketches.parquet", "distances.parquet", "means.parquet"
 
 
 class WriteReleases(beam.PTransform):
-    """Write ``KV[key, PrivateSketch]`` as ``sketches.parquet`` and one ``sketches/KEY.sketch`` each."""
+    """Write ``KV[key, PrivateSketch]`` as ``sketches.parquet``, sorted by key, and one ``sketches/KEY.sketch`` each."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -29,7 +30,9 @@ class WriteReleases(beam.PTransform):
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        return releases | beam.combiners.ToList() | beam.Map(_write_releases, self._folder)
+        table = releases | "Write the table" >> WriteTable(FileSystems.join(self._folder, SKETCHES))
+        files = releases | "Write each" >> beam.Map(_write_release, self._folder).with_output_types(str)
+        return (table, files) | beam.Flatten()
 
 
 class WriteDistances(beam.PTransform):
@@ -74,11 +77,10 @@ def _read(folder: str, name: str) -> pa.Table:
         return pq.read_table(pa.BufferReader(file.read()))
 
 
-def _write_releases(releases: Iterable[tuple[Any, ss.PrivateSketch]], folder: str) -> None:
-    by_key = dict(sorted(releases, key=lambda keyed: str(keyed[0])))
-    write(folder, SKETCHES, _parquet_bytes(table_of(by_key)))
-    for key, release in by_key.items():
-        write(FileSystems.join(folder, "sketches"), f"{_file_name(str(key))}.sketch", release.to_bytes())
+def _write_release(keyed: tuple[Any, ss.PrivateSketch], folder: str) -> str:
+    name = f"{_file_name(str(keyed[0]))}.sketch"
+    write(FileSystems.join(folder, "sketches"), name, keyed[1].to_bytes())
+    return name
 
 
 def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str, promise: str) -> None:
@@ -153,6 +155,7 @@ def clear(folder: str) -> None:
 def write(folder: str, name: str, content: bytes) -> None:
     """Write one file of results, on any file system Beam knows."""
     if not FileSystems.exists(folder):
-        FileSystems.mkdirs(folder)
+        with contextlib.suppress(OSError):  # another worker may make it at the same time
+            FileSystems.mkdirs(folder)
     with FileSystems.create(FileSystems.join(folder, name)) as file:
         file.write(content)

@@ -5,10 +5,12 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.window import BoundedWindow
+from apache_beam.transforms.trigger import AccumulationMode
+from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.keys import METRICS
+from streamsketch.beam.ordering import InOrder
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
 
@@ -21,7 +23,7 @@ class MeanPerKey(beam.PTransform):
     Reports are `Report`, a batch of them (`Reports`), or the bytes of one. Each bundle adds up its own; partial sums
     are then merged, exactly, so totals have the same bits on any runner, with any bundling and retries. Nothing is
     random here: reports are private before they arrive. Keys are text, bytes or integers; they are not protected.
-    A batch of no reports makes no key.
+    A batch of no reports makes no key. Sums of bounded collections leave in the order of windows and keys.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class MeanPerKey(beam.PTransform):
 
     def expand(self, reports: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        return (
+        means = (
             reports
             | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
             | "Gather partial sums" >> beam.GroupByKey()
@@ -65,6 +67,11 @@ class MeanPerKey(beam.PTransform):
                 beam.typehints.KV[Any, MeanAggregator]
             )
         )
+        # other windows cannot be told from an event time, nor panes of a stream from one another
+        windowing = means.windowing
+        in_one = isinstance(windowing.windowfn, GlobalWindows | FixedWindows)
+        once = means.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING
+        return means | "Sort" >> InOrder(MeanAggregator) if in_one and once else means
 
     def display_data(self) -> dict[str, Any]:
         """Show the public mechanism in the runner's interface."""

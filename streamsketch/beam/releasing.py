@@ -88,8 +88,8 @@ class ReleaseOnce(beam.PTransform, ABC):
         require_one_pane(sketches)
         bounds = bounds_of(sketches)
         moved = bounds is None and bounds_above(sketches)
-        projection = self._agreed_projection(sketches)
         rule = self._rule(self._agreed_neighbours(bounds, moved=moved))
+        projection = self._agreed_projection(sketches)
         rule.plan(projection)  # fail before the job runs
         run = run_secret(sketches.pipeline)
         label = label_in(sketches.pipeline)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+from apache_beam.internal import pickler
 from apache_beam.options.value_provider import ValueProvider
 
 from streamsketch.beam import claims as claiming
@@ -14,6 +15,7 @@ from streamsketch.beam.root_keys import RootKey, check_root_key, fetch_root_key,
 from streamsketch.beam.runners import may_compute_again, refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 
+_LAUNCH_BYTES = 16
 _MOST_KEYS = 16
 
 
@@ -69,8 +71,16 @@ class RunSecret:
             _KEYS[self._nonce, self._root_key] = known
         return known
 
+    def __reduce__(self) -> Any:
+        # Beam's pickler takes the functions that pickle refuses
+        return _restored, (self._nonce, self._root_key, pickler.dumps(self._source))
+
     def __repr__(self) -> str:
         return "RunSecret(…)"
+
+
+def _restored(nonce: bytes, root_key: bytes, source: bytes) -> RunSecret:
+    return RunSecret(nonce, root_key, pickler.loads(source))
 
 
 _KEYS: dict[tuple[bytes, bytes], bytes] = {}
@@ -197,7 +207,7 @@ class FinishRun(beam.PTransform):
         If `configure_run` gave the pipeline no claims.
     """
 
-    def expand(self, written: tuple[beam.PCollection, ...]) -> beam.PCollection:
+    def expand(self, written: Any) -> beam.PCollection:
         """Apply the transform."""
         pipeline = written[0].pipeline
         run = _RUNS.get(pipeline)
@@ -248,7 +258,7 @@ class _Draw(beam.DoFn):
 
     def __getstate__(self) -> dict[str, Any]:
         # a step is pickled when its job is submitted, so each submission has a token of its own
-        return self.__dict__ | {"_launch": secrets.token_bytes(16)}
+        return self.__dict__ | {"_launch": b"" if self._place is None else secrets.token_bytes(_LAUNCH_BYTES)}
 
     def process(self, _: None) -> Iterator[RunSecret]:
         root_key = b"" if self._root_key is None else fingerprint(fetch_root_key(self._root_key))

@@ -92,7 +92,7 @@ class WriteTable(beam.PTransform):
             releases
             | "Assign parts"
             >> beam.Map(_part, self._column, keys=beam.pvalue.AsSingleton(keys)).with_output_types(
-                beam.typehints.KV[int, tuple[Any, _KINDS[self._column]]]  # type: ignore[name-defined]
+                beam.typehints.KV[int, tuple[Any, _KINDS[self._column]]]  # type: ignore[name-defined, valid-type]
             )
             | "Gather parts" >> beam.GroupByKey()
             | "Make parts" >> beam.Map(_table, column=self._column).with_output_types(beam.typehints.KV[int, pa.Table])

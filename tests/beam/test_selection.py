@@ -8,7 +8,7 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReleasePerKey, SelectKeys, SketchPerKey, TumblingWindows
+from streamsketch.beam import BoundContributions, ReleasePerKey, SelectKeys, SketchPerKey, TumblingWindows, ordering
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.key_selection import key_threshold
 from tests.beam.running import run
@@ -69,7 +69,7 @@ def test_each_window_chooses_for_itself(tmp_path: Path) -> None:
 
 
 def test_repeated_bundles_choose_alike_and_release_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beam.Reshuffle, "expand", lambda _, elements: elements)  # so that the sink sees every drawing
+    monkeypatch.setattr(ordering.InOrder, "expand", lambda _, elements: elements)  # so that the sink sees every drawing
     keys = 60  # each is in with chance 0.56: all of them, or none, once in 10^15 runs
     threshold = key_threshold(keys / 4, 1e-9, max_keys=keys).threshold
     on_the_edge = [(unit, f"key {number}", 1, 1) for number in range(keys) for unit in range(threshold)]

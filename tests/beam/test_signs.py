@@ -21,6 +21,7 @@ from streamsketch.beam import (
     SignSketchCoder,
     SketchPerKey,
     TumblingWindows,
+    ordering,
 )
 from streamsketch.privacy.sampling import SystemBits
 from tests.beam.running import run
@@ -40,7 +41,7 @@ def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any]
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the sink into the bundle that draws the flips, so that it sees every drawing of a repeated bundle."""
-    monkeypatch.setattr(beam.Reshuffle, "expand", lambda _, releases: releases)
+    monkeypatch.setattr(ordering.InOrder, "expand", lambda _, releases: releases)
 
 
 @pytest.mark.usefixtures("fused")

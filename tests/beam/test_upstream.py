@@ -77,7 +77,8 @@ def test_a_step_that_may_undo_the_bounds_is_noticed(step: str) -> None:
 
 def test_a_step_between_takes_the_callers_word() -> None:
     sketches = STEPS_BETWEEN["to other keys"](upstream(beam.Pipeline(runner="FnApiRunner")))
-    sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(6, unit="plane"), public_keys=["all"])
+    word = {"neighbours": ss.L1(6, unit="plane"), "projection": PROJECTION}
+    sketches | ReleasePerKey(epsilon=1.0, **word, public_keys=["all"])
 
 
 def test_keys_are_not_selected_after_a_step_between() -> None:

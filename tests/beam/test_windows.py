@@ -349,7 +349,7 @@ def test_public_keys_in_windows_need_public_windows() -> None:
     windowed = keyed_sketches() | TumblingWindows(60)
     with pytest.raises(ss.InvalidInputError, match="which windows a key has data in would leak"):
         windowed | ReleasePerKey(**PRIVACY, public_keys=["a"])
-    with pytest.raises(ss.InvalidInputError, match="need projection="):
+    with pytest.raises(ss.InvalidInputError, match="needs projection="):
         windowed | "Other" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"], public_windows=MINUTES)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import streamsketch as ss
 from pipelines import local_mean, sinks
+from streamsketch.beam import runs
 
 VECTORS = np.random.default_rng(8).normal(size=(40, 6)) + 2
 ALBUMS = ["summer", "winter"] * 20
@@ -32,7 +33,7 @@ def test_means_of_the_users_vectors_come_out(
     faces: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # other bits may err ten times as much as expected: six coordinates of twenty reports have heavy tails
-    monkeypatch.setattr(local_mean, "secrets", types.SimpleNamespace(token_bytes=bytes))
+    monkeypatch.setattr(runs, "secrets", types.SimpleNamespace(token_bytes=bytes))
     assert local_mean.main(arguments(faces, "--mechanism", "priv-unit-g,proj-unit", "--epsilon", "200,4")) == 0
     rows = sinks.read_means(str(faces / "out")).to_pylist()
     assert [(row["mechanism"], row["epsilon"], row["key"]) for row in rows] == [
@@ -65,7 +66,7 @@ def test_a_repeated_bundle_reports_the_same_and_another_vector_does_not() -> Non
     units = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
 
     def bits(*part: object, secret: bytes = bytes(32)) -> bytes:
-        key, reports = local_mean.reported(part, mechanism, secret)
+        key, reports = local_mean.reported(part, mechanism, runs.RunSecret(secret, b"", None))
         assert key == part[0]
         return bytes(reports.seeds.tobytes() + reports.values.tobytes())
 

@@ -64,6 +64,27 @@ def test_releases_are_written_twice_alike(sales: Path) -> None:
     assert str(table["east"].guarantee).startswith("ε = 1000000, δ = 0 for one receipt of at most 50 (L1)")
 
 
+def test_releases_are_sorted_whatever_comes_first(sales: Path) -> None:
+    for order in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3]):
+        pq.write_table(SALES.take(order), sales / "sales.parquet")
+        private_distances.main(arguments(sales))
+        assert list(ss.load_table(sales / "out" / "sketches.parquet")) == ["east", "north", "south", "west/1"]
+
+
+def test_a_run_with_a_claim_runs_once_and_leaves_no_secret(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (sales / "root.key").write_bytes(bytes(range(32)))
+    (sales / "root.key").chmod(0o600)
+    run = ["--claims", str(sales / "claims"), "--run-id", "monday", "--root-key", str(sales / "root.key")]
+    assert private_distances.main(arguments(sales, "sales.parquet", *run)) == 0
+    assert b'"nonce": null' in (sales / "claims" / "monday.claim").read_bytes()
+    before = (sales / "out" / "sketches.parquet").read_bytes()
+    assert private_distances.main(arguments(sales, "sales.parquet", *run)) == 2
+    assert "names a run that was" in " ".join(capsys.readouterr().err.split())
+    assert (sales / "out" / "sketches.parquet").read_bytes() == before
+    assert private_distances.main(arguments(sales, "sales.parquet", "--run-id", "monday")) == 2
+    assert "give that folder as well" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_keys_may_be_declared_public(sales: Path) -> None:
     private_distances.main(arguments(sales, "sales.parquet", "--keys-are-public"))
     assert sorted(ss.load_table(sales / "out" / "sketches.parquet")) == ["north", "south", "west/1"]
