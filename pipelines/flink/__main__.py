@@ -2,7 +2,8 @@
 
     python -m pipelines.flink [--jars DIR] -- pipelines.private_distances --input … --output out
 
-The module after ``--`` runs with the cluster's Beam options appended.
+The module after ``--`` runs with the cluster's Beam options appended, and with ``--claims``, a folder that is as
+short-lived as the cluster, unless it names one.
 """
 
 import argparse
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             FlinkCluster(known.jars, Path(folder), task_managers=known.task_managers) as cluster,
         ):
             print(f"Flink with {known.task_managers} task managers: {cluster.web_page}", flush=True)  # noqa: T201
-            command = [sys.executable, "-m", *job, *cluster.pipeline_options()]
+            claims = [] if any(given.split("=")[0] == "--claims" for given in job) else [f"--claims={folder}/claims"]
+            command = [sys.executable, "-m", *job, *claims, *cluster.pipeline_options()]
             return subprocess.run(command, check=False).returncode  # noqa: S603
     except StartError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201

@@ -154,7 +154,7 @@ class FlinkCluster:
             return -1
 
     def _java(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        scratch = f"-Djava.io.tmpdir={self._temporary}"  # job graphs pass there, with the secret of the noise
+        scratch = f"-Djava.io.tmpdir={self._temporary}"  # job graphs pass there
         return self._processes.start(name, ["java", *_JAVA, scratch, "-cp", f"{self._jars}/*", main, *arguments])
 
     def _config(self) -> str:

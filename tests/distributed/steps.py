@@ -14,7 +14,7 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
-from streamsketch.beam import ReadColumns, ReleasePerKey, SketchPerKey
+from streamsketch.beam import ReadColumns, ReleasePerKey, SketchPerKey, configure_run
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=128, sparsity=4, seed=11)
 KEYS = [f"Schlüssel {number}" for number in range(50)]
@@ -29,6 +29,7 @@ def run(
     for name in ("batches", "sketches", "releases"):
         (results / name).mkdir(parents=True)
     pipeline = beam.Pipeline(options=PipelineOptions(options))
+    configure_run(pipeline, claims=str(results / "claims"))  # Flink computes again what is upstream of a shuffle
     sketches = (
         pipeline
         | ReadColumns([f"{events}/*.parquet"], ["key", "index", "value"])
