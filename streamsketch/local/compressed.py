@@ -1,9 +1,8 @@
-"""PrivUnitG as a seed: rejection sampling among public candidates."""
+"""PrivUnitG as a seed: a choice among public candidates."""
 
 import dataclasses
 import functools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,28 +16,33 @@ from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
-from streamsketch.local.streams import gaussian_vector, salt
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.local.streams import gaussian_vector, gaussian_vectors, salt
+from streamsketch.privacy.sampling import BitSource, Bytes
 
 MAX_EPSILON = 20.0
-"""Beyond it one report takes more than some 10^7 candidates."""
+"""Beyond it one report takes more than some 10^8 candidates."""
 
-_MARGIN = Fraction(4095, 4096)  # of ε that is used
-_PAIRS = 2048  # of secret words read at a time
+_MARGIN = 4095 / 4096  # of ε that is used
+_CANDIDATES = 4096  # drawn at a time
 _LOG_FAILURE = 50 + 64 * math.log(2)  # for every seed: the server chooses it
 
 
 class Compression:
-    """PrivUnitG in R^k with a candidate's seed as its output (Feldman and Talwar 2021; Asi et al. 2023, Appendix H).
+    """PrivUnitG in R^k with a candidate's seed as its output, chosen among a fixed number of candidates.
 
-    A candidate is a uniform 64-bit seed and the public Gaussian vector g that it means. It is accepted if
-    ⟨g, u⟩ ≥ the cap's edge, else with probability e^-ε': so an accepted one is in the cap with probability
-    q₁ / (q₁ + (1-q₁)e^-ε') = p. That is PrivUnitG's law, after p/q₁ candidates on average.
+    A candidate is a uniform 64-bit seed and the public Gaussian vector g that it means; the cap is ⟨g, u⟩ ≥ its edge.
+    Every report draws `trials` candidates and one coin, and computes all inner products. If some candidates are in the
+    cap and some are not, the coin says which kind to report, inside with probability κ; else there is no choice. Of
+    the kind chosen, the last candidate is reported. κ makes the probability of a report in the cap exactly PrivUnitG's
+    p, and `trials` is the least number that allows it, some ln(1/(1-p))/q₁. Feldman and Talwar 2021 and Asi et al.
+    2023, Appendix H, draw candidates until one is accepted; how many that takes shows something of u to those who
+    learn the report as well.
 
-    The report is one of 2^64 seeds, and P(seed | u) = a(seed, u)/A(u) with a in [e^-ε', 1] whatever floats do: a
-    comparison that rounding decides otherwise is another set, not another probability. A(u), the average of a over all
-    seeds, would be the same for every u if there were infinitely many; among 2^64 it deviates by some 10^-9 to 10^-4,
-    which ε' = ε(1 - 2^-12) covers; see `uneven` and THEORY.md 7.3.
+    The report is one of 2^64 seeds. Given how many candidates are inside, the last of a kind is uniform among all seeds
+    of that kind, so P(seed | u) is P(inside | u)/(2^64 Q) in the cap and P(outside | u)/(2^64 (1-Q)) elsewhere, Q the
+    share of all seeds that are in u's cap, whichever set floats make of it. Q would be q₁ for every u if there were
+    infinitely many seeds; among 2^64 it deviates by some 10^-9 to 10^-4, which ε' = ε(1 - 2^-12) covers, or the
+    mechanism is refused; see `shares`, `spent` and THEORY.md 7.3.
 
     Parameters
     ----------
@@ -48,6 +52,11 @@ class Compression:
         ε, at most 20.
     salted
         The salt of the candidates' streams.
+
+    Raises
+    ------
+    InvalidInputError
+        If ε is too large, or too small for the caps to be filled evenly enough.
     """
 
     def __init__(self, size: int, epsilon: float, salted: np.uint64) -> None:
@@ -56,65 +65,101 @@ class Compression:
                 f"a compressed report takes some e^ε candidates: epsilon must be at most {MAX_EPSILON:g}, got "
                 f"{epsilon:g}. Send floats instead"
             )
-        if uneven(gaussian_cap(size, epsilon), size, epsilon) > epsilon * float(1 - _MARGIN):
+        self.size = size
+        self.salted = salted
+        self.cap = gaussian_cap(size, epsilon * _MARGIN)
+        self.trials = max(2, math.ceil(math.log1p(-self.cap.inside) / math.log1p(-self.cap.mass)))
+        mixed = -math.expm1(self.trials * math.log1p(-self.cap.mass)) - self.cap.mass**self.trials
+        kappa = (self.cap.inside - self.cap.mass**self.trials) / mixed
+        self.insiders = min(1 << 64, math.floor(kappa * 2.0**64))
+        """κ, as a number of words."""
+        if not spent(self.cap.mass, shares(self.cap.mass, size), self.trials, self.insiders / 2.0**64) <= epsilon:
             raise InvalidInputError(
                 f"at epsilon={epsilon:g} and {size} dimensions 2^64 candidates do not fill all caps evenly enough for "
                 f"the guarantee. Use a smaller epsilon or fewer dimensions"
             )
-        self.size = size
-        self.salted = salted
-        self.cap = gaussian_cap(size, epsilon * float(_MARGIN))
-        self.accepting = randomized_response.words_at_least(Fraction(epsilon) * _MARGIN)
 
     def seeds(self, units: Floats, bits: BitSource) -> Words:
-        """Return the seed of an accepted candidate for each row of length 1: uint64, (n,)."""
-        pairs = min(_PAIRS, math.ceil(2 * self.cap.inside / self.cap.mass))
-        scratch, candidate = np.empty(self.size, dtype=np.uint64), np.empty(self.size)
+        """Return the seed that is reported for each row of length 1: uint64, (n,).
+
+        Reads a word for each coin, then `trials` words for each row, whatever the rows are.
+        """
         found = np.empty(units.shape[0], dtype=np.uint64)
-        for i, unit in enumerate(units):
-            place = -1
-            while place < 0:
-                words = secret_words(bits, 2 * pairs)
-                place = _accepted(
-                    unit, words, self.cap.threshold, np.uint64(self.accepting - 1), self.salted, scratch, candidate
-                )
-            found[i] = words[2 * place]
+        rows = max(1, _CANDIDATES // self.trials)
+        for start in range(0, units.shape[0], rows):
+            part = units[start : start + rows]
+            found[start : start + rows] = self._chosen(part, bits)
         return found
+
+    def _chosen(self, units: Floats, bits: BitSource) -> Words:
+        people = units.shape[0]
+        inside = randomized_response.below(secret_words(bits, people), self.insiders).astype(np.uint8)
+        last, seen = np.zeros((people, 2), dtype=np.uint64), np.zeros((people, 2), dtype=np.uint8)
+        for start in range(0, self.trials, _CANDIDATES):
+            drawn = min(_CANDIDATES, self.trials - start)
+            seeds = secret_words(bits, people * drawn).reshape(people, drawn)
+            along = np.empty((people, drawn))
+            candidates_along(units, seeds, self.salted, along)
+            keep_last(seeds, along, self.cap.threshold, last, seen)
+        kind = (seen[:, 1] & (inside | (seen[:, 0] ^ 1))).astype(np.int64)
+        return np.take_along_axis(last, kind[:, np.newaxis], axis=1)[:, 0]
 
     def vectors(self, seeds: Words) -> Floats:
         """Return τ·g of each seed: float64, (n, k)."""
-        out = np.empty((seeds.size, self.size))
-        scratch = np.empty(self.size, dtype=np.uint64)
-        for seed, row in zip(seeds, out, strict=True):
-            gaussian_vector(seed, self.salted, scratch, row)
+        out = gaussian_vectors(seeds, self.salted, self.size)
         out *= self.cap.scale
         return out
 
 
-def uneven(cap: GaussianCap, size: int, epsilon: float) -> float:
-    """Return a bound on |ln A(u) - ln A(u')| for all u, u' and all 2^64 seeds at once, but with probability e^-50.
+def shares(mass: float, size: int) -> tuple[float, float]:
+    """Return bounds on Q, the share of the 2^64 seeds in a cap of that mass: for all caps, but with probability e^-50.
 
     Relative deviations of frequencies (Vapnik; Anthony and Shawe-Taylor 1993): of m = 2^64 candidates caps, of VC
-    dimension d + 1, hold q_m with (q₁ - q_m)/√q₁ and (q_m - q₁)/√q_m at most η = 2√((ln(8/β) + ln S(2m))/m) but with
-    probability β, ln S(2m) ≤ (d+1) ln(2em/(d+1)) (Sauer). The caps depend on the candidates, so a union bound over
-    the S(m) of them would prove nothing. And A p/q₁ = 1 + p(1 - e^-ε)(q_m/q₁ - 1).
+    dimension d + 1, hold Q with (q₁ - Q)/√q₁ and (Q - q₁)/√Q at most η = 2√((ln(8/β) + ln S(2m))/m) but with
+    probability β, ln S(2m) ≤ (d+1) ln(2em/(d+1)) (Sauer); β covers each of 2^64 public seeds, which the server
+    chooses. The caps depend on the candidates, so a union bound over the S(m) of them would prove nothing.
     """
     candidates, dimension = 2.0**64, size + 1
     growth = dimension * (1 + math.log(2 * candidates / dimension))
-    deviation = 2 * math.sqrt((math.log(8) + _LOG_FAILURE + growth) / candidates / cap.mass)
-    weight = cap.inside * -math.expm1(-epsilon)
-    if weight * deviation >= 1:
+    deviation = 2 * math.sqrt((math.log(8) + _LOG_FAILURE + growth) / candidates / mass)
+    above = deviation * math.sqrt(1 + deviation**2 / 4) + deviation**2 / 2  # Q/q₁ - 1, solved for Q
+    return mass * (1 - deviation), mass * (1 + above)
+
+
+def spent(mass: float, bounds: tuple[float, float], trials: int, kappa: float) -> float:
+    """Return a bound on ln P(s | u) - ln P(s | u') for all seeds, u and u', if both caps' shares are within ``bounds``.
+
+    With n trials, 2^64 P(s | u) is κ Σ (1-Q)^i + (1-κ) Q^(n-1) in the cap and (1-κ) Σ Q^i + κ (1-Q)^(n-1) elsewhere,
+    sums over i < n. Both are convex in Q: they are at most the larger of their values at the bounds, and at least what
+    a tangent between them is there.
+    """
+    low, high = bounds
+    if not 0 < low <= mass <= high < 1:
         return math.inf
-    above = deviation * math.sqrt(1 + deviation**2 / 4) + deviation**2 / 2  # q_m/q₁ - 1, solved for q_m
-    return math.log1p(weight * above) - math.log1p(-weight * deviation)
+    values: list[float] = []
+    tangents: list[float] = []
+    for weight, center, ends in ((kappa, mass, bounds), (1 - kappa, 1 - mass, (1 - low, 1 - high))):
+        at_center, slope = _density(center, trials, weight)
+        values += [_density(end, trials, weight)[0] for end in ends]
+        tangents += [at_center + slope * (end - center) for end in ends]
+    return math.log(max(values) / min(tangents)) if min(tangents) > 0 else math.inf
+
+
+def _density(share: float, trials: int, weight: float) -> tuple[float, float]:
+    """Return w (1 - (1-x)^n)/x + (1-w) x^(n-1) and its derivative."""
+    rest = math.exp((trials - 1) * math.log1p(-share))  # (1-x)^(n-1)
+    some = -math.expm1(trials * math.log1p(-share)) / share
+    all_inside = share ** (trials - 1)
+    slope = weight * (trials * rest - some) / share + (1 - weight) * (trials - 1) * all_inside / share
+    return weight * some + (1 - weight) * all_inside, slope
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CompPrivUnitG(Mechanism):
-    """PrivUnitG whose report is 64 bits: the seed of a Gaussian vector that rejection sampling accepted.
+    """PrivUnitG whose report is 64 bits: the seed of a Gaussian vector.
 
-    Its error is PrivUnitG's at ε(1 - 2^-12). Randomising costs O(dim · p/q₁), which grows like e^ε: some 1600 Gaussian
-    vectors at ε = 10. The guarantee rests on no float, but on SplitMix64's vectors filling caps as Gaussians do; see
+    Its error is PrivUnitG's at ε(1 - 2^-12). Randomising computes the same number of Gaussian vectors for every input,
+    O(dim · ln(1/(1-p))/q₁), which grows like e^ε: some 4600 at ε = 10. The guarantee rests on no float, but on SplitMix64's vectors filling caps as Gaussians do; see
     `streamsketch.local.compressed.Compression`. Source: Feldman and Talwar 2021; Asi et al. 2023, Appendix H.
 
     Parameters
@@ -149,7 +194,7 @@ class CompPrivUnitG(Mechanism):
 
     @functools.cached_property
     def compression(self) -> Compression:
-        """The rejection sampler."""
+        """The choice among candidates."""
         return Compression(self.sphere_dim, self.epsilon, salt(self.seed, f"{self.kind}/candidates"))
 
     @property
@@ -180,26 +225,26 @@ class CompPrivUnitG(Mechanism):
 
 
 @kernel
-def _accepted(
-    unit: Floats,
-    words: Words,
-    threshold: float,
-    last_coin: np.uint64,
-    salted: np.uint64,
-    scratch: Words,
-    candidate: Floats,
-) -> int:
-    """Return the first accepted pair (seed, coin) of ``words``, or -1."""
-    for pair in range(words.size // 2):
-        if words[2 * pair + 1] <= last_coin:
-            return pair
-        gaussian_vector(words[2 * pair], salted, scratch, candidate)
-        along = 0.0
-        for j in range(unit.size):
-            along += candidate[j] * unit[j]
-        if along >= threshold:
-            return pair
-    return -1
+def candidates_along(units: Floats, seeds: Words, salted: np.uint64, out: Floats) -> None:
+    """Write ⟨g, u⟩ of every candidate of each row of ``units``: (n, m)."""
+    scratch, candidate = np.empty(units.shape[1], dtype=np.uint64), np.empty(units.shape[1])
+    for i in range(seeds.shape[0]):
+        for trial in range(seeds.shape[1]):
+            gaussian_vector(seeds[i, trial], salted, scratch, candidate)
+            along = 0.0
+            for j in range(candidate.size):
+                along += candidate[j] * units[i, j]
+            out[i, trial] = along
+
+
+@kernel
+def keep_last(seeds: Words, along: Floats, threshold: float, last: Words, seen: Bytes) -> None:
+    """Write each row's last seed below the threshold and its last one from there on, (n, 2), and which were seen."""
+    for i in range(seeds.shape[0]):
+        for trial in range(seeds.shape[1]):
+            kind = np.int64(along[i, trial] >= threshold)
+            last[i, kind] = seeds[i, trial]
+            seen[i, kind] = 1
 
 
 register(CompPrivUnitG)

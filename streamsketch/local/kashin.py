@@ -73,16 +73,18 @@ class KashinFrame:
         return np.asarray(cells[:, self.places] * (self.signs / math.sqrt(self.size)))
 
     def spread(self, vectors: Floats) -> Floats:
-        """Return coefficients a of unit vectors: U a = v exactly, and |a_j| ≤ K/√D unless 64 steps do not get there."""
+        """Return coefficients a of unit vectors: U a = v exactly, and |a_j| ≤ K/√D unless 64 steps do not get there.
+
+        Every vector takes all 64 steps, of which those after the last that it needs change nothing: how many it needs
+        tells something of it.
+        """
         coefficients = self.analyse(vectors)
         inner = _INNER * self.limit
         for _ in range(_MOST_STEPS):
-            beyond = np.flatnonzero(np.abs(coefficients).max(axis=1, initial=0) > self.limit)
-            if not beyond.size:
-                break
-            given = coefficients[beyond]
-            moved = given + _RELAXATION * (np.clip(given, -inner, inner) - given)
-            coefficients[beyond] = moved + self.analyse(vectors[beyond] - self.synthesise(moved))
+            beyond = np.abs(coefficients).max(axis=1, initial=0) > self.limit
+            moved = coefficients + _RELAXATION * (np.clip(coefficients, -inner, inner) - coefficients)
+            moved += self.analyse(vectors - self.synthesise(moved))
+            coefficients = np.where(beyond[:, np.newaxis], moved, coefficients)
         return coefficients
 
 

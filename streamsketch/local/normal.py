@@ -5,7 +5,6 @@ buffer ends, and a public word means the same number everywhere. The quantile is
 in IEEE sums, products, quotients and square roots of doubles in a fixed order; the logarithm of its tails too.
 """
 
-import math
 from typing import TypeAlias
 
 import numpy as np
@@ -17,29 +16,66 @@ from streamsketch.privacy.sampling import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_1, _12 = np.uint64(1), np.uint64(12)
+LEAST_UNIFORM = 2.0**-53
+"""The least of `uniforms`; the greatest is 1 minus it."""
+
+_1, _12, _52 = np.uint64(1), np.uint64(12), np.uint64(52)
+_FRACTION, _ONE_HALF = np.uint64((1 << 52) - 1), np.uint64(1022 << 52)  # bits of a double: its fraction; those of 1/2
+_BLOCK = 256
 _HALF_STEP = 2.0**-64
 _CENTRAL = 0.425  # the central approximation serves |p - 1/2| up to here
 _ROOT_HALF = 0.7071067811865476
 _LN_2 = 0.6931471805599453
+_ODD = tuple(1.0 / odd for odd in range(21, 0, -2))
 
 
 @kernel
 def standard_normals(words: Words, out: Floats) -> None:
     """Write the Gaussian z that each word means: its sign is the lowest bit, Φ(-|z|) is (the 63 others + 1/2) / 2^64.
 
-    |z| reaches 9.2.
+    |z| reaches 9.2. Every word takes the same work: all three approximations are evaluated, and one is kept.
     """
-    for i in range(words.size):  # no branch, so that this becomes vector code; the second loop overwrites the tails
-        p = (np.float64(np.int64(words[i] >> _1)) + 0.5) * _HALF_STEP
-        q = 0.5 - p
-        magnitude = _central(q)
-        out[i] = magnitude if words[i] & _1 == 0 else -magnitude
-    for i in range(words.size):
-        p = (np.float64(np.int64(words[i] >> _1)) + 0.5) * _HALF_STEP
-        if 0.5 - p > _CENTRAL:
-            magnitude = _tail(p)
-            out[i] = magnitude if words[i] & _1 == 0 else -magnitude
+    mantissas = np.empty(min(_BLOCK, words.size))
+    for first in range(0, words.size, _BLOCK):
+        drawn, target = words[first : first + _BLOCK], out[first : first + _BLOCK]
+        for i in range(drawn.size):
+            target[i] = (np.float64(np.int64(drawn[i] >> _1)) + 0.5) * _HALF_STEP
+        _magnitudes(target, mantissas)
+        for i in range(drawn.size):
+            target[i] = target[i] if drawn[i] & _1 == 0 else -target[i]
+
+
+@kernel
+def quantiles(probabilities: Floats, out: Floats) -> None:
+    """Write Φ⁻¹ of numbers from 2^-1000 to 1 - 2^-53, every one with the same work."""
+    mantissas = np.empty(min(_BLOCK, out.size))
+    for first in range(0, out.size, _BLOCK):
+        given, target = probabilities[first : first + _BLOCK], out[first : first + _BLOCK]
+        for i in range(given.size):
+            target[i] = min(given[i], 1.0 - given[i])
+        _magnitudes(target, mantissas)
+        for i in range(given.size):
+            target[i] = -target[i] if given[i] < 0.5 else target[i]
+
+
+@kernel
+def _magnitudes(cells: Floats, mantissas: Floats) -> None:
+    """Replace each p ≤ 1/2 in ``cells`` by -Φ⁻¹(p); ``mantissas`` is scratch of at least their number."""
+    given, scaled = cells.view(np.uint64), mantissas.view(np.uint64)
+    for i in range(cells.size):
+        scaled[i] = (given[i] & _FRACTION) | _ONE_HALF
+    for i in range(cells.size):  # selections, no branches: this becomes vector code, and shows nothing of its input
+        p = cells[i]
+        exponent = np.float64(np.int64(given[i] >> _52)) - 1022.0
+        mantissa = mantissas[i]
+        low = mantissa < _ROOT_HALF
+        mantissa = mantissa * 2.0 if low else mantissa
+        exponent = exponent - 1.0 if low else exponent
+        r = np.sqrt(_minus_log(mantissa, exponent))
+        middle, far = _middle(r - 1.6), _far(r - 5.0)
+        tail = middle if r <= 5.0 else far
+        central = _central(0.5 - p)
+        cells[i] = central if 0.5 - p <= _CENTRAL else tail
 
 
 @kernel
@@ -67,33 +103,33 @@ def _central(q: float) -> float:
 
 
 @kernel
-def _tail(p: float) -> float:
-    r = math.sqrt(_minus_log(p))
-    if r <= 5.0:
-        r -= 1.6
-        upper = 7.74545014278341407640e-4
-        upper = upper * r + 2.27238449892691845833e-2
-        upper = upper * r + 2.41780725177450611770e-1
-        upper = upper * r + 1.27045825245236838258e0
-        upper = upper * r + 3.64784832476320460504e0
-        upper = upper * r + 5.76949722146069140550e0
-        upper = upper * r + 4.63033784615654529590e0
-        upper = upper * r + 1.42343711074968357734e0
-        lower = 1.05075007164441684324e-9
-        lower = lower * r + 5.47593808499534494600e-4
-        lower = lower * r + 1.51986665636164571966e-2
-        lower = lower * r + 1.48103976427480074590e-1
-        lower = lower * r + 6.89767334985100004550e-1
-        lower = lower * r + 1.67638483018380384940e0
-        lower = lower * r + 2.05319162663775882187e0
-        lower = lower * r + 1.0
-        middle: float = np.divide(upper, lower)
-        return middle
-    r -= 5.0
+def _middle(r: float) -> float:
+    upper = 7.74545014278341407640e-4
+    upper = upper * r + 2.27238449892691845833e-2
+    upper = upper * r + 2.41780725177450611770e-1
+    upper = upper * r + 1.27045825245236838258e0
+    upper = upper * r + 3.64784832476320460504e0
+    upper = upper * r + 5.76949722146069140550e0
+    upper = upper * r + 4.63033784615654529590e0
+    upper = upper * r + 1.42343711074968357734e0
+    lower = 1.05075007164441684324e-9
+    lower = lower * r + 5.47593808499534494600e-4
+    lower = lower * r + 1.51986665636164571966e-2
+    lower = lower * r + 1.48103976427480074590e-1
+    lower = lower * r + 6.89767334985100004550e-1
+    lower = lower * r + 1.67638483018380384940e0
+    lower = lower * r + 2.05319162663775882187e0
+    lower = lower * r + 1.0
+    quotient: float = np.divide(upper, lower)
+    return quotient
+
+
+@kernel
+def _far(r: float) -> float:
     upper = 2.01033439929228813265e-7
     upper = upper * r + 2.71155556874348757815e-5
     upper = upper * r + 1.24266094738807843860e-3
-    upper = upper * r + 2.65321895265761230930e-2
+    upper = upper * r + 2.65321895265761232930e-2
     upper = upper * r + 2.96560571828504891230e-1
     upper = upper * r + 1.78482653991729133580e0
     upper = upper * r + 5.46378491116411436990e0
@@ -106,22 +142,18 @@ def _tail(p: float) -> float:
     lower = lower * r + 1.36929880922735805310e-1
     lower = lower * r + 5.99832206555887937690e-1
     lower = lower * r + 1.0
-    far: float = np.divide(upper, lower)
-    return far
+    quotient: float = np.divide(upper, lower)
+    return quotient
 
 
 @kernel
-def _minus_log(p: float) -> float:
-    """Return -ln p of a number in (0, 1), without the C library, whose last bit differs between machines."""
-    mantissa, exponent = math.frexp(p)
-    if mantissa < _ROOT_HALF:
-        mantissa *= 2.0
-        exponent -= 1
-    s = (mantissa - 1.0) / (mantissa + 1.0)  # |s| < 0.172: eleven terms leave less than 1e-17
+def _minus_log(mantissa: float, exponent: float) -> float:
+    """Return -ln(m·2^e), m in [√½, √2), without the C library, whose last bit differs between machines."""
+    s = np.divide(mantissa - 1.0, mantissa + 1.0)  # |s| < 0.172: eleven terms leave less than 1e-17
     square = s * s
     total = 0.0
-    for odd in range(21, 0, -2):
-        total = total * square + 1.0 / odd
+    for term in _ODD:
+        total = total * square + term
     return -(exponent * _LN_2 + 2.0 * s * total)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from streamsketch.hashing import Words
+from streamsketch.local.heights import InverseBeta
 from streamsketch.local.mechanism import register
-from streamsketch.local.normal import Floats, dot_rows, secret_words, standard_normals, uniforms
+from streamsketch.local.normal import LEAST_UNIFORM, Floats, dot_rows, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import SphereCap, sphere_cap
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16
 from streamsketch.local.report import Layout
@@ -76,11 +76,20 @@ class PrivUnit(WithPrecision):
         across *= (radius / np.sqrt(dot_rows(across, across)))[:, np.newaxis]
         values[...] = (across + height[:, np.newaxis] * units) / self.cap.mean
 
+    @functools.cached_property
+    def _inverse(self) -> InverseBeta:
+        return InverseBeta((self.sphere_dim - 1) / 2, self.cap.mass * LEAST_UNIFORM)
+
     def _below(self, coins: Floats, places: Floats) -> Floats:
-        """Return (1 - ⟨V, v⟩)/2, a Beta((d-1)/2, (d-1)/2) variable given its side of the cap's edge."""
-        half = (self.sphere_dim - 1) / 2
-        inside = betaincinv(half, half, self.cap.mass * places)
-        outside = 1 - betaincinv(half, half, (1 - self.cap.mass) * places)
+        """Return (1 - ⟨V, v⟩)/2, a Beta((d-1)/2, (d-1)/2) variable given its side of the cap's edge.
+
+        Both sides are computed for every coin.
+        """
+        inside = self._inverse(self.cap.mass * places)
+        lower = (1 - self.cap.mass) * places  # P(⟨V, v⟩ ≤ this height) of a uniform V, and 1 minus it
+        upper = self.cap.mass + (1 - self.cap.mass) * (1 - places)
+        smaller = self._inverse(np.minimum(np.minimum(lower, upper), 0.5))
+        outside = np.where(lower < upper, 1 - smaller, smaller)
         return np.asarray(np.where(coins < self.cap.inside, inside, outside))
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local.mechanism import Mechanism, register
-from streamsketch.local.normal import Floats, dot_rows, secret_words, standard_normals, uniforms
+from streamsketch.local.normal import Floats, dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
 from streamsketch.privacy.sampling import BitSource
@@ -122,9 +121,14 @@ def randomize_units(units: Floats, cap: GaussianCap, bits: BitSource) -> Floats:
 
 
 def cap_heights(coins: Floats, places: Floats, cap: GaussianCap) -> Floats:
-    """Return a ~ N(0, 1) given a ≥ g where the coin is below p, else given a < g, by the inverse distribution."""
-    inside = coins < cap.inside
-    return np.asarray(np.where(inside, -ndtri(cap.mass * places), ndtri((1 - cap.mass) * places)))
+    """Return a ~ N(0, 1) given a ≥ g where the coin is below p, else given a < g, by the inverse distribution.
+
+    Both are computed for every coin.
+    """
+    above, below = np.empty_like(places), np.empty_like(places)
+    quantiles(cap.mass * places, above)
+    quantiles((1 - cap.mass) * places, below)
+    return np.asarray(np.where(coins < cap.inside, -above, below))
 
 
 register(PrivUnitG)

@@ -47,7 +47,7 @@ class ProjUnit(WithPrecision):
     (Algorithm 5); the others complete Wv to length √C instead of normalising it (Algorithms 6 and 7), which multiplies
     the error by some C; see `norm_bound`.
 
-    ``compressed=True`` sends a seed in place of k floats, as `CompPrivUnitG` does, after some p/q₁ candidates in R^k.
+    ``compressed=True`` sends a seed in place of k floats, as `CompPrivUnitG` does, chosen among candidates in R^k.
     For what floats do to the guarantee otherwise see `PrivUnitG`.
 
     Parameters
@@ -142,7 +142,7 @@ class ProjUnit(WithPrecision):
 
     @functools.cached_property
     def compression(self) -> Compression:
-        """The rejection sampler of ``compressed``."""
+        """The choice among candidates of ``compressed``."""
         return Compression(self.inner_dim, self.epsilon, salt(self.seed, f"{self.kind}/candidates"))
 
     @property

@@ -16,12 +16,6 @@ _CONTEXT = Context(
 )
 
 
-def words_at_least(epsilon: Fraction) -> int:
-    """Return ⌈2^64 e^-ε⌉: how many of the 2^64 words to accept, for a probability of at least e^-ε."""
-    with localcontext(_CONTEXT):
-        return math.ceil(_WORDS / _exp(epsilon))
-
-
 def flipping_words(epsilon: Fraction) -> int:
     """Return ⌈2^64 / (e^ε + 1)⌉: how many words flip a bit, so that keeping is at most e^ε times as likely."""
     with localcontext(_CONTEXT):

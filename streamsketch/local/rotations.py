@@ -86,21 +86,17 @@ class RandomMap(ABC):
     def directions(self, units: Floats, seeds: Words) -> tuple[Floats, Floats]:
         """Return u_i = W_i v_i/‖W_i v_i‖, (n, k), and the lengths, (n,).
 
-        Where W_i v_i is 0, u_i is a public direction of the seed, uniform over seeds: it adds no bias.
+        Where W_i v_i is 0, u_i is a public direction of the seed, uniform over seeds: it adds no bias. That direction
+        is computed for every report: whether it was needed tells something of the vector.
         """
         projected = self.project(units, seeds)
         lengths = np.sqrt(dot_rows(projected, projected))
-        for i in np.flatnonzero(lengths < _TINY):
-            streams.gaussian_vector(
-                seeds[i],
-                streams.salt(self.seed, "proj-unit/no-direction"),
-                np.empty(self.size, np.uint64),
-                projected[i],
-            )
-            lengths[i] = 0.0
-        divisors = np.where(lengths > 0, lengths, np.sqrt(dot_rows(projected, projected)))
+        instead = streams.gaussian_vectors(seeds, streams.salt(self.seed, "proj-unit/no-direction"), self.size)
+        nothing = lengths < _TINY
+        projected = np.where(nothing[:, np.newaxis], instead, projected)
+        divisors = np.where(nothing, np.sqrt(dot_rows(instead, instead)), lengths)
         projected /= divisors[:, np.newaxis]
-        return projected, lengths
+        return projected, np.where(nothing, 0.0, lengths)
 
 
 class HadamardMap(RandomMap):

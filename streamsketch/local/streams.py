@@ -50,6 +50,15 @@ def gaussian_vector(seed: np.uint64, salted: np.uint64, words: Words, out: Float
 
 
 @kernel
+def gaussian_vectors(seeds: Words, salted: np.uint64, size: int) -> Floats:
+    """Return `gaussian_vector` of each seed: float64, (n, size)."""
+    out, words = np.empty((seeds.size, size)), np.empty(size, dtype=np.uint64)
+    for i in range(seeds.size):
+        gaussian_vector(seeds[i], salted, words, out[i])
+    return out
+
+
+@kernel
 def sample_rows(start: np.uint64, size: int, taken: Bytes, rows: Ints) -> None:
     """Write distinct rows of [0, size), every set of them equally likely up to 2^-16, in O(rows) (Floyd's algorithm).
 

@@ -3,6 +3,7 @@
 Sampled laws are tested at 6 standard errors or p > 1e-7, with fixed bits.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -18,7 +19,7 @@ from scipy import stats
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from streamsketch.local import randomized_response as response
-from streamsketch.local.compressed import uneven
+from streamsketch.local.compressed import shares, spent
 from streamsketch.local.normal import uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap, sphere_cap
 from tests import naive_local
@@ -69,13 +70,6 @@ def test_repetitions_share_epsilon(epsilon: float, repetitions: int) -> None:
     assert allows(flip_ratio(mechanism.flipping) ** repetitions, epsilon)
     with_one_more = flip_ratio(mechanism.flipping) ** (repetitions + 1)
     assert not allows(with_one_more, epsilon)
-
-
-@given(st.floats(2.0**-10, 20))
-def test_coins_of_the_compressed_form_are_private(epsilon: float) -> None:
-    accepting = CompPrivUnitG(dim=64, epsilon=epsilon).compression.accepting
-    assert allows(Fraction(ALL, accepting), epsilon * (1 - 2.0**-12) * (1 + 2.0**-50))
-    assert not allows(Fraction(ALL, accepting - (accepting >> 10)), epsilon * (1 - 2.0**-12))
 
 
 def outputs_of(mechanism: Any, vector: np.ndarray, tapes: Iterable[list[int]]) -> list[list[int]]:
@@ -214,41 +208,67 @@ def test_heights_of_priv_unit_have_the_caps_law() -> None:
     assert stats.kstest(free.cdf(heights[~inside]) / (1 - cap.mass), "uniform").pvalue > 1e-7
 
 
-# --- the compressed form: the law of acceptance -----------------------------------------------------------------
+# --- the compressed form: the law of the choice -----------------------------------------------------------------
 
 
-def acceptance(mechanism: CompPrivUnitG, vector: np.ndarray, seed: int) -> Fraction:
-    """Return the probability of accepting a candidate, by the words that do: all of them, or those up to a limit."""
-    second = 2**63 + 1  # a candidate that is always taken, behind the one that is asked about
+def chosen_law(mechanism: CompPrivUnitG, vector: np.ndarray, pool: list[int]) -> dict[int, Fraction]:
+    """Return P(seed) where candidates are uniform in ``pool``, by running every tape of candidates with both coins."""
+    compression = mechanism.compression
+    coins = {0: Fraction(compression.insiders, ALL), ALL - 1: Fraction(ALL - compression.insiders, ALL)}
+    law = dict.fromkeys(pool, Fraction(0))
+    for candidates in itertools.product(pool, repeat=compression.trials):
+        for coin, probability in coins.items():
+            tape = naive_local.Words([coin, *candidates])
+            found = int(mechanism.randomize(vector, bits=tape).values[0])
+            law[found] += probability / len(pool) ** compression.trials
+    return law
 
-    def accepted(coin: int) -> bool:
-        pairs = math.ceil(2 * mechanism.cap.inside / mechanism.cap.mass)
-        tape = [seed, coin] + [second, 0] * (pairs - 1)
-        return int(mechanism.randomize(vector, bits=naive_local.Words(tape)).values[0]) == seed
 
-    accepting = mechanism.compression.accepting
-    assert accepted(accepting - 1)
-    return Fraction(1) if accepted(ALL - 1) else Fraction(accepting, ALL) if not accepted(accepting) else Fraction(1)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("insiders", [1, 2, 3])
+def test_a_choice_among_candidates_has_the_law_that_is_accounted_for(epsilon: float, insiders: int) -> None:
+    """Exactly: κ Σ (1-Q)^i + (1-κ) Q^(n-1) over the pool's size in the cap, and its mirror image outside."""
+    mechanism, vector = CompPrivUnitG(dim=8, epsilon=epsilon, seed=3), directions(8)["gaussian"]
+    seeds = np.arange(40, dtype=np.uint64)
+    heights = mechanism.compression.vectors(seeds) @ vector / mechanism.cap.scale
+    in_cap = [int(seed) for seed in seeds[heights >= mechanism.cap.threshold]][:insiders]
+    outside = [int(seed) for seed in seeds[heights < mechanism.cap.threshold]][: 4 - insiders]
+    share, n = Fraction(insiders, 4), mechanism.compression.trials
+    kappa = Fraction(mechanism.compression.insiders, ALL)
+    dense = kappa * sum((1 - share) ** i for i in range(n)) + (1 - kappa) * share ** (n - 1)
+    thin = (1 - kappa) * sum(share**i for i in range(n)) + kappa * (1 - share) ** (n - 1)
+    expected = dict.fromkeys(in_cap, dense / 4) | dict.fromkeys(outside, thin / 4)
+    assert chosen_law(mechanism, vector, in_cap + outside) == expected
 
 
-def test_every_candidate_is_accepted_with_one_of_two_probabilities() -> None:
-    """For 300 candidates and five vectors the ratio is at most e^ε', which enumeration of the words shows exactly."""
-    mechanism = CompPrivUnitG(dim=8, epsilon=2.0, seed=3)
-    found = np.array(
-        [[acceptance(mechanism, vector, seed) for seed in range(300)] for vector in directions(8).values()],
-        dtype=object,
-    )
-    low, high = min(found.ravel()), max(found.ravel())
-    assert {low, high} == set(found.ravel())
-    assert high == 1
-    assert allows(high / low, mechanism.epsilon * (1 - 2.0**-12))
-    assert not allows(high / (low * Fraction(99, 100)), mechanism.epsilon)  # a coin that falls too rarely is seen
-    share, expected = (found == 1).mean(), mechanism.cap.mass
-    assert abs(share - expected) < 6 * math.sqrt(expected / 300)
+def exact_densities(q: Any, trials: int, kappa: Any) -> tuple[Any, Any]:
+    inside = kappa * (1 - (1 - q) ** trials) + (1 - kappa) * q**trials
+    return inside / q, (1 - inside) / (1 - q)
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-10, 0.1, 1.0, 4.0, 10.0, 16.0])
+@pytest.mark.parametrize("dim", [2, 64, 1000])
+def test_the_choice_spends_no_more_than_epsilon(epsilon: float, dim: int) -> None:
+    """Of caps that hold any share of the seeds within the bounds, in many digits; and nearly all of it is used."""
+    compression = CompPrivUnitG(dim=dim, epsilon=epsilon).compression
+    cap, n = compression.cap, compression.trials
+    bounds = shares(cap.mass, dim)
+    stated = spent(cap.mass, bounds, n, compression.insiders / ALL)
+    with mpmath.workdps(60):
+        kappa = mpmath.mpf(compression.insiders) / ALL
+        for q in np.linspace(*bounds, 5):
+            for other in np.linspace(*bounds, 5):
+                here, there = exact_densities(mpmath.mpf(q), n, kappa), exact_densities(mpmath.mpf(other), n, kappa)
+                assert mpmath.log(max(here) / min(there)) <= stated * (1 + 1e-12)
+        at_mass = exact_densities(mpmath.mpf(cap.mass), n, kappa)
+        assert abs(at_mass[0] * cap.mass / cap.inside - 1) < 1e-12  # p, as PrivUnitG has it
+        assert mpmath.log(at_mass[0] / at_mass[1]) > epsilon * (1 - 2.0**-11)
+    assert stated <= epsilon
+    assert spent(cap.mass, bounds, n, min(1.0, 1.001 * compression.insiders / ALL)) > stated
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
-def test_accepted_candidates_are_in_the_cap_with_probability_p(epsilon: float) -> None:
+def test_reported_candidates_are_in_the_cap_with_probability_p(epsilon: float) -> None:
     mechanism = CompPrivUnitG(dim=10, epsilon=epsilon, seed=3)
     cap, people = mechanism.cap, 1500
     for vector in directions(10).values():
@@ -261,27 +281,29 @@ def test_accepted_candidates_are_in_the_cap_with_probability_p(epsilon: float) -
 
 
 def test_the_margin_covers_uneven_candidates_or_the_mechanism_is_refused() -> None:
-    for dim, epsilon in ((64, 20.0), (1 << 15, 16.0), (1 << 24, 4.0)):
-        mechanism = CompPrivUnitG(dim=dim, epsilon=epsilon)
-        assert uneven(mechanism.cap, dim, epsilon) < epsilon * 2.0**-12
-    for dim, epsilon in ((1 << 21, 16.0), (1 << 16, 20.0)):  # a union bound over the caps, no proof, let these pass
+    for dim, epsilon in ((64, 20.0), (1 << 15, 16.0), (1 << 24, 4.0), (1 << 24, 10.0)):
+        compression = CompPrivUnitG(dim=dim, epsilon=epsilon).compression
+        mass = compression.cap.mass
+        assert spent(mass, shares(mass, dim), compression.trials, compression.insiders / ALL) <= epsilon
+    for dim, epsilon in ((1 << 20, 16.0), (1 << 15, 20.0)):
         with pytest.raises(InvalidInputError, match="evenly enough"):
             CompPrivUnitG(dim=dim, epsilon=epsilon)
-    assert uneven(gaussian_cap(1 << 24, 40.0), 1 << 24, 40.0) == math.inf
+    mass = gaussian_cap(1 << 24, 40.0).mass
+    assert spent(mass, shares(mass, 1 << 24), 1 << 60, 0.999) == math.inf
 
 
 @pytest.mark.parametrize(("dim", "epsilon"), [(2, 2.0**-10), (2, 20.0), (1000, 10.0), (1 << 20, 16.0)])
-def test_the_margin_is_that_of_relative_deviations(dim: int, epsilon: float) -> None:
-    """A of the fullest and of the emptiest cap that 4·S(2m)·e^(-mη²/4) ≤ e^-50/2^65 leaves, in many digits."""
+def test_shares_are_those_of_relative_deviations(dim: int, epsilon: float) -> None:
+    """The fullest and the emptiest cap that 4·S(2m)·e^(-mη²/4) ≤ e^-50/2^65 leaves, in many digits."""
     cap = gaussian_cap(dim, epsilon)
     with mpmath.workdps(60):
-        m, q, low = mpmath.mpf(2) ** 64, mpmath.mpf(cap.mass), mpmath.exp(-mpmath.mpf(epsilon))
+        m, q = mpmath.mpf(2) ** 64, mpmath.mpf(cap.mass)
         subsets = (2 * mpmath.e * m / (dim + 1)) ** (dim + 1)
         eta = mpmath.sqrt(4 / m * mpmath.log(4 * subsets * mpmath.mpf(2) ** 65 * mpmath.e**50))
         emptiest = q - eta * mpmath.sqrt(q)
         fullest = ((eta + mpmath.sqrt(eta**2 + 4 * q)) / 2) ** 2
-        exact = mpmath.log((low + (1 - low) * fullest) / (low + (1 - low) * emptiest))
-        assert abs(uneven(cap, dim, epsilon) / exact - 1) < 1e-6
+        for found, exact in zip(shares(cap.mass, dim), (emptiest, fullest), strict=True):
+            assert abs((found - q) / (exact - q) - 1) < 1e-5
 
 
 # --- the Gaussian mechanism ---------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from streamsketch.local import randomized_response
 def test_the_callers_decimal_context_changes_nothing(epsilon: Fraction) -> None:
     def answers() -> list[float]:
         return [
-            randomized_response.words_at_least(epsilon),
             randomized_response.flipping_words(epsilon),
             randomized_response.telling_words(epsilon, 8),
             randomized_response.share(12_345),

@@ -54,23 +54,19 @@ def test_compressed_projections_are_the_twins(seed: int, *, shared: bool, unbias
     assert contribution(report) == pytest.approx(of.factor * of.cap.scale * back @ drawn, abs=1e-12)
 
 
-def test_only_candidates_in_the_cap_or_with_a_low_coin_are_accepted() -> None:
+def test_the_last_candidate_of_the_kind_that_the_coin_says_is_reported() -> None:
     mechanism = CompPrivUnitG(dim=DIM, epsilon=2.0, seed=5)
-    salted = naive_local.salt(5, "comp-priv-unit-g/candidates")
-    pairs = math.ceil(2 * mechanism.cap.inside / mechanism.cap.mass)
-    words = np.frombuffer(bits("candidates").read(16 * 30 * pairs), dtype=np.uint64).tolist()
-    tape = naive_local.Words(words)
-    for _ in range(10):
-        begin = tape.used
-        found = int(mechanism.randomize(UNIT, bits=tape).values[0])
-        read = list(zip(words[begin : tape.used : 2], words[begin + 1 : tape.used : 2], strict=True))
-        accepted = [
-            seed
-            for seed, coin in read
-            if coin < mechanism.compression.accepting
-            or naive_local.vector(seed, salted, DIM) @ UNIT >= mechanism.cap.threshold
-        ]
-        assert found == accepted[0]
+    salted, trials = naive_local.salt(5, "comp-priv-unit-g/candidates"), mechanism.compression.trials
+    kinds = set()
+    for trial in range(60):
+        words = np.frombuffer(bits(("candidates", trial)).read(8 * (trials + 1)), dtype=np.uint64).tolist()
+        found = int(mechanism.randomize(UNIT, bits=naive_local.Words(words)).values[0])
+        coin, seeds = words[0], words[1:]
+        inside = [naive_local.vector(seed, salted, DIM) @ UNIT >= mechanism.cap.threshold for seed in seeds]
+        wanted = inside[0] if len(set(inside)) == 1 else coin < mechanism.compression.insiders
+        assert found == [seed for seed, kind in zip(seeds, inside, strict=True) if kind == wanted][-1]
+        kinds.add((len(set(inside)), wanted))
+    assert {(1, False), (2, True)} <= kinds
 
 
 @pytest.mark.parametrize("seed", SEEDS)
