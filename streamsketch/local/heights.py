@@ -25,19 +25,17 @@ class InverseBeta:
     """
 
     def __init__(self, half: float, least: float) -> None:
-        self._octaves = 1 - int(np.frexp(least)[1])
-        mantissas = 0.75 + 0.25 * _NODES
+        self._octaves = 1 - int(np.frexp(least)[1])  # the first is [1/4, 1/2]
+        mantissas = 0.375 + 0.125 * _NODES
         values = [np.log(betaincinv(half, half, mantissas * 0.5**octave)) for octave in range(self._octaves)]
         self._series = np.polynomial.chebyshev.chebfit(_NODES, np.array(values).T, _DEGREE)
 
     def __call__(self, probabilities: Floats) -> Floats:
         """Return I⁻¹ of numbers from ``least`` to 1/2."""
         mantissas, exponents = np.frexp(probabilities)
-        # 1/2 itself is the start of an octave that has no series: it is the end of the one below
-        octaves = np.clip(-exponents, 0, self._octaves - 1)
-        mantissas = np.where(exponents > 0, 1.0, mantissas)
-        series = self._series[:, octaves]
-        return np.exp(_clenshaw(4.0 * mantissas - 3.0, series))
+        mantissas = np.where(exponents == 0, 1.0, mantissas)  # 1/2 is the end of the first octave
+        octaves = np.clip(-1 - exponents, 0, self._octaves - 1)
+        return np.asarray(np.exp(_clenshaw(4.0 * mantissas - 3.0, self._series[:, octaves])))
 
 
 def _clenshaw(places: Floats, series: Floats) -> Floats:

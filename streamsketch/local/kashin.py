@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
+from streamsketch._jit import kernel
+from streamsketch.encoding import Ints
 from streamsketch.local import streams
 from streamsketch.local.normal import Floats
-from streamsketch.projections.hadamard import hadamard_transform
+from streamsketch.projections.hadamard import hadamard_transform, transform_cells
 
 LEVEL = 1.75
 """K: coefficients are at most K/√D. At redundancy 4 or more some ten steps reach it; at 1.4 they no longer do."""
@@ -79,13 +81,37 @@ class KashinFrame:
         tells something of it.
         """
         coefficients = self.analyse(vectors)
-        inner = _INNER * self.limit
-        for _ in range(_MOST_STEPS):
-            beyond = np.abs(coefficients).max(axis=1, initial=0) > self.limit
-            moved = coefficients + _RELAXATION * (np.clip(coefficients, -inner, inner) - coefficients)
-            moved += self.analyse(vectors - self.synthesise(moved))
-            coefficients = np.where(beyond[:, np.newaxis], moved, coefficients)
+        _relax(vectors, self.places, self.signs / math.sqrt(self.size), self.limit, coefficients)
         return coefficients
+
+
+@kernel
+def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, coefficients: Floats) -> None:
+    """Bring each row of ``coefficients`` within ``limit``, U a being its row of ``vectors`` throughout."""
+    inner = _INNER * limit
+    size = coefficients.shape[1]
+    kept = np.empty((2, size))  # the second row counts; what a vector no longer needs is written to the first
+    moved, cells = np.empty(size), np.empty(size)
+    for i in range(coefficients.shape[0]):
+        kept[1] = coefficients[i]
+        for _ in range(_MOST_STEPS):
+            largest = 0.0
+            for j in range(size):
+                given = kept[1, j]
+                moved[j] = given + _RELAXATION * (min(max(given, -inner), inner) - given)
+                largest = max(largest, abs(given))
+            cells[:] = moved
+            transform_cells(cells, size)
+            for j in range(places.size):
+                kept[0, j] = (vectors[i, j] - cells[places[j]] * scaled_signs[j]) * scaled_signs[j]
+            cells[:] = 0.0
+            for j in range(places.size):
+                cells[places[j]] = kept[0, j]
+            transform_cells(cells, size)
+            target = kept[np.int64(largest > limit)]
+            for j in range(size):
+                target[j] = moved[j] + cells[j]
+        coefficients[i] = kept[1]
 
 
 def frame_size(dim: int) -> int:

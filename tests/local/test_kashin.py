@@ -31,13 +31,33 @@ def test_small_frames_serve_every_vector(dim: int) -> None:
         for places in itertools.combinations(range(dim), min(4, dim))
         for sign in (1.0, np.where(np.arange(dim) == places[1], -1.0, 1.0))
     ]
-    sparse = rng.choice([-1.0, 0, 0, 0, 1], size=(2000, dim))
+    sparse = rng.choice([-1.0, 0, 0, 0, 1], size=(500, dim))
     sparse[:, 0] += 2.0
-    vectors = np.concatenate([frame.synthesise(np.eye(frame.size)), fours[:4000], sparse, rng.normal(size=(500, dim))])
+    vectors = np.concatenate(
+        [
+            frame.synthesise(np.eye(frame.size)[:: frame.size // 64]),
+            fours[:: 1 + len(fours) // 1000],
+            sparse,
+            rng.normal(size=(100, dim)),
+        ]
+    )
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     coefficients = frame.spread(vectors)
     assert np.abs(coefficients).max() <= frame.limit * (1 + 1e-12)
     assert np.abs(frame.synthesise(coefficients) - vectors).max() < 1e-12
+
+
+def test_steps_that_a_vector_does_not_need_change_no_bit_of_it() -> None:
+    """Against steps that end for each vector as soon as its coefficients are small."""
+    frame = KashinFrame(100, seed=3)
+    for vector in directions(100).values():
+        expected, steps = frame.analyse(vector[np.newaxis]), 0
+        while np.abs(expected).max() > frame.limit:
+            moved = expected + 1.9 * (np.clip(expected, -0.98 * frame.limit, 0.98 * frame.limit) - expected)
+            expected = moved + frame.analyse(vector - frame.synthesise(moved))
+            steps += 1
+        assert steps < 40
+        assert frame.spread(vector[np.newaxis]).tobytes() == expected.tobytes()
 
 
 def test_no_four_places_of_small_frames_depend_on_one_another() -> None:
