@@ -159,7 +159,8 @@ class CompPrivUnitG(Mechanism):
     """PrivUnitG whose report is 64 bits: the seed of a Gaussian vector.
 
     Its error is PrivUnitG's at ε(1 - 2^-12). Randomising computes the same number of Gaussian vectors for every input,
-    O(dim · ln(1/(1-p))/q₁), which grows like e^ε: some 4600 at ε = 10. The guarantee rests on no float, but on SplitMix64's vectors filling caps as Gaussians do; see
+    O(dim · ln(1/(1-p))/q₁), which grows like e^ε: some 4600 at ε = 10. A report is one of 2^64 seeds, so the guarantee
+    does not rest on the last bits of floats; it rests on SplitMix64's vectors filling caps as Gaussians do; see
     `streamsketch.local.compressed.Compression`. Source: Feldman and Talwar 2021; Asi et al. 2023, Appendix H.
 
     Parameters

@@ -154,7 +154,8 @@ def _minus_log(mantissa: float, exponent: float) -> float:
     total = 0.0
     for term in _ODD:
         total = total * square + term
-    return -(exponent * _LN_2 + 2.0 * s * total)
+    logarithm: float = exponent * _LN_2 + 2.0 * s * total
+    return -logarithm
 
 
 def uniforms(words: Words) -> Floats:

@@ -33,14 +33,8 @@ def test_small_frames_serve_every_vector(dim: int) -> None:
     ]
     sparse = rng.choice([-1.0, 0, 0, 0, 1], size=(500, dim))
     sparse[:, 0] += 2.0
-    vectors = np.concatenate(
-        [
-            frame.synthesise(np.eye(frame.size)[:: frame.size // 64]),
-            fours[:: 1 + len(fours) // 1000],
-            sparse,
-            rng.normal(size=(100, dim)),
-        ]
-    )
+    own = frame.synthesise(np.eye(frame.size)[:: max(1, frame.size // 64)])
+    vectors = np.concatenate([own, fours[:: 1 + len(fours) // 1000], sparse, rng.normal(size=(100, dim))])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     coefficients = frame.spread(vectors)
     assert np.abs(coefficients).max() <= frame.limit * (1 + 1e-12)
