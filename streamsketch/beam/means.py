@@ -30,9 +30,10 @@ class MeanPerKey(beam.PTransform):
     mechanism
         Of all reports.
     drop_malformed
-        Whether reports that cannot be read, are of another mechanism, or are such as no honest person sends are left
-        out, a batch as a whole, and counted in the metric ``reports_dropped``. By default they end the job, which then
-        anyone who sends reports can do.
+        Whether reports that cannot be read, are of another mechanism, or are longer or shorter than honest ones
+        (`Mechanism.honest_lengths`) are left out, and counted in the metric ``reports_dropped``. Of a batch the others
+        are added. By default they end the job: anyone who sends reports can then end it, and so does one honest report
+        in 10^9.
 
     Raises
     ------
@@ -114,15 +115,26 @@ class _SumBundles(beam.DoFn):
         place = window, key
         total = self._sums.get(place) or self._mechanism.aggregator()
         try:
-            total.add(Report.from_bytes(reports, self._mechanism) if isinstance(reports, bytes) else reports)
+            read = Report.from_bytes(reports, self._mechanism) if isinstance(reports, bytes) else reports
+            dropped = self._added(total, read)
         except (InvalidInputError, WireFormatError):
             if not self._drop_malformed:
                 raise
-            Metrics.counter(METRICS, "reports_dropped").inc(len(reports) if isinstance(reports, Reports) else 1)
+            dropped = len(reports) if isinstance(reports, Reports) else 1
+        if dropped:
+            Metrics.counter(METRICS, "reports_dropped").inc(dropped)
+        if not total.count:
             return
         self._sums[place] = total
         if 8 * self._mechanism.state_dim * len(self._sums) > _FLUSH_BYTES:
             yield from self._flush()
+
+    def _added(self, total: MeanAggregator, reports: Report | Reports) -> int:
+        """Add reports, and return how many were left out."""
+        if self._drop_malformed:
+            return total.add_plausible(reports)
+        total.add(reports)
+        return 0
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         yield from self._flush()

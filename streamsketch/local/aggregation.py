@@ -1,15 +1,17 @@
 """The server: an exact, mergeable sum of reports, and the mean it estimates."""
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.hashing import Words
 from streamsketch.local.agreed import power_below
 from streamsketch.local.normal import Floats
-from streamsketch.local.report import Report, Reports
+from streamsketch.local.report import Report, Reports, all_fit, implausible, lengths_fit
 
 if TYPE_CHECKING:
     from streamsketch.local.mechanism import Mechanism
@@ -119,10 +121,33 @@ class MeanAggregator:
         TypeError
             If it is neither.
         InvalidInputError
-            If they come from another mechanism, or hold values it does not draw; nothing is added then.
+            If they come from another mechanism, or one has a length that no honest report has
+            (`Mechanism.honest_lengths`); nothing is added then. `add_plausible` leaves such reports out.
         SketchOverflowError
             Beyond 2^31 - 1 reports; nothing is added then.
         """
+        seeds, values = self._arrays(reports)
+        if not all_fit(self._mechanism, values):
+            raise InvalidInputError(f"{implausible(self._mechanism, values)}. Leave such reports out by add_plausible")
+        self._add(seeds, values)
+
+    def add_plausible(self, reports: Report | Reports) -> int:
+        """Add those of a batch that an honest person may have sent; return how many were left out.
+
+        Raises
+        ------
+        TypeError, SketchOverflowError
+            As `add`.
+        InvalidInputError
+            If they come from another mechanism; nothing is added then.
+        """
+        seeds, values = self._arrays(reports)
+        fit = lengths_fit(self._mechanism, values)
+        if not fit.all():
+            seeds, values = seeds[fit], values[fit]
+        return int(fit.size - seeds.size) + self._add_each(seeds, values)
+
+    def _arrays(self, reports: Report | Reports) -> tuple[Words, NDArray[Any]]:
         if isinstance(reports, Report):
             seeds, values = np.array([reports.seed], dtype=np.uint64), reports.values[np.newaxis].copy()
         elif isinstance(reports, Reports):  # arrays of one layout, so that one compiled kernel serves all
@@ -131,8 +156,22 @@ class MeanAggregator:
             raise TypeError(f"an aggregator adds a Report or Reports, got a {type(reports).__name__}")
         self._check_same(reports.mechanism)
         self._check_count(seeds.size)
+        return seeds, values
+
+    def _add(self, seeds: Words, values: NDArray[Any]) -> None:
         self._mechanism.add_steps(seeds, values, self._totals, self.step, _LIMIT)
         self._count += seeds.size
+
+    def _add_each(self, seeds: Words, values: NDArray[Any]) -> int:
+        """Add what can be added, and return how many reports could not: values that are all in one cell, for one."""
+        try:
+            self._add(seeds, values)
+        except InvalidInputError:
+            if seeds.size == 1:
+                return 1
+            half = seeds.size // 2
+            return self._add_each(seeds[:half], values[:half]) + self._add_each(seeds[half:], values[half:])
+        return 0
 
     def merge(self, other: "MeanAggregator") -> None:
         """Add all reports of another aggregator of an equal mechanism, exactly.

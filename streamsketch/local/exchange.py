@@ -11,7 +11,7 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import WireFormatError
 from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
 from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
-from streamsketch.local.report import Report
+from streamsketch.local.report import Report, all_fit, implausible
 from streamsketch.wire import at, frame, unframe, values_message, values_of
 
 REPORT_MAGIC = b"\x89SSR\r\n\x1a\n"
@@ -46,6 +46,8 @@ def decode_report(data: bytes, mechanism: Mechanism) -> tuple[int, NDArray[Any]]
     else:
         values = np.frombuffer(message.values, dtype=layout.stored.newbyteorder("<")).astype(layout.stored)
     report = at("values", lambda: Report(mechanism, message.seed, values))
+    if not all_fit(mechanism, report.values[np.newaxis]):
+        raise WireFormatError("values", implausible(mechanism, report.values[np.newaxis]))
     _check_canonical(_report_message(report), payload)
     return report.seed, report.values
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
+from streamsketch.local.honest import noisy_lengths
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.report import Layout
@@ -91,6 +92,14 @@ class GaussianMechanism(Mechanism):
     def layout(self) -> Layout:
         """Integers, sphere_dim of them."""
         return Layout(self.sphere_dim, "int32", seeded=False)
+
+    @functools.cached_property
+    def honest_lengths(self) -> tuple[float, float]:
+        """In grid steps; see `Mechanism.honest_lengths`."""
+        reach = (1 + _SLACK) * 2.0**self.fraction_bits + math.sqrt(self.sphere_dim) / 2
+        found = self.noise.cumulants
+        moments = found.k2, found.k4 + 3 * found.k2**2
+        return noisy_lengths(self.sphere_dim, reach, float(self.noise.sigma_squared), moments)
 
     @property
     def squared_error(self) -> float:

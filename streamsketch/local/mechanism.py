@@ -109,6 +109,14 @@ class Mechanism(ABC):
         """
         return 0.0
 
+    @functools.cached_property
+    def honest_lengths(self) -> tuple[float, float]:
+        """The least and the greatest Euclidean length of an honest report's values, but for one report in 10^9.
+
+        0 and infinity where values are seeds or bits: any of them may be honest.
+        """
+        return 0.0, math.inf
+
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
         """Add `contributions`, each rounded to a multiple of ``step``, to ``total``, int64 (state_dim,), in steps.
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.hashing import Words
 from streamsketch.local.heights import InverseBeta
+from streamsketch.local.honest import Lengths
 from streamsketch.local.mechanism import register
 from streamsketch.local.normal import LEAST_UNIFORM, Floats, dot_rows, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import SphereCap, sphere_cap
@@ -56,6 +57,11 @@ class PrivUnit(WithPrecision):
     def layout(self) -> Layout:
         """Floats, sphere_dim of them."""
         return Layout(self.sphere_dim, self.precision, seeded=False)
+
+    @functools.cached_property
+    def honest_lengths(self) -> tuple[float, float]:
+        """1/m, but for rounding: of every honest report; see `Mechanism.honest_lengths`."""
+        return Lengths(1 / self.cap.mean, 1 / self.cap.mean).rounded(self.layout)
 
     @property
     def squared_error(self) -> float:

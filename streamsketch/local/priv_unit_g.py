@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
+from streamsketch.local.honest import gaussian_lengths
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
@@ -78,6 +79,11 @@ class PrivUnitG(WithPrecision):
     def layout(self) -> Layout:
         """Floats, sphere_dim of them."""
         return Layout(self.sphere_dim, self.precision, seeded=False)
+
+    @functools.cached_property
+    def honest_lengths(self) -> tuple[float, float]:
+        """See `Mechanism.honest_lengths`."""
+        return gaussian_lengths(self.cap, self.sphere_dim - 1, self.sphere_dim - 1).rounded(self.layout)
 
     @property
     def squared_error(self) -> float:

@@ -12,6 +12,7 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local.compressed import Compression
+from streamsketch.local.honest import gaussian_lengths
 from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
@@ -167,6 +168,13 @@ class ProjUnit(WithPrecision):
             if self.compressed
             else Layout(self.sketch_dim, self.precision, seeded=True)
         )
+
+    @functools.cached_property
+    def honest_lengths(self) -> tuple[float, float]:
+        """Of the k floats, before the server multiplies them; see `Mechanism.honest_lengths`."""
+        if self.compressed:
+            return super().honest_lengths
+        return gaussian_lengths(self.cap, self.sketch_dim - 1, self.inner_dim - 1).rounded(self.layout)
 
     @property
     def state_dim(self) -> int:

@@ -1,6 +1,7 @@
 """Report: what one person sends; and a batch of them."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
+from streamsketch.local.normal import dot_rows
+
+_FEW = 1 << 12  # values: BLAS starts no threads for them
 
 if TYPE_CHECKING:
     from streamsketch.local.mechanism import Mechanism
@@ -163,6 +167,14 @@ class Reports:
     def __post_init__(self) -> None:
         _check(self.mechanism, self.seeds, self.values)
 
+    def plausible(self) -> NDArray[np.bool_]:
+        """Return which reports have a length that honest ones have: bool, (n,).
+
+        All honest reports do, but one in 10^9 (`Mechanism.honest_lengths`). Nobody is made honest by that: what is
+        limited is how far a false report moves the mean.
+        """
+        return lengths_fit(self.mechanism, self.values)
+
     def __len__(self) -> int:
         return self.seeds.size
 
@@ -174,6 +186,38 @@ class Reports:
 
     def __repr__(self) -> str:
         return f"Reports({self.mechanism!r}, {len(self)} of {self.mechanism.layout.bits} bits)"
+
+
+def lengths_fit(mechanism: "Mechanism", values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows of ``values``, (n, count), have a length that honest ones have: bool, (n,)."""
+    least, most = mechanism.honest_lengths
+    if most == math.inf:
+        return np.ones(values.shape[0], dtype=np.bool_)
+    cells = values.astype(np.float64)
+    squares = dot_rows(cells, cells)
+    return np.asarray((squares >= least * least) & (squares <= most * most))
+
+
+def all_fit(mechanism: "Mechanism", values: NDArray[Any]) -> bool:
+    """Return whether all rows do, as `lengths_fit`; in little time for one."""
+    least, most = mechanism.honest_lengths
+    if most == math.inf:
+        return True
+    if values.shape[0] == 1 and values.shape[1] <= _FEW:
+        row = values[0].astype(np.float64)
+        return least * least <= float(row @ row) <= most * most
+    return bool(lengths_fit(mechanism, values).all())
+
+
+def implausible(mechanism: "Mechanism", values: NDArray[Any]) -> str:
+    """Return what is wrong with the first row of ``values`` whose length no honest report has."""
+    least, most = mechanism.honest_lengths
+    first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)
+    length = math.sqrt(float(first @ first))
+    return (
+        f"a report has the length {length:.6g}, but honest ones of {mechanism!r} have {least:.6g} to {most:.6g}: it "
+        f"was damaged, or is not honest"
+    )
 
 
 def _check(mechanism: "Mechanism", seeds: Words, values: NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamsketch.beam import MeanAggregatorCoder, MeanPerKey, means
 from streamsketch.errors import WireFormatError
-from streamsketch.local import MeanAggregator, Mechanism, PrivHS, ProjUnit, Reports
+from streamsketch.local import MeanAggregator, Mechanism, PrivHS, ProjUnit, Report, Reports
 from tests.beam.running import run
 from tests.local.directions import bits, directions
 
@@ -110,6 +110,29 @@ def test_whoever_sends_reports_cannot_end_the_job_where_malformed_ones_are_dropp
             lambda pipeline: pipeline | beam.Create([("north", 7)]) | MeanPerKey(MECHANISM, drop_malformed=True),
             tmp_path,
         )
+
+
+def poisoned(report: Report) -> Report:
+    return Report(MECHANISM, report.seed, 50 * report.values)
+
+
+def test_reports_longer_than_honest_ones_end_the_job_or_are_left_out(tmp_path: Path) -> None:
+    """Of a batch the others are kept."""
+    false = poisoned(REPORTS[0])
+    batch = Reports(MECHANISM, np.array([false.seed, 4], dtype=np.uint64), np.stack([false.values, REPORTS[1].values]))
+    for element in (false, batch, false.to_bytes()):
+        with pytest.raises(Exception, match="not honest"):
+            run(
+                lambda pipeline, one=("north", element): pipeline | beam.Create([one]) | MeanPerKey(MECHANISM), tmp_path
+            )
+    elements = [("north", false), ("south", batch), ("south", false.to_bytes()), ("north", false.to_bytes())]
+    found, counters = run(
+        lambda pipeline: pipeline | beam.Create(elements) | MeanPerKey(MECHANISM, drop_malformed=True), tmp_path
+    )
+    expected = MECHANISM.aggregator()
+    expected.add(Report(MECHANISM, 4, REPORTS[1].values))
+    assert dict(found) == {"south": expected}
+    assert counters == {"reports_dropped": 4}
 
 
 def test_damaged_bytes_are_named_by_the_error_of_their_own(tmp_path: Path) -> None:
