@@ -75,7 +75,9 @@ def build(
     vectors = pipeline | "Vectors" >> beam.Create(parts)
     run = run_secret(pipeline)
     means = [
-        vectors | f"Report {name}" >> beam.Map(reported, mechanism, run) | f"Add up {name}" >> MeanPerKey(mechanism)
+        vectors
+        | f"Report {name}" >> beam.Map(reported, mechanism, run)
+        | f"Add up {name}" >> MeanPerKey(mechanism, drop_malformed=True)
         for name, mechanism in ((f"{mechanism.kind} at {mechanism.epsilon!r}", mechanism) for mechanism in mechanisms)
     ]
     finish(arguments, means | beam.Flatten() | WriteMeans(arguments.output))

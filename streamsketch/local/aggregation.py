@@ -21,6 +21,7 @@ MAX_COUNT = (1 << 31) - 1
 
 _STEPS_PER_SIZE = 22  # log2 of the steps in a contribution's root mean square
 _LIMIT = 2.0**32  # steps: 1024 times the root mean square; honest values are within a few hundred
+_SLACK = 1e-6  # of a length: its sum in floating point
 
 
 class MeanAggregator:
@@ -85,6 +86,14 @@ class MeanAggregator:
                 f"not of one aggregator"
             )
         self = cls(mechanism)
+        cells = totals.astype(np.float64)
+        length = math.sqrt(float(np.einsum("i,i->", cells, cells))) * self.step
+        longest = mechanism.longest_contribution + self.step * math.sqrt(cells.size) / 2  # and its rounding
+        if length > count * longest * (1 + _SLACK):
+            raise InvalidInputError(
+                f"the totals have the length {length:.6g}, more than {count} honest reports of {mechanism!r} add up "
+                f"to, {count * longest:.6g} at most: they were damaged, or are not honest"
+            )
         self._count, self._totals = count, totals.copy()
         return self
 
@@ -235,7 +244,8 @@ class MeanAggregator:
         Raises
         ------
         WireFormatError
-            If the bytes are not a sound aggregator, or more than ``max_bytes``.
+            If the bytes are not a sound aggregator, no reports of a length that honest ones have add up to its
+            totals, or they are more than ``max_bytes``. The state in memory is at most 8 times the bytes.
         """
         from streamsketch.local import exchange  # noqa: PLC0415 - as above
 

@@ -13,7 +13,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.mechanism import Mechanism, register
-from streamsketch.local.normal import Floats, dot_rows, secret_words
+from streamsketch.local.normal import LARGEST_NORMAL, Floats, dot_rows, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
 from streamsketch.local.streams import gaussian_vector, gaussian_vectors, salt
@@ -103,6 +103,11 @@ class Compression:
             keep_last(seeds, along, self.cap.threshold, last, seen)
         kind = (seen[:, 1] & (inside | (seen[:, 0] ^ 1))).astype(np.int64)
         return np.take_along_axis(last, kind[:, np.newaxis], axis=1)[:, 0]
+
+    @property
+    def longest(self) -> float:
+        """What no seed's `vectors` exceed in length."""
+        return self.cap.scale * LARGEST_NORMAL * math.sqrt(self.size)
 
     def vectors(self, seeds: Words) -> Floats:
         """Return τ·g of each seed: float64, (n, k)."""
@@ -212,6 +217,11 @@ class CompPrivUnitG(Mechanism):
     def squared_error(self) -> float:
         """d·τ² + g·τ - 1, exactly (THEORY.md 7)."""
         return self.cap.squared_norm(self.sphere_dim) - 1
+
+    @property
+    def longest_contribution(self) -> float:
+        """Of any seed: √d of the largest Gaussians; see `Mechanism.longest_contribution`."""
+        return self.compression.longest
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""

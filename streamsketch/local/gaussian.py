@@ -102,6 +102,11 @@ class GaussianMechanism(Mechanism):
         return noisy_lengths(self.sphere_dim, reach, float(self.noise.sigma_squared), moments)
 
     @property
+    def longest_contribution(self) -> float:
+        """See `Mechanism.longest_contribution`."""
+        return self.honest_lengths[1] * 0.5**self.fraction_bits
+
+    @property
     def squared_error(self) -> float:
         """d·σ², but for at most d/4 grid steps² of rounding."""
         return self.sphere_dim * self.noise.cumulants.k2 / 4.0**self.fraction_bits

@@ -117,6 +117,11 @@ class Mechanism(ABC):
         """
         return 0.0, math.inf
 
+    @property
+    def longest_contribution(self) -> float:
+        """What no honest report's contribution to the server's state exceeds in Euclidean length, in real units."""
+        return self.honest_lengths[1]
+
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
         """Add `contributions`, each rounded to a multiple of ``step``, to ``total``, int64 (state_dim,), in steps.
 
@@ -233,8 +238,8 @@ class Mechanism(ABC):
             fields = json.loads(text)
         except (ValueError, RecursionError):
             fields = None
-        if not isinstance(fields, dict):
-            raise InvalidInputError("a mechanism's JSON must be an object, as to_json writes it")
+        if not isinstance(fields, dict) or any(isinstance(value, list | dict) for value in fields.values()):
+            raise InvalidInputError("a mechanism's JSON must be an object of plain values, as to_json writes it")
         mechanism = mechanism_from_fields(fields)
         if not isinstance(mechanism, cls):
             raise InvalidInputError(f"the JSON is that of {type(mechanism).__name__}, not of {cls.__name__}")

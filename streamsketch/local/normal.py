@@ -16,6 +16,9 @@ from streamsketch.privacy.sampling import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]
 
+LARGEST_NORMAL = 9.3
+"""No Gaussian of one word is larger."""
+
 LEAST_UNIFORM = 2.0**-53
 """The least of `uniforms`; the greatest is 1 minus it."""
 

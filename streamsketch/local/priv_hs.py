@@ -82,6 +82,11 @@ class PrivHS(Mechanism):
         return (self.radius**2 - 1) / self.directions
 
     @property
+    def longest_contribution(self) -> float:
+        """B0: where all directions are alike; see `Mechanism.longest_contribution`."""
+        return self.radius
+
+    @property
     def _salts(self) -> tuple[np.uint64, np.uint64]:
         return direction_salts(self.seed, self.kind)
 

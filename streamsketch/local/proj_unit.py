@@ -198,6 +198,13 @@ class ProjUnit(WithPrecision):
         return self.cap.squared_norm(self.sphere_dim, self.map.mean_back) + 1 - 2 * self.map.mean_length
 
     @property
+    def longest_contribution(self) -> float:
+        """No bound for Gaussian maps, some of which are larger; see `Mechanism.longest_contribution`."""
+        return (
+            self.factor * self.map.stretch * (self.compression.longest if self.compressed else self.honest_lengths[1])
+        )
+
+    @property
     def limiting_squared_error(self) -> float:
         """Squared bias, 0 if unbiased; see `RandomMap.squared_bias` of the map: exact, a bound or an average."""
         return 0.0 if self.unbiased else self.map.squared_bias

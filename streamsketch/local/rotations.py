@@ -63,6 +63,11 @@ class RandomMap(ABC):
         return 1 + kept * (self.padded_dim / self.size - 1)
 
     @property
+    @abstractmethod
+    def stretch(self) -> float:
+        """How many times as long as û what it adds to the server's state is at most."""
+
+    @property
     def squared_bias(self) -> float:
         """‖E WᵀWv/‖Wv‖ - v‖² over what differs between reports: exact here, for every v, as the bias is along v."""
         return (1 - self.mean_length) ** 2
@@ -111,6 +116,11 @@ class HadamardMap(RandomMap):
         return 1 << (self.dim - 1).bit_length()
 
     @property
+    def stretch(self) -> float:
+        """√(N/k)."""
+        return math.sqrt(self.padded_dim / self.size)
+
+    @property
     def squared_bias(self) -> float:
         """See `scattered_squared_bias`."""
         return scattered_squared_bias(self.padded_dim, self.size)
@@ -147,6 +157,11 @@ class SharedHadamardMap(HadamardMap):
     def state_dim(self) -> int:
         """N cells, in the rotated coordinates."""
         return self.padded_dim
+
+    @property
+    def stretch(self) -> float:
+        """1: û goes to k of the cells."""
+        return 1.0
 
     @property
     def squared_bias(self) -> float:
@@ -188,6 +203,13 @@ class MatrixMap(RandomMap):
         """E‖Wᵀu‖²: d/k for a rotation, 1 + (d-1)/k for a Gaussian matrix, whose other columns are independent of u."""
         return 1 + (self.dim - 1) / self.size if self.family is Gaussian else self.dim / self.size
 
+    @property
+    def stretch(self) -> float:
+        """√(d/k) for a rotation, and what rounding its entries adds at most; no bound for a Gaussian matrix."""
+        if self.family is Gaussian:
+            return math.inf
+        return math.sqrt(self.dim / self.size) * (1 + 0.5 * math.sqrt(self.size) * 0.5**_FRACTION_BITS)
+
     def _matrix(self, seed: np.uint64) -> Floats:
         return matrix_of(projection_of(self.family, self.dim, self.size, int(seed)))
 
@@ -210,6 +232,11 @@ class SharedHaarMap(RandomMap):
     def __init__(self, dim: int, size: int, seed: int) -> None:
         super().__init__(dim, size, seed)
         projection_of(Rotation, dim, dim, seed)  # refuses what it cannot serve
+
+    @property
+    def stretch(self) -> float:
+        """1: û goes to k of the cells."""
+        return 1.0
 
     @functools.cached_property
     def _rotation(self) -> Floats:

@@ -119,6 +119,13 @@ class SQKR(Mechanism):
         return super().cell_size
 
     @property
+    def longest_contribution(self) -> float:
+        """See `Mechanism.longest_contribution`."""
+        if self.rotation == "hadamard":
+            return self.cell_size * math.sqrt(self.bits_told)
+        return self._size * self.bits_told
+
+    @property
     def squared_error(self) -> float:
         """A²B²/k + A(1 - 1/k) - 1, B = √π Γ((d+1)/2)/Γ(d/2), exactly.
 

@@ -101,7 +101,7 @@ def test_values_no_honest_report_holds_are_refused_and_nothing_is_added(name: st
 
 def test_a_full_server_takes_no_more() -> None:
     mechanism = MECHANISMS["PrivHS"]
-    full = MeanAggregator.from_parts(mechanism, MAX_COUNT, np.full(mechanism.state_dim, 1 << 62))
+    full = MeanAggregator.from_parts(mechanism, MAX_COUNT, np.full(mechanism.state_dim, 1 << 52))
     for more in (lambda: full.add(REPORTS["PrivHS"][0]), lambda: full.merge(summed(mechanism, REPORTS["PrivHS"]))):
         with pytest.raises(SketchOverflowError, match="at most 2147483647 reports"):
             more()

@@ -3,17 +3,22 @@
 Rates of false alarms are tested at 6 standard errors, with fixed bits.
 """
 
+import json
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from streamsketch import wire_pb2
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.local import (
     GaussianMechanism,
+    MeanAggregator,
     Mechanism,
+    PrivHS,
     PrivUnit,
     PrivUnitG,
     ProjUnit,
@@ -21,7 +26,9 @@ from streamsketch.local import (
     Reports,
     honest,
 )
+from streamsketch.local.exchange import MEAN_MAGIC
 from streamsketch.local.honest import Lengths
+from streamsketch.wire import frame, values_message
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
 
@@ -206,3 +213,63 @@ def test_bounds_are_widened_by_what_rounding_moves() -> None:
         least, most = exact.rounded(layout)
         assert 10 * (1 - relative - 2.0**-19) < least < 10 * (1 - relative)
         assert 10 * (1 + relative) < most < 10 * (1 + relative + 2.0**-19)
+
+
+# --- and totals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", zoo())
+def test_totals_are_at_most_as_long_as_honest_reports_make_them(name: str) -> None:
+    """One report over and over is the longest sum there is; a sum twice the limit is refused."""
+    mechanism = zoo()[name]
+    vectors = np.concatenate([repeated(vector, 100) for vector in directions(DIM).values()])
+    reports = mechanism.randomize_many(vectors, bits=bits(name))
+    longest = 0.0
+    for report in reports:
+        one = mechanism.aggregator()
+        one.add(report)
+        again = MeanAggregator.from_parts(mechanism, 1000, 1000 * one.totals)
+        assert MeanAggregator.from_bytes(again.to_bytes()) == again
+        longest = max(longest, float(np.linalg.norm(one.totals * one.step)))
+    if math.isinf(mechanism.longest_contribution):
+        return
+    assert longest <= mechanism.longest_contribution * (1 + 1e-5)
+    assert mechanism.longest_contribution < 40 * longest  # and the limit is not idle
+    steps = round(2.1 * mechanism.longest_contribution / one.step / math.sqrt(one.totals.size))
+    with pytest.raises(InvalidInputError, match="honest reports"):
+        MeanAggregator.from_parts(mechanism, 2, np.full(one.totals.size, steps))
+
+
+def test_a_false_sum_is_refused_from_bytes() -> None:
+    """A sum of one report that is 100 times as long as any: within 2^32 steps, so it was taken."""
+    mechanism = zoo()["PrivUnit"]
+    server = mechanism.aggregator()
+    server.add(mechanism.randomize(directions(DIM)["ones"]))
+    message = wire_pb2.LocalMean()
+    message.ParseFromString(server.to_bytes()[17:-16])
+    message.totals.CopyFrom(values_message(100 * server.totals))
+    with pytest.raises(WireFormatError, match="not honest"):
+        MeanAggregator.from_bytes(frame(MEAN_MAGIC, message.SerializeToString(deterministic=True)))
+
+
+def test_a_small_message_that_announces_many_cells_is_refused_before_they_are_made() -> None:
+    message = wire_pb2.LocalMean(
+        mechanism=wire_pb2.LocalMechanism(**PrivHS(dim=1 << 24, epsilon=1.0).agreed_fields()),
+        totals=values_message(np.zeros(1, dtype=np.int64)),
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(WireFormatError, match="16777216 cells"):
+            MeanAggregator.from_bytes(frame(MEAN_MAGIC, message.SerializeToString(deterministic=True)))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("place", ["kind", "dim", "epsilon", "seed"])
+def test_nested_json_is_refused_with_a_sentence(place: str) -> None:
+    fields = json.loads(PrivHS(dim=3, epsilon=1.0).to_json())
+    for depth in (1, 300, 990, 100_000):
+        text = json.dumps(fields | {place: "here"}).replace('"here"', "[" * depth + "]" * depth)
+        with pytest.raises(InvalidInputError, match="plain values"):
+            Mechanism.from_json(text)
