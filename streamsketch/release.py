@@ -385,22 +385,18 @@ def release_sketch(
     return add_noise(sketch, *planned(sketch.projection, epsilon, delta, neighbours, mechanism), SystemBits())
 
 
-def add_noise(
-    sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource, *, data_ids: Iterable[bytes] | None = None
-) -> PrivateSketch:
+def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource) -> PrivateSketch:
     """Return the cells of ``sketch`` plus ``noise`` drawn from ``bits``.
 
     The caller answers for ``guarantee``: the noise must be calibrated to it, and the bits secret and uniform.
-    ``data_ids`` are published as they are; by default those of the sketch, filled up to a fixed number.
     """
     projection = sketch.projection
     drawn = noise.sample(projection.sketch_dim, bits)
     # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
     values = sketch.state + drawn
     release_id = bits.read(RELEASE_ID_BYTES)
-    if data_ids is None:
-        data_ids = sketch.data_ids.published(bits.read(ids_of_data.SPARE_BYTES))
-    return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[release_id], data_ids=data_ids)
+    ids = sketch.data_ids.published(bits.read(ids_of_data.SPARE_BYTES))
+    return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[release_id], data_ids=ids)
 
 
 def _largest(values: Ints) -> int:

@@ -21,6 +21,7 @@ from streamsketch.beam.selection import SelectKeys, selection_of
 from streamsketch.beam.sketching import merged
 from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of, projection_of, sources_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
+from streamsketch.data_ids import from_list
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
@@ -304,8 +305,8 @@ class Plan(NamedTuple):
     """What is promised for sketches of one projection, and how one is drawn."""
 
     guarantee: Guarantee
-    draw: Callable[[Sketch, BitSource, Sequence[bytes]], Any]
-    """A function of a sketch, random bits and the ids of the sketch's data."""
+    draw: Callable[[Sketch, BitSource], Any]
+    """A function of a sketch and random bits."""
 
 
 class Rule(Protocol):
@@ -336,7 +337,7 @@ class _NoiseRule:
         noise = calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
         promised = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
         guarantee = promised if self.selection is None else self.selection.added_to(promised)
-        return Plan(guarantee, lambda sketch, bits, _ids: add_noise(sketch, noise, guarantee, bits))
+        return Plan(guarantee, lambda sketch, bits: add_noise(sketch, noise, guarantee, bits))
 
 
 def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
@@ -374,7 +375,9 @@ class _Release(beam.DoFn):
             total.state.astype("<i8").tobytes(),
         )
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
-        yield key, plan.draw(total, bits, [data_id(id_key, source, key, window) for source in self._sources])
+        ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
+        total = Sketch.from_state(total.projection, total.state, total.mass, ids=ids)
+        yield key, plan.draw(total, bits)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()

@@ -6,9 +6,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
+from streamsketch.data_ids import ID_BYTES
 from streamsketch.privacy.sampling import KeyedBits
-
-DATA_ID_BYTES = 8
 
 
 def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:
@@ -44,7 +43,7 @@ def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> byte
         The key's window.
     """
     named = _named(key, window, source.encode())
-    return hashlib.blake2b(named, digest_size=DATA_ID_BYTES, key=secret, person=b"streamsketch.did").digest()
+    return hashlib.blake2b(named, digest_size=ID_BYTES, key=secret, person=b"streamsketch.did").digest()
 
 
 def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:

@@ -120,7 +120,7 @@ class _SignRule:
         guarantee = self.mechanism.guarantee(projection)
         if self.selection is not None:
             guarantee = self.selection.added_to(guarantee)
-        return Plan(guarantee, lambda sketch, bits, _ids: self._draw(sketch, bits, guarantee))
+        return Plan(guarantee, lambda sketch, bits: self._draw(sketch, bits, guarantee))
 
     def _draw(self, sketch: Sketch, bits: BitSource, guarantee: Guarantee) -> SignSketch:
         drawn = self.mechanism.release_with(sketch, bits)

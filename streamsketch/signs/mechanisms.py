@@ -8,7 +8,6 @@ integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6
 import dataclasses
 import functools
 from abc import abstractmethod
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
@@ -92,18 +91,16 @@ class SignMechanism(SignPublisher[SignSketch]):
         """The share of ε for the signs of one key."""
         return Fraction(self.epsilon) / self.neighbours.max_keys
 
-    def release_with(self, sketch: Sketch, bits: BitSource, *, data_ids: Iterable[bytes] | None = None) -> SignSketch:
-        """As `release`, with bits of the caller's, which must be secret and uniform, and data ids to publish."""
+    def release_with(self, sketch: Sketch, bits: BitSource) -> SignSketch:
+        """As `release`, with bits of the caller's, which must be secret and uniform."""
         released = super().release_with(sketch, bits)
-        if data_ids is None:
-            data_ids = sketch.data_ids.published(bits.read(SPARE_BYTES))
         return SignSketch(
             released.projection,
             released.packed,
             released.law,
             released.guarantee,
             release_id=released.release_id,
-            data_ids=data_ids,
+            data_ids=sketch.data_ids.published(bits.read(SPARE_BYTES)),
         )
 
     def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[SignSketch]:

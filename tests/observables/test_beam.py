@@ -1,0 +1,245 @@
+"""What an outsider sees of Beam's transforms: nothing but the noise depends on one event.
+
+Every release is drawn as in the games of `tests.observables.game`: whatever its data, its cells or signs are those of
+`target`. What is compared is what the last step gets, in the order in which it gets it, the counters that are always
+public, the table that is written, and how the job ends.
+"""
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+from apache_beam.transforms.window import TimestampedValue
+
+import streamsketch as ss
+from streamsketch import release
+from streamsketch.beam import (
+    BoundContributions,
+    PairwiseDistances,
+    ReleasePerKey,
+    ReleaseSignsPerKey,
+    SelectKeys,
+    SketchPerKey,
+    TumblingWindows,
+    WriteTable,
+)
+from streamsketch.beam import releasing as beam_releasing
+from streamsketch.encoding import Ints
+from streamsketch.projections.base import MAX_MASS
+from tests.beam.running import run
+from tests.observables.game import Seen, assert_alike, differences, target
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+SIGNED = ss.Rademacher(dim=1000, sketch_dim=64, seed=7)
+PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
+SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
+LARGE = (1 << 63) - 4
+KEYS = ["A", "B", "C", "D"]
+
+Event = tuple[str, int, int]
+WORLDS: list[list[Event]] = [  # one event more or less, another order, a sum at the brink of 63 bits
+    [("B", 1, 1), ("A", 2, 1), ("B", 3, 1), ("C", 4, LARGE), ("C", 5, 4)],
+    [("C", 5, 4), ("C", 4, LARGE), ("B", 3, 1), ("A", 2, 1)],
+    [("B", 1, 1), ("A", 2, 1), ("B", 3, 1), ("C", 4, LARGE)],
+]
+A_KEY_LESS = [[("B", 1, 1), ("A", 2, 1)], [("B", 1, 1)]]
+
+Build = Callable[[beam.Pipeline, list[Event]], beam.PCollection]
+
+
+class Hiding:
+    """A noise that hides the cells of one sketch."""
+
+    def __init__(self, noise: Any, sketch: ss.Sketch) -> None:
+        self.cumulants, self._sketch = noise.cumulants, sketch
+
+    def sample(self, size: int, _: Any) -> Ints:
+        return target(size) - self._sketch.state
+
+
+@pytest.fixture(autouse=True)
+def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let noise and flips hide what they are added to, and let a run's secret be a known one."""
+    add_noise = release.add_noise
+    monkeypatch.setattr(
+        beam_releasing,
+        "add_noise",
+        lambda sketch, noise, guarantee, _: add_noise(sketch, Hiding(noise, sketch), guarantee, Known(sketch)),
+    )
+    draw = ss.signs.DPSignLogistic.release_with
+
+    def hiding(mechanism: Any, sketch: ss.Sketch, _: Any) -> Any:
+        flips = ((sketch.state > 0) ^ (target(64) > 0)).astype(np.int64)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("streamsketch.signs.mechanisms.flips", lambda *_: flips)
+            return draw(mechanism, sketch, Known(sketch))
+
+    monkeypatch.setattr(ss.signs.DPSignLogistic, "release_with", hiding)
+    monkeypatch.setattr("streamsketch.beam.runs.secrets.token_bytes", bytes)
+
+
+class Known:
+    """Bits of a release that depend on its key, through its data id, and on nothing of its data."""
+
+    def __init__(self, sketch: ss.Sketch) -> None:
+        self._name, self._at = sketch.data_ids.own, 0
+
+    def read(self, size: int) -> bytes:
+        self._at += size
+        return hashlib.shake_128(self._name).digest(self._at)[-size:]
+
+
+def rows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return pipeline | beam.Create(events) | SketchPerKey(PROJECTION)
+
+
+def public_keys(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return rows(pipeline, events) | ReleasePerKey(public_keys=KEYS, **PRIVACY)
+
+
+def collected_keys(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    keys = pipeline | "Public" >> beam.Create(KEYS)
+    return rows(pipeline, events) | ReleasePerKey(public_keys=keys, **PRIVACY)
+
+
+def keys_are_public(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return rows(pipeline, events) | ReleasePerKey(keys_are_public=True, **PRIVACY)
+
+
+def windows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
+    sketches = stamped | TumblingWindows(20) | SketchPerKey(PROJECTION)
+    return sketches | ReleasePerKey(public_keys=KEYS, public_windows=(0, 60), **PRIVACY)
+
+
+def signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    sketches = pipeline | beam.Create(events) | SketchPerKey(SIGNED)
+    return sketches | ReleaseSignsPerKey(SIGNS, public_keys=KEYS)
+
+
+def bounded(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    units = [(f"unit {number}", *event) for number, event in enumerate(events)]
+    kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
+    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=KEYS)
+
+
+def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    crowd = [(f"{key} {number}", key, 1, 1) for key in "AC" for number in range(200)]
+    units = [*crowd, *((f"unit {number}", *event) for number, event in enumerate(events) if event[0] != "B")]
+    kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
+    keys = kept | SelectKeys(epsilon=1.0, delta=1e-9)
+    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+
+
+def distances(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return public_keys(pipeline, events) | PairwiseDistances()
+
+
+def malformed(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    """One person's rows are of every wrong type."""
+    units: list[Any] = [(f"unit {number}", *event) for number, event in enumerate(events[1:])]
+    if len(events) == len(WORLDS[0]):
+        units += [("x", "A", "text", 1), ("x", "A", 1, "text"), ("x", 1.5, 1, 1), (True, "A", 1, 1), ("x", "A", 0.5, 1)]
+        units += [
+            ("x", "A", 1, float("nan")),
+            ("x", None, 1, 1),
+            ("x",),
+            "x",
+            None,
+            ("x", "A", -1, 1),
+            ("x", "A", 1, 1 << 80),
+        ]
+    kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
+    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=KEYS)
+
+
+GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
+    "public keys": (public_keys, WORLDS + A_KEY_LESS),
+    "public keys in a collection": (collected_keys, A_KEY_LESS),
+    "keys are public": (keys_are_public, WORLDS),
+    "windows": (windows, WORLDS[::2] + A_KEY_LESS),
+    "signs": (signs, WORLDS[:2] + A_KEY_LESS),
+    "bounded": (bounded, WORLDS),
+    "selected keys": (selected, WORLDS[:2]),
+    "distances": (distances, WORLDS[:2]),
+    "malformed rows": (malformed, WORLDS[:2]),
+}
+
+
+def play(build: Build, events: list[Event], folder: Path, *options: str, written: bool = False) -> Seen:
+    folder.mkdir()
+    table = folder / "written" / "all.parquet"
+
+    def observed(pipeline: beam.Pipeline) -> beam.PCollection:
+        releases = build(pipeline, events)
+        if written:
+            releases | WriteTable(str(table))
+        return releases
+
+    try:
+        elements, counters = run(observed, folder, *options)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is seen
+        return {"end": f"{type(error).__name__}"}
+    seen: Seen = {"elements": [pickle.dumps(element) for element in elements], "counters": counters, "end": "done"}
+    return seen | (
+        {"table": table.read_bytes(), "names": [path.name for path in table.parent.iterdir()]} if written else {}
+    )
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_nothing_but_the_noise_tells_one_event(name: str, tmp_path: Path) -> None:
+    build, streams = GAMES[name]
+    seen = [play(build, events, tmp_path / str(number)) for number, events in enumerate(streams)]
+    assert seen[0]["end"] == "done"
+    assert seen[0]["elements"]
+    assert_alike(seen)
+
+
+def test_repeated_bundles_show_no_more(tmp_path: Path) -> None:
+    repeat = "--direct_runner_bundle_repeat=2"
+    seen = [play(public_keys, events, tmp_path / str(number), repeat) for number, events in enumerate(A_KEY_LESS)]
+    assert_alike(seen)
+
+
+def test_the_table_that_is_written_is_the_same(tmp_path: Path) -> None:
+    seen = [
+        play(public_keys, events, tmp_path / str(number), written=True) for number, events in enumerate(A_KEY_LESS)
+    ]
+    assert seen[0]["end"] == "done"
+    assert_alike(seen)
+
+
+# --- faults put back, which the game must find -------------------------------------------------------------------
+
+
+def test_the_game_finds_releases_in_order_of_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beam_releasing, "InOrder", lambda *_: beam.Reshuffle())
+    seen = [play(public_keys, events, tmp_path / str(number)) for number, events in enumerate(A_KEY_LESS)]
+    assert differences(seen) == ["elements"]
+
+
+def test_the_game_finds_counters_of_private_data(tmp_path: Path) -> None:
+    def counting(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+        sketches = rows(pipeline, events)
+        return sketches | ReleasePerKey(public_keys=KEYS, count_private_data=True, **PRIVACY)
+
+    seen = [play(counting, events, tmp_path / str(number)) for number, events in enumerate(A_KEY_LESS)]
+    assert differences(seen) == ["counters"]
+
+
+def test_the_game_finds_a_job_that_one_sum_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    merge = ss.Sketch.merge
+
+    def refusing(sketch: ss.Sketch, other: ss.Sketch) -> None:
+        merge(sketch, other)
+        if sketch.mass == MAX_MASS:
+            raise ss.SketchOverflowError("the sum leaves 63 bits")
+
+    monkeypatch.setattr(ss.Sketch, "merge", refusing)
+    seen = [play(public_keys, events, tmp_path / str(number)) for number, events in enumerate(WORLDS)]
+    assert "end" in differences(seen)
