@@ -31,6 +31,9 @@ class GaussianMechanism(Mechanism):
     2^-f, which puts any two at most 2(2^f + √d/2) steps apart; noise is calibrated to that on the lattice
     (THEORY.md 3), so no float touches the guarantee. The error grows like d/ε² where PrivUnit's grows like d/ε.
 
+    The exact sampler takes longer for larger noise, whatever the vector: who learns its time and the report learns
+    something of the noise, and so of the vector. Do not let others time it.
+
     Parameters
     ----------
     dim, epsilon, ball

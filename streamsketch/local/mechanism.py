@@ -35,7 +35,9 @@ class Mechanism(ABC):
 
     Every report is ε-LDP: for any two inputs v, v' and any set of reports, P(report | v) ≤ e^ε P(report | v') (for
     `GaussianMechanism` plus δ). Reports of one person compose: two of them are 2ε. Their secret randomness comes from
-    the operating system's CSPRNG; what is public (a projection, a direction) follows from a seed in the report.
+    the operating system's CSPRNG; what is public (a projection, a direction) follows from a seed in the report. The
+    secret bits read and the steps computed are the same for every vector (THEORY.md 7.5, where `GaussianMechanism` is
+    the exception).
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def gaussian_vector(seed: np.uint64, salted: np.uint64, words: Words, out: Float
     """Write the standard Gaussians that a seed means; ``words`` is scratch of their number.
 
     Words are mixed once more, with a key of their stream: all streams run along one cycle of 2^64 words, so vectors of
-    bare words would be windows of one another, and caps would fill less evenly than `compressed.uneven` says.
+    bare words would be windows of one another, and caps would fill less evenly than `compressed.shares` says.
     """
     start = stream_of(seed, salted)
     key = mix(start)
