@@ -207,9 +207,7 @@ def test_repeated_bundles_show_no_more(tmp_path: Path) -> None:
 
 
 def test_the_table_that_is_written_is_the_same(tmp_path: Path) -> None:
-    seen = [
-        play(public_keys, events, tmp_path / str(number), written=True) for number, events in enumerate(A_KEY_LESS)
-    ]
+    seen = [play(public_keys, events, tmp_path / str(number), written=True) for number, events in enumerate(A_KEY_LESS)]
     assert seen[0]["end"] == "done"
     assert_alike(seen)
 
