@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation
     from streamsketch.explanation.one import Explanation
     from streamsketch.explanation.together import JointExplanation, explain_together
+    from streamsketch.limits import Limits, reading_limits
     from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
     from streamsketch.planning.facts import Goal, Streams
@@ -88,6 +89,7 @@ _HOMES = {
     "streamsketch.explanation.flipped": ("IndividualSignExplanation", "SignExplanation"),
     "streamsketch.explanation.one": ("Explanation",),
     "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
+    "streamsketch.limits": ("Limits", "reading_limits"),
     "streamsketch.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
     "streamsketch.planning.facts": ("Goal", "Streams"),
@@ -145,6 +147,7 @@ __all__ = [
     "Interval",
     "InvalidInputError",
     "JointExplanation",
+    "Limits",
     "Neighbours",
     "OneCoordinate",
     "PanPrivateSketch",
@@ -177,6 +180,7 @@ __all__ = [
     "pairwise",
     "plan",
     "quantise",
+    "reading_limits",
     "release_vector",
     "save_table",
     "signs",

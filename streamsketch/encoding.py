@@ -88,6 +88,8 @@ def short(value: object) -> str:
         return repr(value)[:_MAX_SHOWN_BITS]
     except ValueError:  # of a fraction or a list with integers of more digits than Python converts
         return f"a {type(value).__name__} with too many digits to show"
+    except RecursionError:
+        return f"a {type(value).__name__} nested too deep to show"
 
 
 # --- keys ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -23,9 +24,11 @@ from streamsketch import data_ids
 from streamsketch.encoding import canonical_bytes
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.files import locked, remove_partial, write_whole
+from streamsketch.limits import Limits, check_length, current_limits, read_bounded
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.projections.reading import check_largest_entry
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, check_carried
 from streamsketch.sketch import Sketch
 from streamsketch.table import SketchTable
 
@@ -36,8 +39,10 @@ SUFFIX = ".raw-sketch"
 _FRAME = struct.Struct("<BQ")  # version, length of all that follows but the checksum
 _LENGTH = struct.Struct("<I")  # of the header, and of each key
 _CHECKSUM_BYTES = 16
-_MAX_BYTES = 1 << 33
+_MAX_BYTES = Limits().max_raw_bytes
+_MAX_COUNT = (1 << 63) - 1
 _PART_BYTES = 1 << 23
+_RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
 State: TypeAlias = Sketch | SketchTable
@@ -110,8 +115,8 @@ def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     write_whole(path, _in_parts(raw, _MAX_BYTES), secret=True)
 
 
-def load_raw(path: str | os.PathLike[str], *, max_bytes: int = _MAX_BYTES) -> RawSketch:
-    """Return what a raw file holds.
+def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> RawSketch:
+    """Return what a raw file holds, if it is no longer than ``max_bytes``, by default `Limits.max_raw_bytes`.
 
     Raises
     ------
@@ -120,8 +125,8 @@ def load_raw(path: str | os.PathLike[str], *, max_bytes: int = _MAX_BYTES) -> Ra
     OSError
         If it cannot be read.
     """
-    with Path(path).open("rb") as file:
-        return decode(file.read(max_bytes + 1), max_bytes=max_bytes)
+    most = current_limits().max_raw_bytes if max_bytes is None else max_bytes
+    return decode(read_bounded(path, most), max_bytes=most)
 
 
 def is_raw(path: str | os.PathLike[str]) -> bool:
@@ -216,12 +221,19 @@ def _checksum(framed: bytes | memoryview) -> "hashlib.blake2b":
 # --- from bytes ---------------------------------------------------------------------------------------------------
 
 
-def decode(data: bytes, *, max_bytes: int = _MAX_BYTES) -> RawSketch:
+def decode(data: bytes, *, max_bytes: int | None = None) -> RawSketch:
     """Return the raw sketch in the bytes of a file; errors as `load_raw`."""
-    body = _Reader(_unframe(data, max_bytes))
-    header = _header(body.take(body.length("header"), "header"))
+    limits = current_limits()
+    body = _Reader(_unframe(data, limits.max_raw_bytes if max_bytes is None else max_bytes))
+    size = body.length("header")
+    if size > limits.max_header_bytes:
+        raise WireFormatError(
+            "header", f"{size} bytes, over the limit of {limits.max_header_bytes}; raise max_header_bytes"
+        )
+    header = _header(body.take(size, "header"))
     try:
         projection = Projection.from_json(header["projection"])
+        check_largest_entry(projection)
         releases = tuple(_past(fields) for fields in header["releases"])
         ids = data_ids.from_list(map(bytes.fromhex, header["data_ids"]))
     except (InvalidInputError, KeyError, TypeError, ValueError) as error:
@@ -246,8 +258,7 @@ def decode(data: bytes, *, max_bytes: int = _MAX_BYTES) -> RawSketch:
 
 def _unframe(data: bytes, max_bytes: int) -> memoryview:
     least = len(MAGIC) + _FRAME.size + _CHECKSUM_BYTES
-    if len(data) > max_bytes:
-        raise WireFormatError("length", f"{len(data)} bytes or more, over the limit of {max_bytes}; raise max_bytes")
+    check_length(len(data), max_bytes, "max_raw_bytes")
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise WireFormatError("first line", "is not that of a raw sketch")
     if len(data) < least:
@@ -296,8 +307,8 @@ def _header(text: memoryview) -> dict[str, Any]:
         header["data_ids"] = [hashlib.blake2b(text, digest_size=data_ids.ID_BYTES).hexdigest()]
     wanted = {
         "projection": (str, "text"),
-        "keys": (int | None, "an integer ≥ 0 or null"),
-        "events": (int, "an integer ≥ 0"),
+        "keys": (int | None, "an integer from 0 to 2^63 - 1, or null"),
+        "events": (int, "an integer from 0 to 2^63 - 1"),
         "data_ids": (list, "a list"),
         "releases": (list, "a list"),
     }
@@ -305,7 +316,11 @@ def _header(text: memoryview) -> dict[str, Any]:
         raise WireFormatError("header", f"must have the fields {', '.join(wanted)} and no others")
     for name, (kind, described) in wanted.items():
         value = header[name]
-        if isinstance(value, bool) or not isinstance(value, kind) or (isinstance(value, int) and value < 0):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, kind)
+            or (isinstance(value, int) and not 0 <= value <= _MAX_COUNT)
+        ):
             raise WireFormatError(f"header.{name}", f"must be {described}")  # never the value: events are secret
     return header
 
@@ -313,8 +328,9 @@ def _header(text: memoryview) -> dict[str, Any]:
 def _past(fields: dict[str, Any]) -> PastRelease:
     relation = _NEIGHBOURS[fields["relation"]]
     neighbours = relation(fields["bound"], fields["unit"], fields["max_keys"])
-    if not isinstance(fields["release_id"], str):
-        raise TypeError("a release id must be text")
+    check_carried(neighbours)  # a record that could not be written again
+    if not isinstance(fields["release_id"], str) or not _RELEASE_ID.fullmatch(fields["release_id"]):
+        raise TypeError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
     guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, fields["mechanism"], fields["conditions"])
     return PastRelease(guarantee, fields["release_id"])
 

@@ -4,7 +4,6 @@ import math
 import os
 from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ from streamsketch.encoding import Exact, Ints, exact_fraction
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.files import write_whole
 from streamsketch.independence import check_independent, check_same_place
+from streamsketch.limits import current_limits, read_bounded
 from streamsketch.noise_effect import NoisePlace, effect_of
 from streamsketch.noise_parts import NoisePart, united
 from streamsketch.privacy import calibration
@@ -326,7 +326,7 @@ class PrivateSketch:
         return encode(self)
 
     @staticmethod
-    def from_bytes(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> "PrivateSketch":
+    def from_bytes(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> "PrivateSketch":
         """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
 
         Parameters
@@ -336,7 +336,7 @@ class PrivateSketch:
         expect
             The agreed projection, if any.
         max_bytes
-            Refuse longer input before looking at it.
+            Refuse longer input before looking at it; by default, than `Limits.max_bytes`.
 
         Raises
         ------
@@ -353,7 +353,9 @@ class PrivateSketch:
         write_whole(path, self.to_bytes())
 
 
-def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
+def load(
+    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
+) -> PrivateSketch:
     """Return the release in a ``.sketch`` file; parameters and errors as `PrivateSketch.from_bytes`.
 
     Raises
@@ -363,8 +365,8 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
     OSError
         If the file cannot be read.
     """
-    with Path(path).open("rb") as file:
-        return PrivateSketch.from_bytes(file.read(max_bytes + 1), expect=expect, max_bytes=max_bytes)
+    most = current_limits().max_bytes if max_bytes is None else max_bytes
+    return PrivateSketch.from_bytes(read_bounded(path, most), expect=expect, max_bytes=most)
 
 
 # --- making releases ------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Plain text for terminals of eighty columns."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -7,7 +8,28 @@ WIDTH = 80
 NO_BREAK = "\u00a0"
 """A space that `filled` keeps on one line."""
 
+_NOT_PRINTABLE = (
+    *((0x00, 0x1F), (0x7F, 0xA0), (0xAD, 0xAD)),  # controls, the no-break space and the soft hyphen
+    *((0x600, 0x605), (0x61C, 0x61C), (0x6DD, 0x6DD), (0x70F, 0x70F), (0x890, 0x891), (0x8E2, 0x8E2)),  # Arabic, Syriac
+    *((0x1680, 0x1680), (0x180E, 0x180E), (0x2000, 0x200F), (0x3000, 0x3000)),  # spaces, joiners, directions
+    *((0x2028, 0x202F), (0x205F, 0x206F)),  # separators, embeddings, isolates
+    *((0xD800, 0xF8FF), (0xFDD0, 0xFDEF), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xFFFE, 0xFFFF)),  # surrogates, private
+    *((0x110BD, 0x110BD), (0x110CD, 0x110CD), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A)),  # formats
+    *((plane << 16 | 0xFFFE, plane << 16 | 0xFFFF) for plane in range(1, 14)),  # no characters
+    *((0xE0000, 0xE00FF), (0xEFFFE, 0xEFFFF), (0xF0000, 0x10FFFF)),  # tags, private
+)
+"""Ranges of code points, first and last; a list of its own, as Unicode's categories change with its versions."""
+_REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
+
 _KEPT_TOGETHER = (" = ", "± ", " %")
+
+
+def is_printable(text: str) -> bool:
+    """Return whether text has neither controls, formats, separators but the plain space, nor private code points.
+
+    The list of code points is the exchange format's (WIRE.md): the same in every version of Unicode.
+    """
+    return _REFUSED.search(text) is None
 
 
 def filled(text: str, *, first: str = "", indent: str = "") -> str:

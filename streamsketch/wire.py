@@ -11,18 +11,19 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from streamsketch import wire_pb2
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
+from streamsketch.limits import check_length, current_limits
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.noise_parts import NoisePart
+from streamsketch.payload import parse
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection, projection_from_fields
-from streamsketch.release import PrivateSketch
+from streamsketch.release import PrivateSketch, check_carried
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1
@@ -44,14 +45,11 @@ def encode(release: PrivateSketch) -> bytes:
     return frame(MAGIC, _message(release).SerializeToString(deterministic=True))
 
 
-def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> PrivateSketch:
+def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
     payload = unframe(MAGIC, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()
-    try:
-        message.ParseFromString(payload)
-    except DecodeError:
-        raise WireFormatError("payload", "is not a PrivateSketch message") from None
+    parse(message, payload)
     projection = projection_of(message.projection, expect)
     release = at(
         "release",
@@ -81,8 +79,8 @@ def frame(magic: bytes, payload: bytes) -> bytes:
     return framed + _checksum(framed)
 
 
-def unframe(magic: bytes, what: str, data: bytes, max_bytes: int) -> bytes:
-    """Return the payload of a frame, once all around it is as it should be.
+def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> bytes:
+    """Return the payload of a frame, once all around it is as it should be; without ``max_bytes``, within the limits.
 
     Raises
     ------
@@ -92,8 +90,7 @@ def unframe(magic: bytes, what: str, data: bytes, max_bytes: int) -> bytes:
     data = bytes(data) if isinstance(data, bytearray | memoryview) else data
     if not isinstance(data, bytes):
         raise TypeError(f"a {what} is read from bytes, got a {type(data).__name__}")
-    if len(data) > max_bytes:
-        raise WireFormatError("length", f"{len(data)} bytes or more, over the limit of {max_bytes}; raise max_bytes")
+    check_length(len(data), current_limits().max_bytes if max_bytes is None else max_bytes, "max_bytes")
     least = _HEADER.size + _CHECKSUM_BYTES
     if data[: len(magic)] != magic[: len(data)]:
         raise WireFormatError("bytes 0-7", f"are not the first bytes of a {what}")
@@ -277,6 +274,7 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
         )
     bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
     neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
+    check_carried(neighbours)
     return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism, message.conditions)
 
 

@@ -121,9 +121,9 @@ def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None
     ("field", "value", "wanted"),
     [
         ("projection", 1, "text"),
-        ("keys", -1, "an integer ≥ 0 or null"),
-        ("events", -77777, "an integer ≥ 0"),
-        ("events", True, "an integer ≥ 0"),
+        ("keys", -1, "an integer from 0 to 2^63 - 1, or null"),
+        ("events", -77777, "an integer from 0 to 2^63 - 1"),
+        ("events", True, "an integer from 0 to 2^63 - 1"),
         ("releases", None, "a list"),
     ],
 )

@@ -6,8 +6,10 @@ import struct
 import apache_beam as beam
 import numpy as np
 
+from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.local import MeanAggregator
 from streamsketch.projections.base import Projection
+from streamsketch.projections.reading import check_largest_entry
 from streamsketch.release import PrivateSketch
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.sketch import Sketch
@@ -38,18 +40,39 @@ class SketchCoder(beam.coders.Coder):
         return header + agreement + body
 
     def decode(self, encoded: bytes) -> Sketch:
-        """Return the sketch."""
+        """Return the sketch.
+
+        Raises
+        ------
+        WireFormatError
+            If the bytes are not those of a sketch.
+        """
+        if len(encoded) < _HEADER.size:
+            raise WireFormatError("length", f"{len(encoded)} bytes, a raw sketch has {_HEADER.size} or more")
         length, width, place_width, mass = _HEADER.unpack_from(encoded)
         start = _HEADER.size + length
-        projection = _projection(encoded[_HEADER.size : start])
-        count = (len(encoded) - start) // (width + place_width)
+        if start > len(encoded) or width not in _WIDTHS or place_width not in (0, *_WIDTHS[:-1]):
+            raise WireFormatError("header", "does not fit the bytes that follow")
+        count, rest = divmod(len(encoded) - start, width + place_width)
+        projection = _projection(bytes(encoded[_HEADER.size : start]))
+        if rest or count > projection.sketch_dim or (not place_width and count < projection.sketch_dim):
+            raise WireFormatError(
+                "cells", f"{len(encoded) - start} bytes, of a sketch of {projection.sketch_dim} cells"
+            )
         cells = np.frombuffer(encoded, dtype=f"<i{width}", offset=start, count=count)
         if place_width:
+            places = np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width)
+            if count and not (int(places[-1]) < projection.sketch_dim and (places[1:] > places[:-1]).all()):
+                raise WireFormatError("places", f"do not ascend within a sketch of {projection.sketch_dim} cells")
             state = np.zeros(projection.sketch_dim, dtype=np.int64)
-            state[np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width)] = cells
+            state[places] = cells
         else:
             state = cells.astype(np.int64)
-        return Sketch.from_state(projection, state, int.from_bytes(mass, "little"))
+        try:
+            return Sketch.from_state(projection, state, int.from_bytes(mass, "little"))
+        except (InvalidInputError, SketchOverflowError):
+            # never their values
+            raise WireFormatError("cells", "do not belong together with the mass and the projection") from None
 
     def is_deterministic(self) -> bool:
         """Equal streams have equal bytes."""
@@ -129,7 +152,12 @@ def _width(largest: int, *, signed: bool) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _projection(agreement: bytes) -> Projection:
-    return Projection.from_json(agreement)
+    try:
+        projection = Projection.from_json(agreement)
+        check_largest_entry(projection)
+    except InvalidInputError as error:
+        raise WireFormatError("projection", str(error)) from None
+    return projection
 
 
 def register_coders() -> None:

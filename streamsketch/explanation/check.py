@@ -13,7 +13,7 @@ from streamsketch.privacy.calibration import Sensitivity, gaussian_log_delta
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.projections import Projection
-from streamsketch.projections.explicit import RandomNorms
+from streamsketch.projections.reading import check_entries
 from streamsketch.sensitivity import grid_steps, sensitivity_of
 
 Verdict = Literal["enough", "too little", "not checked"]
@@ -22,7 +22,6 @@ KEYS_THEOREM = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, The
 
 _NOISE = re.compile(r"discrete (Laplace, scale|Gaussian, variance) (\d+(?:/\d+)?)(?=[,;]|$)")
 _KEYS = re.compile(r"Laplace threshold for the keys, ε = ([0-9.e+-]+), δ = ([0-9.e+-]+)")
-_MOST_ENTRIES = 1 << 24  # of a random matrix, to be read for its sensitivity: a second
 _ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3
 _TOLERANCE = 1e-6  # the calibration's own margins
 
@@ -122,9 +121,10 @@ def check_noise(
 
 def unread_matrix(projection: Projection) -> NoiseCheck | None:
     """Return why nothing is checked, for a random matrix too large to be read for its sensitivity; else None."""
-    entries = projection.dim * projection.sketch_dim
-    if isinstance(projection, RandomNorms) and entries > _MOST_ENTRIES:
-        return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
+    try:
+        check_entries(projection)
+    except InvalidInputError as error:
+        return NoiseCheck("not checked", f"the sensitivity takes the matrix itself, and {error}")
     return None
 
 

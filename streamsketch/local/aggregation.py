@@ -238,14 +238,15 @@ class MeanAggregator:
         return exchange.encode_aggregator(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, max_bytes: int = 1 << 28) -> Self:
+    def from_bytes(cls, data: bytes, *, max_bytes: int | None = None) -> Self:
         """Return the aggregator in ``data``.
 
         Raises
         ------
         WireFormatError
             If the bytes are not a sound aggregator, no reports of a length that honest ones have add up to its
-            totals, or they are more than ``max_bytes``. The state in memory is at most 8 times the bytes.
+            totals, or they are more than ``max_bytes``,
+            by default `Limits.max_bytes`. The state in memory is at most 8 times the bytes.
         """
         from streamsketch.local import exchange  # noqa: PLC0415 - as above
 

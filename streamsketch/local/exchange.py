@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from streamsketch import wire_pb2
@@ -12,6 +11,7 @@ from streamsketch.errors import WireFormatError
 from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
 from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
 from streamsketch.local.report import Report, all_fit, implausible
+from streamsketch.payload import parse
 from streamsketch.wire import at, frame, unframe, values_message, values_of
 
 REPORT_MAGIC = b"\x89SSR\r\n\x1a\n"
@@ -32,7 +32,7 @@ def decode_report(data: bytes, mechanism: Mechanism) -> tuple[int, NDArray[Any]]
     packed_bytes = -(-layout.value_bits // 8)
     payload = unframe(REPORT_MAGIC, "report", data, packed_bytes + _FRAME_BYTES)
     message = wire_pb2.LocalReport()
-    _parse(message, payload, "a LocalReport")
+    parse(message, payload)
     if message.mechanism != _fingerprint(mechanism):
         raise WireFormatError(
             "mechanism",
@@ -57,11 +57,11 @@ def encode_aggregator(aggregator: MeanAggregator) -> bytes:
     return frame(MEAN_MAGIC, _aggregator_message(aggregator).SerializeToString(deterministic=True))
 
 
-def decode_aggregator(data: bytes, max_bytes: int) -> tuple[Mechanism, int, Ints]:
+def decode_aggregator(data: bytes, max_bytes: int | None) -> tuple[Mechanism, int, Ints]:
     """Return mechanism, count and totals of a framed aggregator; see `MeanAggregator.from_bytes`."""
     payload = unframe(MEAN_MAGIC, "local mean", data, max_bytes)
     message = wire_pb2.LocalMean()
-    _parse(message, payload, "a LocalMean")
+    parse(message, payload)
     given = {descriptor.name: value for descriptor, value in message.mechanism.ListFields()}
     fields = {name: getattr(message.mechanism, name) for name in _COMMON} | given
     mechanism = at("mechanism", lambda: mechanism_from_fields(fields))
@@ -95,13 +95,6 @@ def _aggregator_message(aggregator: MeanAggregator) -> wire_pb2.LocalMean:
 
 def _fingerprint(mechanism: Mechanism) -> int:
     return int.from_bytes(mechanism.fingerprint, "little")
-
-
-def _parse(message: Any, payload: bytes, what: str) -> None:
-    try:
-        message.ParseFromString(payload)
-    except DecodeError:
-        raise WireFormatError("payload", f"is not {what} message") from None
 
 
 def _check_canonical(message: Any, payload: bytes) -> None:

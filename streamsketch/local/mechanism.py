@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamsketch.encoding import Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import Words
+from streamsketch.limits import json_fields
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
@@ -236,13 +237,7 @@ class Mechanism(ABC):
         InvalidInputError
             If the text is not that of a mechanism of this class.
         """
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            fields = None
-        if not isinstance(fields, dict) or any(isinstance(value, list | dict) for value in fields.values()):
-            raise InvalidInputError("a mechanism's JSON must be an object of plain values, as to_json writes it")
-        mechanism = mechanism_from_fields(fields)
+        mechanism = mechanism_from_fields(json_fields(text, "a mechanism"))
         if not isinstance(mechanism, cls):
             raise InvalidInputError(f"the JSON is that of {type(mechanism).__name__}, not of {cls.__name__}")
         return mechanism

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Literal, Protocol
 from streamsketch.data_ids import shared
 from streamsketch.encoding import Exact, exact_fraction, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.text import is_printable
 
 Populations = Literal["disjoint", "overlapping"]
 
+MAX_CONDITIONS = 64
+
 _MAX_TEXT = 200
-_MAX_CONDITIONS = 64
 _MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
 _MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a promise is noise or nothing
 
@@ -198,9 +200,9 @@ def _sum_rounded_up(values: list[float]) -> float:
 
 
 def _check_text(name: str, text: str) -> None:
-    """Keep what strangers' files may bring to a terminal short and printable."""
-    if not (isinstance(text, str) and 0 < len(text) <= _MAX_TEXT and text.isprintable()):
-        raise InvalidInputError(f"{name} must be 1 to {_MAX_TEXT} printable characters, got {text!r:.60}")
+    """Keep what untrusted files may bring to a terminal short and printable."""
+    if not (isinstance(text, str) and 0 < len(text) <= _MAX_TEXT and is_printable(text)):
+        raise InvalidInputError(f"{name} must be 1 to {_MAX_TEXT} printable characters, got {text!a:.60}")
 
 
 def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
@@ -209,9 +211,9 @@ def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
     for condition in conditions:
         _check_text("a condition", condition)
     found = tuple(sorted(set(conditions)))
-    if len(found) > _MAX_CONDITIONS:
+    if len(found) > MAX_CONDITIONS:
         raise InvalidInputError(
-            f"a guarantee holds under at most {_MAX_CONDITIONS} conditions, got {len(found)}, and none may be dropped. "
+            f"a guarantee holds under at most {MAX_CONDITIONS} conditions, got {len(found)}, and none may be dropped. "
             f"Publish with fewer different bounds"
         )
     return found

@@ -25,6 +25,7 @@ from streamsketch.encoding import (
 )
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
 from streamsketch.hashing import Words
+from streamsketch.limits import json_fields
 from streamsketch.projections import kernels
 from streamsketch.projections.variance import MapVariance
 
@@ -313,15 +314,10 @@ class Projection(ABC):
         Raises
         ------
         InvalidInputError
-            If the text is not JSON, names an unknown kind, or lacks, repeats or adds a field.
+            If the text is not JSON, is longer than `Limits.max_json_bytes`, names an unknown kind, or lacks, repeats or
+            adds a field.
         """
-        try:
-            fields = json.loads(text, object_pairs_hook=_no_repeats)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"a projection must be one JSON object: {error}") from None
-        if not isinstance(fields, dict):
-            raise InvalidInputError(f"a projection must be one JSON object, got a {type(fields).__name__}")
-        return projection_from_fields(fields)
+        return projection_from_fields(json_fields(text, "a projection"))
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -393,10 +389,3 @@ def _argument(value: Any) -> str:
     if isinstance(value, Fraction):
         return str(value) if value.denominator == 1 else repr(str(value))
     return repr(value)
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError("a field appears twice")
-    return dict(pairs)

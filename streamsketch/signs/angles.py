@@ -14,6 +14,7 @@ from streamsketch.estimate import Estimate
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection
+from streamsketch.projections.reading import check_row_maxima
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import near_noise
@@ -50,7 +51,9 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     ------
     InvalidInputError
         For a missing norm, or one that no sketch of the projection has: not positive, or not finite, or beyond 2^±64
-        steps of the projection's grid.
+        steps of the projection's grid. Where flips depend on the cells, and the projection's largest entries are found
+        by a look at its matrix: if that has more than `Limits.max_entries`, or takes more than
+        `Limits.max_matrix_bytes` of memory. `reading_limits` raises them.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
 
@@ -267,6 +270,7 @@ def _cells(
             f"a norm of {norm:g} is {in_steps:.3g} steps of the projection's grid of {projection.grid}, outside "
             f"[2^-64, 2^64]; norms are in the data's units"
         )
+    check_row_maxima(projection)
     steps = np.sort(cell_steps(projection, guarantee.neighbours))
     groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
     return _Cells(

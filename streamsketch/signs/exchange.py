@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from google.protobuf.message import DecodeError
-
 from streamsketch import wire_pb2
 from streamsketch.errors import WireFormatError
+from streamsketch.limits import current_limits, read_bounded
+from streamsketch.payload import parse
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections.base import Projection
 from streamsketch.signs.laws import FlipLaw, Shape
@@ -42,14 +42,11 @@ def encode(release: Signs) -> bytes:
     return frame(_MAGICS[type(release)], _message(release).SerializeToString(deterministic=True))
 
 
-def decode(data: bytes, kind: type[Signs], *, expect: Projection | None, max_bytes: int) -> Signs:
+def decode(data: bytes, kind: type[Signs], *, expect: Projection | None, max_bytes: int | None) -> Signs:
     """Return the published signs in a framed message; see `SignSketch.from_bytes`."""
     payload = unframe(_MAGICS[kind], _NAMES[kind], data, max_bytes)
     message = _MESSAGES[kind]()
-    try:
-        message.ParseFromString(payload)
-    except DecodeError:
-        raise WireFormatError("payload", f"is not a {kind.__name__} message") from None
+    parse(message, payload)
     release = at("signs", lambda: _release(message, kind, expect))
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
@@ -57,7 +54,7 @@ def decode(data: bytes, kind: type[Signs], *, expect: Projection | None, max_byt
 
 
 def load(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 28
+    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
 ) -> SignSketch | IndividualSignSketch:
     """Return the published signs in a ``.signs`` file, of the kind it says: look at the type, or at ``guarantee``.
 
@@ -70,10 +67,10 @@ def load(
     OSError
         If the file cannot be read.
     """
-    with Path(path).open("rb") as file:
-        data = file.read(max_bytes + 1)
+    most = current_limits().max_bytes if max_bytes is None else max_bytes
+    data = read_bounded(path, most)
     kind = IndividualSignSketch if data.startswith(_MAGICS[IndividualSignSketch]) else SignSketch
-    return cast("SignSketch | IndividualSignSketch", kind.from_bytes(data, expect=expect, max_bytes=max_bytes))
+    return cast("SignSketch | IndividualSignSketch", kind.from_bytes(data, expect=expect, max_bytes=most))
 
 
 def is_signs(path: str | os.PathLike[str]) -> bool:

@@ -131,7 +131,7 @@ class Signs:
         return encode(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, expect: Projection | None = None, max_bytes: int = 1 << 28) -> Any:
+    def from_bytes(cls, data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> Any:
         """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
 
         Parameters
@@ -141,7 +141,7 @@ class Signs:
         expect
             The agreed projection, if any.
         max_bytes
-            Refuse longer input before looking at it.
+            Refuse longer input before looking at it; by default, than `Limits.max_bytes`.
 
         Raises
         ------

@@ -1,0 +1,195 @@
+"""What reading untrusted bytes may cost: one set of limits, which a user can raise.
+
+Files, messages and agreements come from other parties. Their readers allocate nothing by a size that a file claims,
+and stop at these limits. Raise one for a block of code with `reading_limits`, or for a whole process, its commands and
+its workers with the environment variable ``STREAMSKETCH_LIMITS``, such as ``max_bytes=1073741824,max_keys=10000000``.
+"""
+
+import contextlib
+import contextvars
+import dataclasses
+import functools
+import json
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from streamsketch.errors import InvalidInputError, WireFormatError
+
+_VARIABLE = "STREAMSKETCH_LIMITS"
+_BLOCK = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much memory and work a reader may spend on bytes that it cannot trust. All are positive integers.
+
+    Parameters
+    ----------
+    max_bytes
+        Length of one release, published signs or mean, as a file or as bytes.
+    max_table_bytes
+        Of a Parquet table: the file, its pages once they are decompressed, and the memory that its keys and releases
+        take. Each of the three is limited by itself.
+    max_raw_bytes
+        Length of a raw file, which is one party's own.
+    max_json_bytes
+        Length of a projection or mechanism as JSON.
+    max_header_bytes
+        Length of a raw file's header, which lists its releases; of a Parquet table's footer a quarter of that.
+    max_keys
+        Rows of a table.
+    max_items
+        Entries of a repeated field of a message, such as a release's ids.
+    max_entries
+        Entries of a random matrix to look at, where a statement about untrusted bytes takes that: the check of a
+        release's noise, and angles between published signs. 2^24 are about a second.
+    max_raw_entries
+        The same for raw sketches, in files and between Beam workers, which are one party's own.
+    max_matrix_bytes
+        Memory for a matrix that such a projection keeps.
+
+    Examples
+    --------
+    >>> Limits(max_bytes=1 << 30).max_bytes
+    1073741824
+    """
+
+    max_bytes: int = 1 << 28
+    max_table_bytes: int = 1 << 30
+    max_raw_bytes: int = 1 << 33
+    max_json_bytes: int = 1 << 16
+    max_header_bytes: int = 1 << 24
+    max_keys: int = 1 << 20
+    max_items: int = 1 << 20
+    max_entries: int = 1 << 24
+    max_raw_entries: int = 1 << 30
+    max_matrix_bytes: int = 1 << 28
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if type(value) is not int or value < 1:
+                raise InvalidInputError(f"{field.name} must be a positive integer, got {value!r:.60}")
+
+
+_CHANGED: contextvars.ContextVar[Limits | None] = contextvars.ContextVar("streamsketch_limits", default=None)
+
+
+def current_limits() -> Limits:
+    """Return the limits that readers follow here: those of the innermost `reading_limits`, else the process's own.
+
+    Raises
+    ------
+    InvalidInputError
+        If the environment variable ``STREAMSKETCH_LIMITS`` is not a list of limits.
+    """
+    return _CHANGED.get() or _of_the_process(os.environ.get(_VARIABLE, ""))
+
+
+@contextlib.contextmanager
+def reading_limits(**changes: int) -> Iterator[Limits]:
+    """Change limits for all that reads untrusted bytes inside a ``with`` block, in this thread or task.
+
+    Parameters
+    ----------
+    **changes
+        Fields of `Limits`; the others stay as they are.
+
+    Raises
+    ------
+    InvalidInputError
+        If a limit is not a positive integer.
+    TypeError
+        For a name that is no limit.
+
+    Examples
+    --------
+    >>> with reading_limits(max_entries=1 << 30) as limits:
+    ...     limits.max_entries == current_limits().max_entries
+    True
+    """
+    changed = dataclasses.replace(current_limits(), **changes)
+    token = _CHANGED.set(changed)
+    try:
+        yield changed
+    finally:
+        _CHANGED.reset(token)
+
+
+@functools.lru_cache(maxsize=4)
+def _of_the_process(text: str) -> Limits:
+    try:
+        pairs = [part.split("=") for part in text.split(",") if part.strip()]
+        return Limits(**{name.strip(): int(value) for name, value in pairs})
+    except (InvalidInputError, TypeError, ValueError):
+        names = ", ".join(field.name for field in dataclasses.fields(Limits))
+        raise InvalidInputError(
+            f"the environment variable {_VARIABLE} must list limits such as max_bytes=1073741824,max_keys=10000000, "
+            f"got {text!r:.100}. The limits are {names}"
+        ) from None
+
+
+def check_length(length: int, most: int, name: str) -> None:
+    """Raise `WireFormatError` if bytes are longer than the limit with this name."""
+    if length > most:
+        remedy = "raise max_bytes" if name == "max_bytes" else f"raise max_bytes, or {name} by reading_limits"
+        raise WireFormatError("length", f"{length} bytes or more, over the limit of {most}; {remedy}")
+
+
+def read_bounded(path: str | os.PathLike[str], most: int, name: str = "max_bytes") -> bytes:
+    """Return a file's bytes; never more than ``most`` are asked for, nor many more than are there.
+
+    Pipes are read block by block.
+
+    Raises
+    ------
+    WireFormatError
+        If there are more than ``most``, the limit with this name.
+    OSError
+        If the file cannot be read.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
+        status = os.fstat(file.fileno())
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        check_length(size, most, name)
+        blocks, length = [file.read(size + 1)], 0
+        while blocks[-1]:
+            length += len(blocks[-1])
+            check_length(length, most, name)
+            blocks.append(file.read(min(_BLOCK, most + 1 - length)))
+    return b"".join(blocks)
+
+
+def json_fields(text: str | bytes, what: str) -> dict[str, Any]:
+    """Return the fields of one JSON object whose values are text, numbers, booleans or null.
+
+    Raises
+    ------
+    InvalidInputError
+        For longer text than ``max_json_bytes``, other JSON, or a name that appears twice.
+    """
+    most = current_limits().max_json_bytes
+    if len(text) > most:
+        raise InvalidInputError(
+            f"{what} must be JSON of at most {most} characters, got {len(text)}; raise max_json_bytes if it is one"
+        )
+    try:
+        fields = json.loads(text, object_pairs_hook=_no_repeats)
+    except (ValueError, RecursionError) as error:
+        problem = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InvalidInputError(f"{what} must be one JSON object: {problem}") from None
+    if not isinstance(fields, dict):
+        raise InvalidInputError(f"{what} must be one JSON object, got a {type(fields).__name__}")
+    for name, value in fields.items():
+        if isinstance(value, list | dict):
+            raise InvalidInputError(f"{what} has no lists or objects inside, got one for {name!r:.60}")
+    return fields
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError("a field appears twice")
+    return dict(pairs)
