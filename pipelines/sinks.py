@@ -16,6 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 
 import streamsketch as ss
 from streamsketch.beam import WriteTable
+from streamsketch.text import spreadsheet_text
 
 _LONGEST_NAME = 200
 SKETCHES, DISTANCES, MEANS = "sketches.parquet", "distances.parquet", "means.parquet"
@@ -105,6 +106,9 @@ def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], f
     table = pa.Table.from_pylist(rows, schema.with_metadata({"promise": promise}))
     write(folder, DISTANCES, _parquet_bytes(table))
     text = io.BytesIO()
+    for place, name in enumerate(("first", "second")):  # keys are of other parties, and spreadsheets run formulas
+        cells = pa.array(map(spreadsheet_text, table.column(name).to_pylist()), pa.string())
+        table = table.set_column(place, name, cells)
     pa_csv.write_csv(table, text)
     write(folder, "distances.csv", text.getvalue())
 

@@ -4,7 +4,9 @@ Arrow guesses: it reads bytes as integers, dates beside times as dates, and ends
 that is silently read as another one would spoil a sketch without a trace, so guesses are refused here.
 """
 
+import contextlib
 import datetime as dt
+import importlib
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -199,6 +201,50 @@ def is_key_type(kind: pa.DataType) -> bool:
             types.is_timestamp,
         )
     )
+
+
+def is_fixed_width(kind: pa.DataType) -> bool:
+    """Return whether keys of this type take the same few bytes each, as integers, dates and times do."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind))
+
+
+def times_of(array: pa.Array) -> list[Any]:
+    """Return an Arrow column of times, without nulls, as Python's: exact, or not at all.
+
+    Those in nanoseconds are pandas' where pandas is installed; without it, whole microseconds are `datetime.datetime`.
+
+    Raises
+    ------
+    InvalidInputError
+        For a time zone that this system does not know, years that Python's times do not have, or nanoseconds that take
+        pandas.
+    """
+    unit, zone = array.type.unit, _zone(array.type.tz)
+    counts = array.cast(pa.int64()).to_pylist()
+    if unit == "ns":
+        with contextlib.suppress(ImportError):
+            moment = importlib.import_module("pandas").Timestamp  # no dependency, and slow to load
+            if zone is None:
+                return [moment(count, unit="ns") for count in counts]
+            return [moment(count, unit="ns", tz="UTC").tz_convert(zone) for count in counts]
+        if any(count % 1000 for count in counts):
+            raise InvalidInputError("times finer than microseconds take pandas, which is not installed")
+        counts, unit = [count // 1000 for count in counts], "us"
+    step = dt.timedelta(microseconds={"s": 10**6, "ms": 1000, "us": 1}[unit])
+    epoch = dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
+    try:
+        times = [epoch + count * step for count in counts]
+        return times if zone is None else [time.astimezone(zone) for time in times]
+    except OverflowError:
+        raise InvalidInputError("times must lie in the years 1 to 9999, which Python's have") from None
+
+
+def _zone(name: str | None) -> Any:
+    try:
+        return None if name is None else pa.lib.string_to_tzinfo(name)
+    except Exception:  # noqa: BLE001 - of pytz, zoneinfo, the file system or Arrow, by the name and what is installed
+        raise InvalidInputError(f"the time zone {name!a:.60} is not known here") from None
 
 
 def _refuse_nulls(array: pa.Array, name: str) -> None:

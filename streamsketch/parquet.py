@@ -2,21 +2,29 @@
 
 import io
 import os
+import stat
+import sys
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamsketch.columns import key_column
+from streamsketch.columns import is_fixed_width, is_key_type, key_column, times_of
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.files import write_whole
+from streamsketch.limits import check_length, current_limits
+from streamsketch.parquet_pages import check_footer, measure
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch
 
-_BATCH_ROWS = 256
+_BATCH_ROWS = 1024
+_LEAST_FOOTER = 1 << 16
+_ID_BYTES = 120  # of a release id: the bytes object, and its places
+_ROW_BYTES = 1536  # of the other objects of a release
 
 Released = TypeVar("Released", bound=Any)
 
@@ -83,7 +91,7 @@ def table_of(sketches: Mapping[Any, Any], kind: type[Any] = PrivateSketch, colum
 
 
 def load_table(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 30
+    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
 ) -> dict[Any, PrivateSketch]:
     """Return the private sketches of a table, by key.
 
@@ -94,12 +102,14 @@ def load_table(
     expect
         The agreed projection, if any.
     max_bytes
-        Refuse larger files, and files whose sketches add up to more. Opening the file itself is left to Arrow.
+        Refuse larger files, files whose pages are larger once they are decompressed, and files whose keys and
+        releases take more memory; by default `Limits.max_table_bytes`.
 
     Raises
     ------
     WireFormatError
-        If the file is no such table, a key appears twice, or a sketch in it is unsound.
+        If the file is no such table, a key appears twice, a sketch in it is unsound, or the table has more than
+        `Limits.max_keys` rows. Keys finer than microseconds need pandas.
     OSError
         If the file cannot be read.
     """
@@ -107,58 +117,128 @@ def load_table(
 
 
 def load_rows(
-    path: str | os.PathLike[str], kind: type[Released], column: str, *, expect: Projection | None, max_bytes: int
+    path: str | os.PathLike[str], kind: type[Released], column: str, *, expect: Projection | None, max_bytes: int | None
 ) -> dict[Any, Released]:
     """Return releases of a kind as `load_table` does, their bytes in ``column``."""
+    limits = current_limits()
+    most = limits.max_table_bytes if max_bytes is None else max_bytes
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
-        size = os.fstat(file.fileno()).st_size
-        if size > max_bytes:
-            raise WireFormatError("length", f"{size} bytes, over the limit of {max_bytes}; raise max_bytes")
+        size = _size_of(file, most)
         try:
-            plain = pq.ParquetFile(file)
-            _check_columns(plain.schema_arrow, column)
-            # dictionary-encoded, so that a repeated sketch is not unpacked before its bytes are counted
-            encoded = pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=[column])
-            return _read(encoded, kind, column, expect, max_bytes)
+            plain = _opened(file, size)
+            schema = plain.schema_arrow
+            _check_columns(schema, _names(plain), column)
+            if plain.metadata.num_rows > limits.max_keys:
+                raise WireFormatError(
+                    "length", f"{plain.metadata.num_rows} rows, over the limit of {limits.max_keys}; raise max_keys"
+                )
+            longest = measure(file, size, plain.metadata, ["key", column], most).longest
+            rows = max(1, min(_BATCH_ROWS, most // max(1, longest)))  # values may be shorter in the file than here
+            # as dictionaries, so that what is repeated is not unpacked
+            text = [name for name in ("key", column) if not is_fixed_width(schema.field(name).type)]
+            encoded = pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=text)
+            return _read(encoded, kind, column, expect, rows, most)
         except (pa.ArrowException, OSError) as error:
             raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
 
 
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of a Parquet file's columns; the pages are not read.
+
+    Raises
+    ------
+    WireFormatError
+        If the file is no Parquet file, or a name is not UTF-8.
+    OSError
+        If the file cannot be read.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
+        size = _size_of(file, None)
+        try:
+            return _names(_opened(file, size))
+        except (pa.ArrowException, OSError) as error:
+            raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
+
+
+def _size_of(file: BinaryIO, most: int | None) -> int:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise WireFormatError("parquet", "is not a regular file; a table is read from its end")
+    if most is not None:
+        check_length(status.st_size, most, "max_table_bytes")
+    return status.st_size
+
+
+def _opened(file: BinaryIO, size: int) -> pq.ParquetFile:
+    """Return an open Parquet file; lists in its footer have no more entries than the footer has bytes."""
+    most = min(current_limits().max_header_bytes // 4, max(_LEAST_FOOTER, size // 4))
+    footer = check_footer(file, size, most)
+    return pq.ParquetFile(file, thrift_string_size_limit=max(1, footer), thrift_container_size_limit=max(1, footer))
+
+
+def _names(parquet: pq.ParquetFile) -> list[str]:
+    try:
+        return list(parquet.schema_arrow.names)
+    except UnicodeDecodeError:
+        raise WireFormatError("columns", "have names that are not UTF-8") from None
+
+
 def _read(
-    parquet: pq.ParquetFile, kind: type[Released], column: str, expect: Projection | None, max_bytes: int
+    parquet: pq.ParquetFile, kind: type[Released], column: str, expect: Projection | None, rows: int, most: int
 ) -> dict[Any, Released]:
     sketches: dict[Any, Released] = {}
-    unpacked = row = 0
-    for batch in parquet.iter_batches(_BATCH_ROWS, columns=["key", column]):
+    kept = row = 0
+    for batch in parquet.iter_batches(rows, columns=["key", column]):
         for key, image in zip(_keys(batch.column("key")), batch.column(column), strict=True):
             if not image.is_valid:
                 raise WireFormatError(f"row {row}", f"has no {column}")
-            data = image.as_py()
-            unpacked += len(data)
-            if unpacked > max_bytes:
-                raise WireFormatError("length", f"over the limit of {max_bytes} bytes unpacked; raise max_bytes")
             if key in sketches:
                 raise WireFormatError(f"row {row}", "has a key that appeared before")
             try:
-                sketches[key] = kind.from_bytes(data, expect=expect, max_bytes=max_bytes)
+                release = kind.from_bytes(image.as_py(), expect=expect, max_bytes=most)
             except WireFormatError as error:
                 raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
-            expect = sketches[key].projection  # one projection a table
+            kept += _memory_of(key, release)
+            if kept > most:
+                raise WireFormatError("length", f"over the limit of {most} bytes unpacked; raise max_bytes")
+            sketches[key] = release
+            expect = release.projection  # one projection a table
             row += 1
     return sketches
 
 
-def _check_columns(schema: pa.Schema, column: str) -> None:
-    if any(schema.names.count(name) != 1 for name in ("key", column)):
-        raise WireFormatError("columns", f"must include key and {column} once each, got {short(schema.names)}")
+def _memory_of(key: Any, release: Any) -> int:
+    """Return how much memory a row takes, roughly: cells or signs, ids and text."""
+    guarantee = release.guarantee
+    texts = [guarantee.mechanism, guarantee.neighbours.unit, *getattr(guarantee, "conditions", ())]
+    size = release.values.nbytes if isinstance(release, PrivateSketch) else release.words.nbytes
+    ids = len(release.release_ids) if isinstance(release, PrivateSketch) else 1
+    return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)
+
+
+def _check_columns(schema: pa.Schema, names: list[str], column: str) -> None:
+    if any(names.count(name) != 1 for name in ("key", column)):
+        raise WireFormatError("columns", f"must include key and {column} once each, got {short(names)}")
     kind = schema.field(column).type
     if kind not in (pa.binary(), pa.large_binary()):
         raise WireFormatError("columns", f"must have {column} as binary, got {short(str(kind))}")
+    kind = schema.field("key").type
+    if not is_key_type(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        raise WireFormatError("key", f"must be text, bytes, integers, dates or times, got {short(str(kind))}")
 
 
 def _keys(column: pa.Array) -> list[Any]:
     try:
-        keys: list[Any] = key_column(column, "key").to_pylist()
+        column = key_column(column, "key")
+        if not pa.types.is_dictionary(column.type):
+            return _values(column)
+        used, places = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+        values = _values(column.dictionary.take(pa.array(used)))
+        return [values[place] for place in places]
     except (InvalidInputError, UnicodeDecodeError, OverflowError) as error:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
-    return keys
+
+
+def _values(keys: pa.Array) -> list[Any]:
+    values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
+    return values

@@ -21,6 +21,7 @@ _NOT_PRINTABLE = (
 """Ranges of code points, first and last; a list of its own, as Unicode's categories change with its versions."""
 _REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KEPT_TOGETHER = (" = ", "± ", " %")
 
 
@@ -30,6 +31,17 @@ def is_printable(text: str) -> bool:
     The list of code points is the exchange format's (WIRE.md): the same in every version of Unicode.
     """
     return _REFUSED.search(text) is None
+
+
+def spreadsheet_text(text: str) -> str:
+    """Return text for a cell of a CSV file: an apostrophe comes before what a spreadsheet would run as a formula.
+
+    Examples
+    --------
+    >>> spreadsheet_text("=1+1"), spreadsheet_text("1+1")
+    ("'=1+1", '1+1')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def filled(text: str, *, first: str = "", indent: str = "") -> str:

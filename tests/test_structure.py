@@ -52,6 +52,7 @@ ORDER = [
     "local",
     "raw",
     "duckdb",
+    "parquet_pages",
     "parquet",
     "signs",
     "explanation",

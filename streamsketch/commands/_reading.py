@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
+from streamsketch.parquet import column_names
 from streamsketch.raw import SUFFIX, is_raw, load_raw
 from streamsketch.signs.exchange import is_signs
 from streamsketch.signs.hamming import check_comparable
@@ -92,9 +91,8 @@ def holds_signs(path: Path) -> bool:
     if path.suffix != TABLE:
         return is_signs(path)
     try:
-        with path.open("rb") as file:
-            names = pq.read_schema(file).names
-    except pa.ArrowException:
+        names = column_names(path)
+    except ss.WireFormatError:
         return False  # a damaged table is named as such where it is read
     return "signs" in names and "sketch" not in names
 

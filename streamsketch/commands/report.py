@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
 import streamsketch as ss
 from streamsketch.commands._reading import load_sketches, new_file
 from streamsketch.commands._showing import Json, say, show_json
 from streamsketch.files import write_whole
+from streamsketch.parquet import column_names
 from streamsketch.raw import SUFFIX
 from streamsketch.report.page import page_of
 
@@ -70,6 +69,6 @@ def _is_table(path: Path) -> bool:
     if path.suffix != ".parquet":
         return False
     try:
-        return "sketch" in pq.read_schema(path).names
-    except pa.ArrowException:
+        return "sketch" in column_names(path)
+    except ss.WireFormatError:
         return True  # to be named as damaged, not passed over

@@ -31,7 +31,7 @@ def save_table(sketches: Mapping[Any, SignSketch], path: str | os.PathLike[str])
 
 
 def load_table(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int = 1 << 30
+    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
 ) -> dict[Any, SignSketch]:
     """Return the published signs of a table, by key; parameters and errors as `streamsketch.load_table`."""
     return load_rows(path, SignSketch, "signs", expect=expect, max_bytes=max_bytes)
