@@ -203,12 +203,6 @@ def is_key_type(kind: pa.DataType) -> bool:
     )
 
 
-def is_fixed_width(kind: pa.DataType) -> bool:
-    """Return whether keys of this type take the same few bytes each, as integers, dates and times do."""
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind))
-
-
 def times_of(array: pa.Array) -> list[Any]:
     """Return an Arrow column of times, without nulls, as Python's: exact, or not at all.
 

@@ -18,7 +18,7 @@ from typing import Any
 from streamsketch.errors import InvalidInputError, WireFormatError
 
 _VARIABLE = "STREAMSKETCH_LIMITS"
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

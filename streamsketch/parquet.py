@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamsketch.columns import is_fixed_width, is_key_type, key_column, times_of
+from streamsketch.columns import is_key_type, key_column, times_of
 from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.files import write_whole
@@ -125,19 +125,16 @@ def load_rows(
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         size = _size_of(file, most)
         try:
-            plain = _opened(file, size)
-            schema = plain.schema_arrow
-            _check_columns(schema, _names(plain), column)
-            if plain.metadata.num_rows > limits.max_keys:
+            parquet = _opened(file, size)
+            _check_columns(parquet.schema_arrow, _names(parquet), column)
+            if parquet.metadata.num_rows > limits.max_keys:
                 raise WireFormatError(
-                    "length", f"{plain.metadata.num_rows} rows, over the limit of {limits.max_keys}; raise max_keys"
+                    "length", f"{parquet.metadata.num_rows} rows, over the limit of {limits.max_keys}; raise max_keys"
                 )
-            longest = measure(file, size, plain.metadata, ["key", column], most).longest
-            rows = max(1, min(_BATCH_ROWS, most // max(1, longest)))  # values may be shorter in the file than here
-            # as dictionaries, so that what is repeated is not unpacked
-            text = [name for name in ("key", column) if not is_fixed_width(schema.field(name).type)]
-            encoded = pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=text)
-            return _read(encoded, kind, column, expect, rows, most)
+            longest = measure(file, size, parquet.metadata, ["key", column], most).longest
+            # a value may be a few bytes in the file, by a dictionary or a prefix, but is no longer than a page
+            rows = max(1, min(_BATCH_ROWS, most // max(1, longest)))
+            return _read(parquet, kind, column, expect, rows, most)
         except (pa.ArrowException, OSError) as error:
             raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
 
@@ -173,7 +170,11 @@ def _opened(file: BinaryIO, size: int) -> pq.ParquetFile:
     """Return an open Parquet file; lists in its footer have no more entries than the footer has bytes."""
     most = min(current_limits().max_header_bytes // 4, max(_LEAST_FOOTER, size // 4))
     footer = check_footer(file, size, most)
-    return pq.ParquetFile(file, thrift_string_size_limit=max(1, footer), thrift_container_size_limit=max(1, footer))
+    most = max(1, footer)
+    try:
+        return pq.ParquetFile(file, thrift_string_size_limit=most, thrift_container_size_limit=most)
+    except UnicodeDecodeError:
+        raise WireFormatError("columns", "have names that are not UTF-8") from None
 
 
 def _names(parquet: pq.ParquetFile) -> list[str]:

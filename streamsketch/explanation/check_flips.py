@@ -36,11 +36,13 @@ def check_flips(guarantee: Guarantee, projection: Projection, law: FlipLaw) -> N
     """
     if "flips with" in guarantee.mechanism and str(law) not in guarantee.mechanism:
         return NoiseCheck("too little", f"the estimates assume {law}, and its text names others")
-    unread = unread_matrix(projection) if law.shape == "linear" else None
-    if unread is not None:
-        return unread
     try:
         mechanism = mechanism_of(guarantee)
+        # what is stated and what is named may be of two mechanisms, of which one takes the matrix
+        takes_the_matrix = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
+        unread = unread_matrix(projection) if takes_the_matrix else None
+        if unread is not None:
+            return unread
         if mechanism is None:
             return NoiseCheck("not checked", "its text names no mechanism of the library")
         return _judge(guarantee, law, mechanism, mechanism.law(projection))

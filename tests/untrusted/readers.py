@@ -1,0 +1,267 @@
+"""Every reader of bytes that other parties send: sound samples, how to change them, and what to do with the result."""
+
+import io
+import json
+import random
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamsketch as ss
+from streamsketch import local, raw, signs, wire
+from streamsketch.beam.coders import SketchCoder
+from streamsketch.parquet import table_of
+from streamsketch.signs.parquet import load_table as load_signs
+from streamsketch.signs.sketch import SignSketch
+from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
+
+Change = Callable[[bytes, random.Random], bytes]
+
+_FRAME, _CHECKSUM = 17, 16
+
+
+class Reader(NamedTuple):
+    """One reader."""
+
+    samples: list[bytes]
+    changes: list[Change]
+    read: Callable[[bytes], Any]
+    error: type[ss.StreamsketchError]
+    """What it documents; nothing else may come out of ``read``."""
+
+
+def _framed(data: bytes, chance: random.Random) -> bytes:
+    return wire.frame(data[:8], changed_message(data[_FRAME:-_CHECKSUM], chance))
+
+
+def _raw_framed(data: bytes, chance: random.Random) -> bytes:
+    start = len(raw.MAGIC) + raw._FRAME.size
+    body = data[start:-_CHECKSUM]
+    (length,) = raw._LENGTH.unpack_from(body)
+    text, rest = body[raw._LENGTH.size :][:length], body[raw._LENGTH.size + length :]
+    if chance.random() < 0.3:
+        rest = changed_bytes(rest, chance)
+    else:
+        fields = json.loads(text)
+        if chance.random() < 0.5:
+            fields["projection"] = changed_json(fields["projection"].encode(), chance).decode(errors="replace")
+            text = json.dumps(fields).encode()
+        else:
+            text = changed_json(text, chance)
+    body = raw._LENGTH.pack(len(text)) + text + rest
+    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + body
+    return framed + raw._checksum(framed).digest()
+
+
+def _coded(data: bytes, chance: random.Random) -> bytes:
+    length = int.from_bytes(data[:4], "little")
+    agreement = changed_json(data[22 : 22 + length], chance)
+    return len(agreement).to_bytes(4, "little") + data[4:22] + agreement + data[22 + length :]
+
+
+def _footer(data: bytes, chance: random.Random) -> bytes:
+    """Change what is not a page: the footer, and the headers of pages, which lie in front of their values."""
+    size = int.from_bytes(data[-8:-4], "little")
+    start = len(data) - 8 - size
+    if chance.random() < 0.3:
+        place = chance.randrange(4, 60)
+        return data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
+    changed = changed_bytes(data[start:-8], chance)
+    return data[:start] + changed + len(changed).to_bytes(4, "little") + data[-4:]
+
+
+def _from_file(load: Callable[[Path], Any]) -> Callable[[bytes], Any]:
+    def read(data: bytes) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "file"
+            path.write_bytes(data)
+            return load(path)
+
+    return read
+
+
+def _use_release(release: ss.PrivateSketch) -> None:
+    assert ss.PrivateSketch.from_bytes(release.to_bytes()) == release
+    repr(release)
+    str(release.explain())
+    ss.squared_norm(release)
+
+
+def _use_signs(release: Any) -> None:
+    assert type(release).from_bytes(release.to_bytes()) == release
+    repr(release)
+    str(release.explain())
+    other = type(release)(
+        release.projection,
+        release.packed,
+        *([release.law] if isinstance(release, SignSketch) else [release.method]),
+        release.guarantee,
+        release_id=bytes(8),
+    )
+    signs.angle(release, other, norm_x=10.0, norm_y=10.0)
+
+
+def use(read: Any) -> None:
+    """Do with what was read what parties do: errors of the library may come out of it, and no others."""
+    if isinstance(read, ss.PrivateSketch):
+        _use_release(read)
+    elif isinstance(read, signs.SignSketch | signs.IndividualSignSketch):
+        _use_signs(read)
+    elif isinstance(read, dict):
+        for release in read.values():
+            use(release)
+    elif isinstance(read, raw.RawSketch):
+        raw.decode(raw.encode(read))
+    elif isinstance(read, ss.Sketch):
+        assert SketchCoder().decode(SketchCoder().encode(read)) == read
+    elif isinstance(read, ss.Projection):
+        assert ss.Projection.from_json(read.to_json()) == read
+        repr(read)
+    elif isinstance(read, local.Mechanism):
+        assert local.Mechanism.from_json(read.to_json()) == read
+
+
+def _projections() -> list[ss.Projection]:
+    grid = Fraction(1, 4)
+    return [
+        ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution=grid),
+        ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=16, seed=3),
+        ss.FJLT(dim=32, sketch_dim=16, seed=3),
+        ss.Gaussian(dim=32, sketch_dim=16, seed=3),
+        ss.OPORP(dim=64, sketch_dim=16, seed=3),
+        ss.Rotation(dim=16, sketch_dim=8, seed=3),
+    ]
+
+
+def _sketch(projection: ss.Projection) -> ss.Sketch:
+    sketch = projection.sketch()
+    sketch.update([1, 2], [3, -4])
+    return sketch
+
+
+def _releases() -> list[ss.PrivateSketch]:
+    made = [_sketch(projection).release(epsilon=1.0, neighbours=ss.L1(1)) for projection in _projections()]
+    again = _sketch(_projections()[0]).release(epsilon=1.0, neighbours=ss.L1(1))
+    conditional = ss.PrivateSketch(
+        again.projection,
+        again.values,
+        again.noise,
+        ss.Guarantee(1.0, 0.5, ss.L1("1/3", unit="flight", max_keys=2), "a mechanism", ["one", "two"]),
+        multiplier=Fraction(2, 3),
+        release_ids=again.release_ids,
+    )
+    return [*made, made[0].merge(again, populations="disjoint"), conditional]
+
+
+def _signs() -> list[Any]:
+    projections = _projections()
+    found: list[Any] = [
+        signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(1)).release(_sketch(projection))
+        for projection in projections[:4]
+    ]
+    oporp = _sketch(projections[4])
+    found.append(signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1)).release(oporp))
+    found.append(signs.IDPSignOPORP(epsilon=2, neighbours=ss.OneCoordinate(1)).release(oporp))
+    return found
+
+
+def _mechanisms() -> list[Any]:
+    return [
+        local.PrivUnitG(dim=4, epsilon=2.0),
+        local.ProjUnit(dim=8, sketch_dim=4, epsilon=2.0, seed=7),
+        local.SQKR(dim=4, epsilon=2.0, seed=1),
+        local.PrivHS(dim=4, epsilon=2.0, seed=1),
+    ]
+
+
+def _mean(mechanism: Any) -> bytes:
+    server = mechanism.aggregator()
+    server.add(mechanism.randomize_many(np.eye(mechanism.dim)))
+    data: bytes = server.to_bytes()
+    return data
+
+
+def _table_bytes(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def _tables(releases: dict[Any, Any], kind: type[Any], column: str) -> list[bytes]:
+    table = table_of(releases, kind, column)
+    plain = _table_bytes(table)
+    return [
+        plain,
+        _table_bytes(table, compression="zstd", use_dictionary=False, data_page_version="2.0"),
+        _table_bytes(table.select(["key", column]), column_encoding={"key": "DELTA_BYTE_ARRAY"}, use_dictionary=False),
+        _table_bytes(table.set_column(0, "key", pa.array([1, 2], pa.timestamp("ns", "Europe/Paris")))),
+    ]
+
+
+@cache
+def readers() -> dict[str, Reader]:
+    """Return every reader by name."""
+    releases, published, mechanisms = _releases(), _signs(), _mechanisms()
+    two = {"a": releases[0], "b": _releases()[0]}
+    two_signs = {"a": published[0], "b": _signs()[0]}
+    table = ss.SketchTable.from_state(
+        _projections()[0], ["a", "b"], np.array([_sketch(_projections()[0]).state] * 2), np.array([28, 28])
+    )
+    past = raw.remember(raw.RawSketch(_sketch(_projections()[0]), 2), [releases[0]])
+    raws = [past, raw.RawSketch(table, 4), raw.RawSketch(_sketch(_projections()[2]))]
+    unsound = ss.WireFormatError
+    found = {
+        "release": Reader(
+            [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, unsound
+        ),
+        "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], _from_file(ss.load), unsound),
+        "signs": Reader(
+            [one.to_bytes() for one in published], [changed_bytes, _framed], _from_file(signs.load), unsound
+        ),
+        "table": Reader(
+            _tables(two, ss.PrivateSketch, "sketch"), [changed_bytes, _footer], _from_file(ss.load_table), unsound
+        ),
+        "sign table": Reader(
+            _tables(two_signs, SignSketch, "signs"), [changed_bytes, _footer], _from_file(load_signs), unsound
+        ),
+        "raw": Reader(
+            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], _from_file(raw.load_raw), unsound
+        ),
+        "coder": Reader(
+            [SketchCoder().encode(_sketch(projection)) for projection in _projections()],
+            [changed_bytes, _coded],
+            SketchCoder().decode,
+            unsound,
+        ),
+        "mean": Reader(
+            [_mean(one) for one in mechanisms], [changed_bytes, _framed], local.MeanAggregator.from_bytes, unsound
+        ),
+        "projection": Reader(
+            [one.to_json().encode() for one in _projections()],
+            [changed_json],
+            ss.Projection.from_json,
+            ss.InvalidInputError,
+        ),
+        "mechanism": Reader(
+            [one.to_json().encode() for one in mechanisms],
+            [changed_json],
+            local.Mechanism.from_json,
+            ss.InvalidInputError,
+        ),
+    }
+    for mechanism in mechanisms:
+        report = mechanism.randomize([1.0] + [0.0] * (mechanism.dim - 1)).to_bytes()
+        found[f"report of {mechanism.kind}"] = Reader(
+            [report],
+            [changed_bytes, _framed],
+            lambda data, mechanism=mechanism: local.Report.from_bytes(data, mechanism),  # type: ignore[misc]
+            unsound,
+        )
+    return found
