@@ -16,6 +16,7 @@ _MAGIC = b"PAR1"
 _WINDOWS = (1 << 10, 1 << 17, 1 << 24)  # bytes in which a header must end; Arrow takes no more either
 _PAGES = {0: 5, 2: 7, 3: 8}  # type of a page: field of its own header. Data, dictionary, data of version 2
 _DICTIONARY = 2
+_RESERVED = 1024  # values of a fixed size that Arrow makes room for, however few are read
 _TYPE, _UNPACKED, _PACKED = 1, 2, 3  # fields of a header
 _VALUES = 1  # field of a page's own header
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
@@ -30,7 +31,7 @@ class Unpacked(NamedTuple):
     total: int
     """Bytes of all pages, decompressed."""
     longest: int
-    """Bytes of the largest page, or of a fixed-size value: none is longer."""
+    """Bytes of the largest page: no value is longer."""
 
 
 def check_footer(file: BinaryIO, size: int, most: int) -> int:
@@ -82,8 +83,8 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
         column = metadata.schema.column(place)
         if column.max_repetition_level:
             raise WireFormatError("columns", f"must hold one value a row, {column.path} holds lists")
-        if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
-            longest = max(longest, int(column.length))
+        if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and column.length * _RESERVED > most:
+            raise _too_long(most)
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group).num_rows
         for place in places:
@@ -92,8 +93,6 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
                 raise WireFormatError("parquet", f"has {chunk.num_values} values in a column of {rows} rows")
             pages = _pages(file, size, chunk, most - total)
             total, longest = total + pages.total, max(longest, pages.longest)
-    if longest > most:
-        raise _too_long(most)
     file.seek(0)
     return Unpacked(total, longest)
 

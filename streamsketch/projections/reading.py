@@ -7,8 +7,8 @@ from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.fjlt import FJLT
 from streamsketch.projections.rotation import Rotation
 
-_COLUMN_BYTES = 24  # of an FJLT's padded columns, looked at a row at a time
-_NONZERO_BYTES = 40  # kept and copied once
+_COLUMN_BYTES = 48  # of an FJLT's padded columns, looked at a row at a time
+_NONZERO_BYTES = 64  # kept, and copied while they are found
 _TRIANGLE_BYTES = 32  # of a rotation
 _STEPS_AN_ENTRY = 64  # of the elimination that finds a rotation's triangle
 

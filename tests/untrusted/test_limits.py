@@ -1,5 +1,6 @@
 """One set of limits for everything that other parties send, which a user can raise."""
 
+import contextlib
 import json
 import os
 import threading
@@ -95,10 +96,8 @@ def test_pipes_are_read_to_the_limit(tmp_path: Path) -> None:
 
 
 def _write(pipe: Path, data: bytes) -> None:
-    try:
+    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
         pipe.write_bytes(data)
-    except BrokenPipeError:
-        pass  # the reader has seen enough
 
 
 # --- messages -------------------------------------------------------------------------------------------------
@@ -214,7 +213,7 @@ def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.Proj
 
     def refused() -> None:
         for estimate in (signs.angle, signs.cosine):
-            with pytest.raises(ss.InvalidInputError, match="over the limit of .* by reading_limits"):
+            with pytest.raises(ss.InvalidInputError, match=r"over the limit of .* by reading_limits"):
                 estimate(x, y, norm_x=9, norm_y=9)
         str(x.explain())
 
@@ -235,7 +234,8 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
     with ss.reading_limits(max_entries=4095):
         with pytest.raises(ss.InvalidInputError, match="4,096 entries, over the limit of 4,095; raise max_entries"):
             signs.angle(x, y, norm_x=9, norm_y=9)
-        assert "4,096 entries" in str(gaussian.sketch().release(epsilon=1, neighbours=ss.L1(1)).explain())
+        released = gaussian.sketch().release(epsilon=1, neighbours=ss.L1(1))
+        assert "4,096 entries" in released.explain().check.reason
     with ss.reading_limits(max_entries=4096):
         assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
 
@@ -264,7 +264,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
 
         def refused(read: Callable[[bytes], Any] = read, data: bytes = data) -> None:
             with pytest.raises(
-                ss.WireFormatError, match="bytes of memory, over the limit of .*; raise max_matrix_bytes"
+                ss.WireFormatError, match=r"bytes of memory, over the limit of .*; raise max_matrix_bytes"
             ):
                 read(data)
 
@@ -330,8 +330,7 @@ def test_what_is_printable_does_not_depend_on_a_version_of_unicode() -> None:
         assert not is_printable(text), ascii(text)
         with pytest.raises(ss.InvalidInputError, match="printable"):
             ss.L1(1, unit=f"a{text}")
-    # assigned in Unicode 16 and not assigned in 16
-    for text in ["a b", "é", "予約", "👍", "\U000e0100", "\U0001c800", "\U0003ffff"[:0] or "x", "\U00040000", "\u0378"]:
+    for text in ["a b", "é", "予約", "👍", "\U000e0100", "\U00040000", "\u0378"]:  # the last two are not assigned
         assert is_printable(text), ascii(text)
         assert ss.L1(1, unit=text).unit == text
 
