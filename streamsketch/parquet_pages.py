@@ -7,8 +7,6 @@ after the other in a column chunk, each a Thrift struct in the compact protocol,
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
-import pyarrow.parquet as pq
-
 from streamsketch.errors import WireFormatError
 
 _TAIL = struct.Struct("<I4s")  # length of the footer, magic
@@ -19,10 +17,12 @@ _DICTIONARY = 2
 _RESERVED = 1024  # values of a fixed size that Arrow makes room for, however few are read
 _TYPE, _UNPACKED, _PACKED = 1, 2, 3  # fields of a header
 _VALUES = 1  # field of a page's own header
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _STRUCT = 1, 2, 3, 7, 8, 9, 12
 _VARINTS = (4, 5, 6)  # 16, 32 and 64 bits
 _LONGEST_VARINT = 10
-_DEEPEST = 4
+_DEEPEST = 8
+_BYTES_A_STRUCT = 4  # at least, on average, in what is written by honest writers
+_ROW_GROUPS, _COLUMNS, _ROWS, _META_DATA = 4, 1, 3, 3  # fields of the footer, of a row group, of a column
 
 
 class Unpacked(NamedTuple):
@@ -85,24 +85,54 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
             raise WireFormatError("columns", f"must hold one value a row, {column.path} holds lists")
         if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and column.length * _RESERVED > most:
             raise _too_long(most)
-    for group in range(metadata.num_row_groups):
-        rows = metadata.row_group(group).num_rows
+    for group in _row_groups(file, size):
+        chunks, rows = group.get(_COLUMNS), group.get(_ROWS)
+        if not isinstance(chunks, list) or len(chunks) != metadata.num_columns or type(rows) is not int:
+            raise WireFormatError("parquet", "has a group of rows without its columns")
         for place in places:
-            chunk = metadata.row_group(group).column(place)
-            if chunk.num_values != rows:
-                raise WireFormatError("parquet", f"has {chunk.num_values} values in a column of {rows} rows")
+            chunk = _chunk(chunks[place], rows)
             pages = _pages(file, size, chunk, most - total)
             total, longest = total + pages.total, max(longest, pages.longest)
     file.seek(0)
     return Unpacked(total, longest)
 
 
-def _pages(file: BinaryIO, size: int, chunk: pq.ColumnChunkMetaData, most: int) -> Unpacked:
+class _Chunk(NamedTuple):
+    start: int
+    length: int
+    values: int
+
+
+def _row_groups(file: BinaryIO, size: int) -> list[dict[int, Any]]:
+    """Return the row groups in the footer; pyarrow's own metadata would end the process where statistics are wrong."""
+    file.seek(size - _TAIL.size)
+    length, _ = _TAIL.unpack(file.read(_TAIL.size))
+    file.seek(size - _TAIL.size - length)
+    try:
+        groups = _Thrift(file.read(length)).struct().get(_ROW_GROUPS, [])
+    except IndexError:
+        groups = None
+    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        raise WireFormatError("parquet", "has a footer that is not sound")
+    return groups
+
+
+def _chunk(column: Any, rows: int) -> _Chunk:
+    fields = column.get(_META_DATA) if isinstance(column, dict) else None
+    fields = fields if isinstance(fields, dict) else {}
+    values, length, start, dictionary = (fields.get(field) for field in (5, 7, 9, 11))
+    if type(values) is not int or type(length) is not int or type(start) is not int:
+        raise WireFormatError("parquet", "has a column without a place")
+    if values != rows:
+        raise WireFormatError("parquet", f"has {values} values in a column of {rows} rows")
+    if type(dictionary) is int and 0 < dictionary < start:
+        start = dictionary
+    return _Chunk(start, length, values)
+
+
+def _pages(file: BinaryIO, size: int, chunk: _Chunk, most: int) -> Unpacked:
     total = longest = values = 0
-    start, end = chunk.data_page_offset, 0
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    end = start + chunk.total_compressed_size
+    start, end = chunk.start, chunk.start + chunk.length
     if not 0 < start <= end <= size:
         raise WireFormatError("parquet", "has a column that begins or ends outside the file")
     while start < end:
@@ -112,11 +142,11 @@ def _pages(file: BinaryIO, size: int, chunk: pq.ColumnChunkMetaData, most: int) 
             raise _too_long(most)
         if not header.dictionary:
             values += header.values
-        if not 0 <= header.values <= chunk.num_values:
-            raise WireFormatError("parquet", f"has a page of {header.values} values in {chunk.num_values} rows")
+        if not 0 <= header.values <= chunk.values:
+            raise WireFormatError("parquet", f"has a page of {header.values} values in {chunk.values} rows")
         start = header.end
-    if values != chunk.num_values:
-        raise WireFormatError("parquet", f"has {values} values in pages of {chunk.num_values} rows")
+    if values != chunk.values:
+        raise WireFormatError("parquet", f"has {values} values in pages of {chunk.values} rows")
     return Unpacked(total, longest)
 
 
@@ -149,14 +179,16 @@ def _header(file: BinaryIO, start: int, end: int) -> _Header:
 
 
 class _Thrift:
-    """Reads one struct in Thrift's compact protocol; what it does not expect in a page's header it refuses."""
+    """Reads one struct in Thrift's compact protocol; what Parquet has no use for it refuses."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
+        self._left = len(data) // _BYTES_A_STRUCT + 16
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """Return the struct's integers and structs by field; raise IndexError where the bytes end."""
-        if depth > _DEEPEST:
+        """Return the struct's integers, lists and structs by field; raise IndexError where the bytes end."""
+        self._left -= 1
+        if depth > _DEEPEST or self._left < 0:
             raise _unsound()
         fields: dict[int, Any] = {}
         last = 0
@@ -166,15 +198,30 @@ class _Thrift:
             if number <= last:  # of a field that is there twice Arrow would take the second
                 raise _unsound()
             last = number
-            if kind in _VARINTS:
-                fields[number] = self._zigzag()
-            elif kind == _STRUCT:
-                fields[number] = self.struct(depth + 1)
-            elif kind in (_BYTE, _DOUBLE, _BINARY):
-                self._skip({_BYTE: 1, _DOUBLE: 8}.get(kind) or self._varint())
-            elif kind not in (_TRUE, _FALSE):
-                raise _unsound()
+            if kind not in (_TRUE, _FALSE):
+                fields[number] = self._value(kind, depth)
         return fields
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in _VARINTS:
+            return self._zigzag()
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        if kind == _LIST and depth <= _DEEPEST:
+            head = self._byte()
+            count = head >> 4 if head >> 4 < 15 else self._varint()
+            if count > len(self._data):
+                raise _unsound()
+            return [self._value(head & 0xF, depth + 1) for _ in range(count)]
+        if kind == _BINARY:
+            self._skip(self._varint())
+        elif kind in (_TRUE, _FALSE, _BYTE):  # in a list, a truth value takes a byte
+            self._skip(1)
+        elif kind == _DOUBLE:
+            self._skip(8)
+        else:
+            raise _unsound()
+        return None
 
     def _byte(self) -> int:
         self.at += 1
@@ -204,4 +251,4 @@ def _too_long(most: int) -> WireFormatError:
 
 
 def _unsound() -> WireFormatError:
-    return WireFormatError("parquet", "has a page whose header is not sound, or of an unknown kind")
+    return WireFormatError("parquet", "has a page or a footer that is not sound, or of an unknown kind")
