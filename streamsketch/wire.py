@@ -23,7 +23,8 @@ from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordin
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection, projection_from_fields
-from streamsketch.release import PrivateSketch, check_carried
+from streamsketch.release import PrivateSketch
+from streamsketch.sensitivity import check_carried
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1
