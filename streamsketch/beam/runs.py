@@ -257,8 +257,10 @@ class _Draw(beam.DoFn):
         self._launch = b""
 
     def __getstate__(self) -> dict[str, Any]:
-        # a step is pickled when its job is submitted, so each submission has a token of its own
-        return self.__dict__ | {"_launch": b"" if self._place is None else secrets.token_bytes(_LAUNCH_BYTES)}
+        # a step is pickled when its job is submitted, so each submission has a token of its own, and keeps it when
+        # workers pickle the step once more
+        new = b"" if self._place is None else secrets.token_bytes(_LAUNCH_BYTES)
+        return self.__dict__ | {"_launch": self._launch or new}
 
     def process(self, _: None) -> Iterator[RunSecret]:
         root_key = b"" if self._root_key is None else fingerprint(fetch_root_key(self._root_key))
