@@ -91,6 +91,8 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
             raise WireFormatError("parquet", "has a group of rows without its columns")
         for place in places:
             chunk = _chunk(chunks[place], rows)
+            if chunk.values == 0:
+                continue  # Arrow reads no page of it, and writes none: its place may be 0
             pages = _pages(file, size, chunk, most - total)
             total, longest = total + pages.total, max(longest, pages.longest)
     file.seek(0)

@@ -179,6 +179,12 @@ def test_more_rows_than_the_limit_are_refused(tmp_path: Path) -> None:
     assert len(ss.load_table(path)) == 2
 
 
+def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"key": ["a"], "sketch": [release()]}).slice(0, 0), path)
+    assert ss.load_table(path) == {}
+
+
 def test_a_pipe_is_no_table() -> None:
     with pytest.raises(ss.WireFormatError, match="not a regular file"):
         ss.load_table("/dev/null")
