@@ -28,7 +28,8 @@ from streamsketch.limits import Limits, check_length, current_limits, read_bound
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.projections.base import Projection
 from streamsketch.projections.reading import check_largest_entry
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, check_carried
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.sensitivity import check_carried
 from streamsketch.sketch import Sketch
 from streamsketch.table import SketchTable
 
