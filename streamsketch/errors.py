@@ -1,4 +1,4 @@
-"""The exceptions a user can catch.
+"""The exceptions a user can catch, and the warning.
 
 Every message says what was wrong, the values on both sides and the remedy. None carries a private value:
 no datum, no cell of an unreleased sketch. All derive from `StreamsketchError`; a wrong *type* is a plain
@@ -42,3 +42,11 @@ class WireFormatError(StreamsketchError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.problem}"
+
+
+class NoiseMismatchWarning(UserWarning):
+    """A release contradicts itself: its noise cannot be what it states, or is too little for its guarantee.
+
+    Estimators warn once for each such release. Their estimates are computed as if the noise stated were there, so error
+    bars may be far too small; turn the warning into an error to refuse such releases.
+    """

@@ -110,6 +110,42 @@ class Estimate:
         low, high = (min(max(end, self.lowest), self.highest) for end in (self.value - reach, self.value + reach))
         return Interval(low, high)
 
+    def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
+        """Return an interval for a squared distance that was selected for its value, as that to a nearest neighbour.
+
+        The least of many estimates is too small, and so is its standard error: `interval` covers far less of selected
+        estimates than it says. This one is simultaneous for all candidates, so it covers whichever are selected: with
+        Bonferroni's quantile z at 1 - (1 - confidence) / ``candidates``, and up to the largest distance D that has the
+        value within z standard errors *of D*, whose map's part grows as D². Each of n streams has n - 1 candidates; the
+        confidence is for the intervals of one stream. It rests on normal errors at that quantile, see THEORY.md 4.
+
+        Parameters
+        ----------
+        candidates
+            From how many estimates it was selected, at least 1.
+        confidence
+            Probability in (0, 1) with which the intervals of all candidates shall hold the true quantities.
+
+        Returns
+        -------
+        Interval
+            The upper end is `highest` where the cells are too few for any.
+
+        Raises
+        ------
+        InvalidInputError
+            For a confidence outside (0, 1) or fewer than 1 candidate.
+
+        Examples
+        --------
+        >>> estimate = Estimate(100.0, 9.0, 16.0, lowest=0.0)
+        >>> low, high = estimate.selected_interval(39)
+        >>> round(low, 1), round(high, 1), round(estimate.interval().high, 1)
+        (83.9, 117.1, 109.8)
+        """
+        low, high = _selected(self, candidates, confidence)
+        return Interval(float(low), float(high))
+
     def __repr__(self) -> str:
         low, high = (rounded(end, self.standard_error) for end in self.interval(0.95))
         return f"<Estimate {self}, 95 % interval {low} … {high}>"
@@ -154,6 +190,10 @@ class Estimates:
             np.clip(self.value - reach, self.lowest, self.highest),
             np.clip(self.value + reach, self.lowest, self.highest),
         )
+
+    def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:
+        """Return intervals for estimates that were selected for their value; see `Estimate.selected_interval`."""
+        return _selected(self, candidates, confidence)
 
     __iter__ = None  # arrays of arrays have no one order; name an estimate by its indices
 
@@ -240,6 +280,26 @@ def rounded(value: float, standard_error: float) -> str:
     if not 1e-9 < standard_error < math.inf:
         return f"{value:,.6g}"
     return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
+
+
+def _selected(estimates: Estimate | Estimates, candidates: int, confidence: float) -> Intervals:
+    if type(candidates) is not int or candidates < 1:
+        raise InvalidInputError(f"an estimate is selected from at least 1 candidate, got {candidates!r:.40}")
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
+    z = -float(ndtri((1 - confidence) / (2 * candidates)))
+    value, of_map, of_noise = (
+        np.asarray(part, dtype=np.float64)
+        for part in (estimates.value, estimates.projection_variance, estimates.noise_variance)
+    )
+    low = value - z * np.sqrt(of_map + of_noise)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # D - value = z √(p D² + noise), p the map's relative variance
+        rest = 1 - z**2 * np.where(value > 0, of_map / value**2, 0.0)
+        high = np.where(rest > 0, (value + z * np.sqrt(of_map + of_noise * np.maximum(rest, 0.0))) / rest, math.inf)
+    return Intervals(
+        np.clip(low, estimates.lowest, estimates.highest), np.clip(high, estimates.lowest, estimates.highest)
+    )
 
 
 def _width(confidence: float, method: str) -> float:

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.checking.warn import warn_of_mismatches
 from streamsketch.encoding import Ints
 from streamsketch.independence import check_independent, check_same_place
 from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
@@ -31,7 +32,10 @@ class View(NamedTuple):
 
 
 def check_comparable(sketches: Sequence[AnySketch]) -> None:
-    """Raise unless all are sketches of one projection with independent noises; errors as `squared_distance`."""
+    """Raise unless all are sketches of one projection with independent noises; errors as `squared_distance`.
+
+    Warns of releases that contradict what they state of their noise.
+    """
     for sketch in sketches:
         if not isinstance(sketch, PrivateSketch | Sketch):
             raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
@@ -39,6 +43,7 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     releases = [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
     check_independent(releases)
     check_same_place(releases)
+    warn_of_mismatches(releases)
 
 
 def views_of(*sketches: AnySketch) -> list[View]:

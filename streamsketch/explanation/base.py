@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from streamsketch.explanation.check import NoiseCheck
+from streamsketch.checking.noise import NoiseCheck
 from streamsketch.privacy.guarantee import L1, Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection
@@ -85,6 +85,11 @@ class Explained(ABC):
     @abstractmethod
     def not_protected(self) -> list[str]:
         """What the promise does not cover."""
+
+    @property
+    def assumed(self) -> list[str]:
+        """What estimates from the release, and their intervals, rest on."""
+        return []
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

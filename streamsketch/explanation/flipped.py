@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsketch.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.checking.stated import KEYS_THEOREM, key_selection_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
-from streamsketch.explanation.check import KEYS_THEOREM, NoiseCheck, key_selection_in, unread_matrix
-from streamsketch.explanation.check_flips import check_flips, check_individual
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.signs.angles import Expected, expected
+from streamsketch.signs.flip_check import check_flips, check_individual
 from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 

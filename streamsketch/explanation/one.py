@@ -6,19 +6,23 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from streamsketch.checking.noise import NoiseCheck
+from streamsketch.checking.release import (
+    Composition,
+    Stated,
+    check_stated,
+    composition_of,
+    impossible_norm,
+    with_norm,
+)
+from streamsketch.checking.stated import KEYS_THEOREM, is_pan_private, key_selection_in, noise_in
 from streamsketch.estimate import Estimate
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
-from streamsketch.explanation.check import (
-    KEYS_THEOREM,
-    NoiseCheck,
-    check_noise,
-    is_pan_private,
-    key_selection_in,
-    noise_in,
-)
 from streamsketch.noise_effect import NoisePlace, effect_of, unit_of
+from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
+from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
 from streamsketch.release import PrivateSketch
 
 _PLACES: dict[NoisePlace, str] = {
@@ -31,6 +35,22 @@ _LAPLACE = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (THEORY.md 
 _GAUSSIAN = (
     "Balle and Wang 2018, Theorem 8, for the continuous Gaussian that the lattice noise is a rounding of (THEORY.md 3)"
 )
+_COMPOSITIONS: dict[Composition | None, str] = {
+    "overlapping": "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
+    "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
+    "mixed": "the stated ε and δ are between the largest and the sums of theirs: some of the populations are taken to be "
+    "disjoint",
+    None: "the stated ε and δ are less than those of one of them, which no composition gives",
+}
+_CELLS = (
+    "no cell's exact sum, noise included, left the 63 bits of an integer: sums count modulo 2^64, which costs no "
+    "privacy, and past that estimates mean nothing."
+)
+_ONE_CELL = (
+    "differences are spread over many items. Where few items make all of a difference, its error comes from rare "
+    "collisions of two of them in one cell, and 95 % intervals cover less: 81 % were seen without noise, 89 % with a "
+    "quarter of the map's variance from noise. Chebyshev intervals hold there too."
+)
 _PLACE_THEOREMS: dict[NoisePlace, str] = {
     "input": "Stausholm 2021, Lemma 8: the map is post-processing of a vector that is private already",
     "hadamard": "Stausholm 2021, Note 7: the sparse matrix is post-processing of a vector that is private already",
@@ -41,7 +61,8 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
 class Explanation(Explained):
     """What a release promises: who is protected, how, how much noise that means, and what is not protected.
 
-    It depends on what the release says of itself and on no cell of it, so releases made alike have equal explanations.
+    It depends on what the release says of itself, and on its cells only where they contradict that, so releases made
+    alike have equal explanations.
 
     Parameters
     ----------
@@ -49,6 +70,10 @@ class Explanation(Explained):
         Of the release.
     releases
         How many releases went into it.
+    parts
+        What each of those stated, if the release says so.
+    too_short
+        The squared norm of its cells, in grid steps², where the noise stated rules it out; else None.
 
     Examples
     --------
@@ -66,6 +91,8 @@ class Explanation(Explained):
     noise_place: NoisePlace
     multiplier: Fraction
     releases: int
+    parts: tuple[NoisePart, ...] = ()
+    too_short: float | None = None
 
     @property
     def how(self) -> list[str]:
@@ -82,10 +109,7 @@ class Explanation(Explained):
         if keys is not None:
             told.append(keys.said)
         if self.releases > 1:
-            told.append(
-                f"{self.releases} releases were added up or subtracted; the promise is their composition, for disjoint "
-                f"or overlapping populations as whoever did it said."
-            )
+            told.append(f"{self.releases} releases were added up or subtracted; {self._composed}.")
         if self.multiplier != 1:
             told.append(f"The cells count {self.multiplier} times: post-processing, which changes no promise.")
         return told
@@ -107,8 +131,31 @@ class Explanation(Explained):
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
-        """Whether the noise stated is enough for the promise."""
-        return check_noise(self.guarantee, self.projection, self.noise, self.noise_place, self.releases)
+        """Whether the noise stated is enough for the guarantee, and the cells can hold it."""
+        return with_norm(check_stated(self._stated), self.too_short)
+
+    @property
+    def composition(self) -> Composition | None:
+        """Which composition of the releases inside the guarantee is; None for a single one, or if unknown or none."""
+        return composition_of(self.guarantee, self.parts) if self.releases > 1 and self.parts else None
+
+    @property
+    def _composed(self) -> str:
+        if self.parts:
+            return _COMPOSITIONS[self.composition]
+        return "what each of them stated is not recorded, nor for which populations they were composed"
+
+    @property
+    def _stated(self) -> Stated:
+        return Stated(
+            self.guarantee,
+            self.projection,
+            self.noise,
+            self.noise_place,
+            self.multiplier,
+            self.parts,
+            self.releases,
+        )
 
     @property
     def noise_deviation(self) -> float:
@@ -153,6 +200,11 @@ class Explanation(Explained):
         return told
 
     @property
+    def assumed(self) -> list[str]:
+        """What estimates from the release, and their intervals, rest on."""
+        return [_CELLS, _ONE_CELL] if _one_cell_each(self.projection) else [_CELLS]
+
+    @property
     def _in_data_units(self) -> Cumulants:
         return self.noise.scaled(float(self.multiplier) * unit_of(self.projection, self.noise_place))
 
@@ -168,6 +220,11 @@ class Explanation(Explained):
         return one_as_text(self)
 
 
+def _one_cell_each(projection: Projection) -> bool:
+    """Return whether each coordinate is added to one cell, with a sign."""
+    return isinstance(projection, OPORP | CountSketch) or (isinstance(projection, SJLT) and projection.sparsity == 1)
+
+
 def explanation_of(release: PrivateSketch) -> Explanation:
     """Return what a release promises; see `Explanation`."""
     return Explanation(
@@ -177,4 +234,6 @@ def explanation_of(release: PrivateSketch) -> Explanation:
         release.noise_place,
         release.multiplier,
         len(release.release_ids),
+        release.parts,
+        impossible_norm(release),
     )

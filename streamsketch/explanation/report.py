@@ -2,22 +2,25 @@
 
 import decimal
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streamsketch.checking.noise import Verdict
 from streamsketch.estimate import rounded
 from streamsketch.explanation.base import Explained
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.together import JointExplanation
+from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.text import aligned, filled
 
 _LABELS = 11  # columns
 _LONG = 1e10
+_SHOWN_PAIRS = 5
 _SUMS = 1e-12  # what sums of floats are off
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
-_VERDICTS = {"too little": "WARNING", "not checked": "Not checked"}
+_VERDICTS: dict[Verdict, str] = {"too little": "WARNING", "not checked": "Not checked"}
 _NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for that you trust its maker."
 
 
@@ -34,6 +37,7 @@ def said_of(told: Explained) -> list[tuple[str, list[str]]]:
         ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none that its text names."]),
         ("Check", [f"{verdict}: {told.check.reason}.", _NOT_SHOWN]),
         ("Noise", told.amount),
+        *([("Estimates", ["Assume that", *told.assumed])] if told.assumed else []),
     ]
 
 
@@ -81,10 +85,22 @@ def joint_as_text(told: JointExplanation) -> str:
             said.append(_why_no_finer(told))
     if told.guarantee.conditions:
         said.append(f"Only if: {'; '.join(told.guarantee.conditions)}.")
-    short = sum(one.check.verdict == "too little" for one in told.each)
-    if short:
-        said.append(f"WARNING: {short} of them state too little noise for their promise, so this does not hold.")
+    said += verdicts_said(told.verdicts)
+    if told.sharing:
+        pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in told.sharing[:_SHOWN_PAIRS])
+        more = ", …" if len(told.sharing) > _SHOWN_PAIRS else ""
+        said.append(f"Of the same data, so not of disjoint populations, are the releases {pairs}{more}.")
     return filled(" ".join([title, *said]))
+
+
+def verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
+    """Return what the checks of several releases mean for their composition, in sentences."""
+    said = []
+    if short := verdicts["too little"]:
+        said.append(f"WARNING: {short} of them state too little noise for their promise, so this does not hold.")
+    if unchecked := verdicts["not checked"]:
+        said.append(f"The noise of {unchecked} of them was not checked: this holds only if it is enough.")
+    return said
 
 
 def _why_no_finer(told: JointExplanation) -> str:
@@ -113,6 +129,8 @@ def one_as_dict(told: Explanation) -> dict[str, Any]:
             "multiplier": str(told.multiplier),
         },
         "releases": told.releases,
+        "composition": told.composition,
+        "parts": [_part(part) for part in told.parts],
         "distances": [
             {
                 "squared_distance": one.value,
@@ -135,7 +153,18 @@ def fields_of(told: Explained) -> dict[str, Any]:
         "how": told.how,
         "theorems": told.theorems,
         "check": {"verdict": told.check.verdict, "reason": told.check.reason},
+        "assumed": told.assumed,
         "projection": json.loads(told.projection.to_json()),
+    }
+
+
+def _part(part: NoisePart) -> dict[str, Any]:
+    return {
+        "count": part.count,
+        "multiplier": str(part.multiplier),
+        "k2": part.noise.k2,
+        "k4": part.noise.k4,
+        "guarantee": _guarantee(part.guarantee),
     }
 
 
@@ -146,6 +175,8 @@ def joint_as_dict(told: JointExplanation) -> dict[str, Any]:
         "each": [one.to_dict() for one in told.each],
         "populations": told.populations,
         "counted": told.counted,
+        "checks": dict(told.verdicts),
+        "sharing": [list(pair) for pair in told.sharing],
         "guarantee": _guarantee(told.guarantee),
         "delta": told.delta,
         "finer": None if finer is None else {"epsilon": finer.epsilon, "delta": finer.delta, "by": finer.by},

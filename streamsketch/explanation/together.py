@@ -1,13 +1,14 @@
 """What several releases promise together."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
+from streamsketch.checking.noise import Verdict
+from streamsketch.checking.stated import key_selection_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import Explained
-from streamsketch.explanation.check import key_selection_in
 from streamsketch.privacy.accounting import Accounted, Spent, account
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.release import PrivateSketch
@@ -40,6 +41,9 @@ class JointExplanation:
         The δ at which a smaller ε was looked for.
     finer
         A smaller ε for overlapping populations, and how it was found; None where only the sum is known.
+    sharing
+        Pairs of releases, by place in ``each``, of which both count and hold some of the same data: their populations
+        are not disjoint.
 
     Examples
     --------
@@ -57,6 +61,13 @@ class JointExplanation:
     guarantee: Guarantee
     delta: float
     finer: Accounted | None
+    sharing: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def verdicts(self) -> Mapping[Verdict, int]:
+        """How many of the releases have enough noise, too little, or noise that was not checked."""
+        found = [one.check.verdict for one in self.each]
+        return {verdict: found.count(verdict) for verdict in get_args(Verdict)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
@@ -94,7 +105,8 @@ def explain_together(
     TypeError
         If one is neither a PrivateSketch nor a SignSketch: individual differential privacy composes with nothing.
     InvalidInputError
-        For no releases, different neighbour relations, a word that is neither, or a δ below the sum of theirs.
+        For no releases, different neighbour relations, another value of ``populations``, a δ below the sum of theirs,
+        or releases of the same data whose populations are said to be disjoint.
     """
     releases = list(releases)
     for release in releases:
@@ -105,8 +117,15 @@ def explain_together(
                 f"only a PrivateSketch or a SignSketch explains itself, got a {type(release).__name__}. Call release() "
                 f"first"
             )
-    spending = _spending(releases)
-    guarantee = compose(spending, populations=populations)
+    counting = places_that_count(releases)
+    spending = [releases[place] for place in counting]
+    sharing = tuple((counting[i], counting[j]) for i, j in sharing_data([[release] for release in spending]))
+    if populations == "disjoint" and sharing:
+        raise InvalidInputError(
+            f"releases {sharing[0][0] + 1} and {sharing[0][1] + 1} of {len(releases)} hold some of the same data, so "
+            f"their populations are not disjoint. Use populations='overlapping'"
+        )
+    guarantee = compose([release.guarantee for release in spending], populations=populations)
     if delta is not None and not guarantee.delta <= delta < 1:
         raise InvalidInputError(
             f"delta={delta} must be below 1 and at least what the releases spend together, {guarantee.delta:g}"
@@ -118,12 +137,30 @@ def explain_together(
         if finer is not None and finer.epsilon >= guarantee.epsilon:
             finer = None
     return JointExplanation(
-        tuple(release.explain() for release in releases), populations, len(spending), guarantee, at, finer
+        tuple(release.explain() for release in releases), populations, len(spending), guarantee, at, finer, sharing
     )
 
 
-def _spending(releases: list[Explainable]) -> list[Explainable]:
-    """Return releases from which the others can be computed, so that those are post-processing.
+def sharing_data(groups: Sequence[Iterable[Explainable]]) -> list[tuple[int, int]]:
+    """Return the pairs of groups of releases of which two hold some of the same data, by place.
+
+    A release that is in two groups, or twice in one, shares nothing by that: it is published once. A group in which two
+    releases do is paired with itself.
+    """
+    holders: dict[bytes, dict[frozenset[bytes], int]] = {}
+    for place, group in enumerate(groups):
+        for release in group:
+            for one in release.data_ids:
+                holders.setdefault(one, {}).setdefault(_ids(release), place)
+    found: dict[tuple[int, int], None] = {}
+    for holding in holders.values():
+        first, *others = holding.values()
+        found.update(dict.fromkeys((first, other) for other in others))
+    return sorted(found)
+
+
+def places_that_count(releases: Sequence[Explainable]) -> list[int]:
+    """Return the places of releases from which the others can be computed, so that those are post-processing.
 
     Each is taken as the sum of those with one id. What is a linear combination of others spends nothing more: a copy, a
     merge beside all of its parts, or the last part beside the merge and the other parts. Those of fewest parts come
@@ -138,7 +175,7 @@ def _spending(releases: list[Explainable]) -> list[Explainable]:
             kept.append(place)
             first, leading = next(iter(row.items()))
             pivots[first] = {column: value / leading for column, value in row.items()}
-    return [releases[place] for place in sorted(kept)]
+    return sorted(kept)
 
 
 def _parts_and_promise(release: Explainable) -> tuple[int, float, float]:

@@ -16,6 +16,7 @@ from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.projections.reading import check_row_maxima
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
+from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import near_noise
 from streamsketch.signs.laws import FlipLaw, cell_steps
@@ -207,9 +208,11 @@ def _cosine_of(theta: Estimate) -> Estimate:
 
 
 def _agreeing(x: Signs, y: Signs) -> tuple[int, float]:
-    """Return k and the mean of the products of the signs."""
+    """Return k and the mean of the products of the signs; warn of releases with too few flips."""
     k = x.projection.sketch_dim if isinstance(x, Signs) else 1
-    return k, 1 - 2 * hamming_distance(x, y) / k
+    differing = hamming_distance(x, y)  # which refuses what is not comparable
+    warn_of_flips([x, y])
+    return k, 1 - 2 * differing / k
 
 
 def _inside(theta: float, k: int) -> float:

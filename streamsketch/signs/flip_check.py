@@ -1,10 +1,15 @@
 """Whether the flips that published signs state are enough for what they promise."""
 
+import functools
 import re
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import cast
 
+from streamsketch.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.checking.stated import key_selection_in
+from streamsketch.checking.warn import QUICK_ENTRIES, warn_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.check import NoiseCheck, key_selection_in, unread_matrix
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection
@@ -18,7 +23,7 @@ from streamsketch.signs.mechanisms import (
     DPSignRPRRSmooth,
     SignMechanism,
 )
-from streamsketch.signs.sketch import Method
+from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 _PLAIN = {kind.name: kind for kind in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic)}
 _INDIVIDUAL = {kind.name: kind for kind in (IDPSignRPRR, IDPSignOPORP)}
@@ -26,13 +31,18 @@ _FOR_NORMS = re.compile(rf"{DPSignRPRR.name} for norms of at least (\d+(?:/\d+)?
 _TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to ε, and is taken off again, in floats
 
 
-def check_flips(guarantee: Guarantee, projection: Projection, law: FlipLaw) -> NoiseCheck:
+@functools.lru_cache(maxsize=4096)
+def check_flips(
+    guarantee: Guarantee, projection: Projection, law: FlipLaw, *, most_entries: int | None = None
+) -> NoiseCheck:
     """Compare the flips stated with those that the mechanism named draws for the promise; see `NoiseCheck`.
 
     Parameters
     ----------
     guarantee, projection, law
         Of the release.
+    most_entries
+        Larger random matrices are not read.
     """
     if "flips with" in guarantee.mechanism and str(law) not in guarantee.mechanism:
         return NoiseCheck("too little", f"the estimates assume {law}, and its text names others")
@@ -45,6 +55,10 @@ def check_flips(guarantee: Guarantee, projection: Projection, law: FlipLaw) -> N
             return unread
         if mechanism is None:
             return NoiseCheck("not checked", "its text names no mechanism of the library")
+        reads = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
+        unread = unread_matrix(projection, most_entries) if reads else None
+        if unread is not None:
+            return unread
         return _judge(guarantee, law, mechanism, mechanism.law(projection))
     except InvalidInputError as error:
         return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
@@ -63,15 +77,20 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     return NoiseCheck("too little", f"{found}, and fewer are stated: {law}")
 
 
-def check_individual(guarantee: IndividualGuarantee, projection: Projection, method: Method) -> NoiseCheck:
+@functools.lru_cache(maxsize=4096)
+def check_individual(
+    guarantee: IndividualGuarantee, projection: Projection, method: Method, *, most_entries: int | None = None
+) -> NoiseCheck:
     """Say that individual promises cannot be checked, unless no data at all could have been released so.
 
     Parameters
     ----------
     guarantee, projection, method
         Of the release.
+    most_entries
+        Larger random matrices are not read.
     """
-    if unread_matrix(projection) is None:
+    if unread_matrix(projection, most_entries) is None:
         epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
         try:
             if method == IDPSignRPG.name:
@@ -81,6 +100,24 @@ def check_individual(guarantee: IndividualGuarantee, projection: Projection, met
         except InvalidInputError as error:
             return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
     return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")
+
+
+def check_signs(release: Signs, *, most_entries: int | None = None) -> NoiseCheck:
+    """Check published signs of either kind; see `check_flips` and `check_individual`."""
+    if isinstance(release, SignSketch):
+        return check_flips(release.guarantee, release.projection, release.law, most_entries=most_entries)
+    individual = cast("IndividualSignSketch", release)
+    return check_individual(
+        individual.guarantee, individual.projection, individual.method, most_entries=most_entries
+    )
+
+
+def warn_of_flips(releases: Iterable[Signs]) -> None:
+    """Warn of published signs whose flips are too few for their guarantee."""
+    for release in releases:
+        check = check_signs(release, most_entries=QUICK_ENTRIES)
+        if check.verdict == "too little":
+            warn_of(f"release {release.release_id.hex()}", check)
 
 
 def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:

@@ -1,39 +1,35 @@
-"""Whether the noise that a release states is enough for what it promises."""
+"""Whether the noise that one release states is enough for its guarantee."""
 
 import dataclasses
 import math
-import re
 from fractions import Fraction
 from typing import Literal
 
+from streamsketch.checking.stated import KeySelection, is_pan_private, key_selection_in, names_keys, noise_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy.accounting import gaussian_epsilon
 from streamsketch.privacy.calibration import Sensitivity, gaussian_log_delta
 from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
 from streamsketch.projections import Projection
-from streamsketch.projections.reading import check_entries
+from streamsketch.projections.reading import check_entries, entries_of
 from streamsketch.sensitivity import grid_steps, sensitivity_of
 
 Verdict = Literal["enough", "too little", "not checked"]
 
-KEYS_THEOREM = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)"
-
-_NOISE = re.compile(r"discrete (Laplace, scale|Gaussian, variance) (\d+(?:/\d+)?)(?=[,;]|$)")
-_KEYS = re.compile(r"Laplace threshold for the keys, ε = ([0-9.e+-]+), δ = ([0-9.e+-]+)")
 _ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3
 _TOLERANCE = 1e-6  # the calibration's own margins
 
 
 @dataclasses.dataclass(frozen=True)
 class NoiseCheck:
-    """Whether the noise is enough for the promise, by the sensitivity that the projection and the bound give.
+    """Whether the noise is enough for the guarantee, by the sensitivity that the projection and the bound give.
 
     Parameters
     ----------
     verdict
-        ``"enough"``, ``"too little"`` or ``"not checked"``.
+        ``"enough"``, ``"too little"`` or ``"not checked"``, which says nothing either way.
     reason
         A sentence.
     sigma
@@ -45,50 +41,15 @@ class NoiseCheck:
     sigma: float | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class KeySelection:
-    """The share of a guarantee that went into choosing the keys."""
-
-    epsilon: float
-    delta: float
-
-    @property
-    def said(self) -> str:
-        """That share, in a sentence."""
-        return f"Which keys are published was chosen privately, with ε = {self.epsilon:g}, δ = {self.delta:g} of it."
-
-
-def noise_in(guarantee: Guarantee) -> list[Noise]:
-    """Return the noises that a guarantee's text names, as far as it can be read."""
-    found: list[Noise] = []
-    for name, amount in _NOISE.findall(guarantee.mechanism):
-        try:
-            size = Fraction(amount)
-            found.append(DiscreteLaplace(size) if name.startswith("Laplace") else DiscreteGaussian(size))
-        except (InvalidInputError, ZeroDivisionError):  # a stranger's text
-            continue
-    return found
-
-
-def key_selection_in(guarantee: Guarantee) -> KeySelection | None:
-    """Return the share of the key selection that a guarantee's text names."""
-    match = _KEYS.search(guarantee.mechanism)
-    try:
-        epsilon, delta = (0.0, 0.0) if match is None else (float(match[1]), float(match[2]))
-    except ValueError:
-        return None
-    return KeySelection(epsilon, delta) if 0 < epsilon < math.inf and 0 < delta < 1 else None
-
-
-def is_pan_private(guarantee: Guarantee) -> bool:
-    """Return whether the text names noise inside the sketch and on release."""
-    return "inside and on release" in guarantee.mechanism
-
-
 def check_noise(
-    guarantee: Guarantee, projection: Projection, noise: Cumulants, place: NoisePlace, releases: int
+    guarantee: Guarantee,
+    projection: Projection,
+    noise: Cumulants,
+    place: NoisePlace,
+    *,
+    most_entries: int | None = None,
 ) -> NoiseCheck:
-    """Compare the noise stated with the noise that the promise takes; see `NoiseCheck`.
+    """Compare the noise that one release states with the noise that its guarantee takes; see `NoiseCheck`.
 
     Parameters
     ----------
@@ -96,36 +57,58 @@ def check_noise(
         Of the release.
     noise, place
         The cumulants that its estimates use, and where the noise was added.
-    releases
-        How many releases went into it.
+    most_entries
+        Larger random matrices are not read for their sensitivity.
     """
     stated = noise_in(guarantee)
-    if releases > 1 or len(stated) != 1:
-        what = f"{releases} releases went into it" if releases > 1 else "its text names no single noise"
-        return NoiseCheck("not checked", f"{what}, so one sensitivity does not tell")
+    if len(stated) != 1:
+        return NoiseCheck("not checked", "its text names no single noise, so one sensitivity does not tell")
     (one,) = stated
-    if not _agree(one.cumulants.times(2 if is_pan_private(guarantee) else 1), noise):
+    if not agree(one.cumulants.times(2 if is_pan_private(guarantee) else 1), noise):
         return NoiseCheck("too little", f"the estimates assume another noise than the {one} that the text names")
     selection = key_selection_in(guarantee)
-    if selection is None and _KEYS.search(guarantee.mechanism):
+    if selection is None and names_keys(guarantee):
         return NoiseCheck("not checked", "its text names a share for the keys that is no ε and δ")
-    unread = unread_matrix(projection) if place == "output" else None
+    return judge(one, guarantee, selection or KeySelection(0.0, 0.0), (projection, place), most_entries=most_entries)
+
+
+def judge(
+    noise: Noise,
+    guarantee: Guarantee,
+    keys: KeySelection,
+    where: tuple[Projection, NoisePlace],
+    *,
+    most_entries: int | None = None,
+) -> NoiseCheck:
+    """Compare a noise on a projection, at a place, with what is left of a guarantee after the share of the keys."""
+    projection, place = where
+    unread = unread_matrix(projection, most_entries) if place == "output" else None
     if unread is not None:
         return unread
     try:
         sensitivity = _sensitivity(guarantee, projection, place)
     except InvalidInputError as error:  # a bound below the grid, or a map that nothing moves
         return NoiseCheck("not checked", str(error))
-    return _judge(one, sensitivity, guarantee, selection or KeySelection(0.0, 0.0))
+    return _judge(noise, sensitivity, guarantee, keys)
 
 
-def unread_matrix(projection: Projection) -> NoiseCheck | None:
+def unread_matrix(projection: Projection, most_entries: int | None = None) -> NoiseCheck | None:
     """Return why nothing is checked, for a random matrix too large to be read for its sensitivity; else None."""
     try:
         check_entries(projection)
     except InvalidInputError as error:
         return NoiseCheck("not checked", f"the sensitivity takes the matrix itself, and {error}")
+    entries = entries_of(projection)
+    if most_entries is not None and entries > most_entries:
+        return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
     return None
+
+
+def agree(stated: Cumulants, used: Cumulants) -> bool:
+    """Return whether two noises have the same cumulants, up to rounding."""
+    return math.isclose(stated.k2, used.k2, rel_tol=_TOLERANCE) and math.isclose(
+        stated.k4, used.k4, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE * used.k2**2
+    )
 
 
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee, keys: KeySelection) -> NoiseCheck:
@@ -160,12 +143,6 @@ def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace
     steps = grid_steps(projection, guarantee.neighbours)
     size = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
     return Sensitivity(size * steps, size * steps**2, size).over_keys(guarantee.neighbours.max_keys)
-
-
-def _agree(stated: Cumulants, used: Cumulants) -> bool:
-    return math.isclose(stated.k2, used.k2, rel_tol=_TOLERANCE) and math.isclose(
-        stated.k4, used.k4, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE * used.k2**2
-    )
 
 
 def _short(value: Fraction) -> str:

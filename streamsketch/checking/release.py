@@ -1,0 +1,220 @@
+"""Whether a release, or a sum of releases, can be what it states of its noise."""
+
+import functools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streamsketch.checking.noise import NoiseCheck, agree, check_noise, judge
+from streamsketch.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
+from streamsketch.checking.stated import KeySelection, is_pan_private, noise_in, noises_of
+from streamsketch.errors import InvalidInputError
+from streamsketch.noise_effect import NoisePlace
+from streamsketch.noise_parts import NoisePart
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.noise import Cumulants
+from streamsketch.projections import Projection
+from streamsketch.release import PrivateSketch
+
+Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
+
+_MOST_NOISES = 64  # different ones in a cell, to be integrated over
+_SUMS = 1e-9  # what sums of floats are off
+_TOLERANCE = 1e-6  # the calibration's own margins
+
+
+class Stated(NamedTuple):
+    """What a release states of its noise and its guarantee: all of it but the cells."""
+
+    guarantee: Guarantee
+    projection: Projection
+    noise: Cumulants
+    place: NoisePlace
+    multiplier: Fraction
+    parts: tuple[NoisePart, ...]
+    releases: int
+
+    @property
+    def all_parts(self) -> tuple[NoisePart, ...]:
+        """What each release inside states; a single release is its own part."""
+        return self.parts or (NoisePart(self.noise, self.guarantee, abs(self.multiplier)),)
+
+
+def stated_by(release: PrivateSketch) -> Stated:
+    """Return what a release states."""
+    return Stated(
+        release.guarantee,
+        release.projection,
+        release.noise,
+        release.noise_place,
+        release.multiplier,
+        release.parts,
+        len(release.release_ids),
+    )
+
+
+def check_release(release: PrivateSketch, *, most_entries: int | None = None) -> NoiseCheck:
+    """Compare what a release states of its noise with its guarantee, and its cells with the noise stated.
+
+    Parameters
+    ----------
+    release
+        A release or a sum of releases.
+    most_entries
+        Larger random matrices are not read for their sensitivity.
+    """
+    stated = stated_by(release)
+    return with_norm(check_stated(stated, most_entries=most_entries), impossible_norm(release, stated))
+
+
+def with_norm(check: NoiseCheck, norm: float | None) -> NoiseCheck:
+    """Return a check in the light of `impossible_norm`."""
+    if norm is None or check.verdict == "too little":
+        return check
+    return NoiseCheck(
+        "too little",
+        f"the squared norm of its cells is {norm:.4g} grid steps², and with the noise stated at most one release in "
+        f"{1 / FALSE_ALARMS:,.0f} has so little, whatever its data",
+    )
+
+
+def impossible_norm(release: PrivateSketch, stated: Stated | None = None) -> float | None:
+    """Return ‖values‖² where the noise stated makes it impossible, but for `FALSE_ALARMS` of releases; else None."""
+    least = _least_norm(stated or stated_by(release))
+    if least <= 0:
+        return None
+    cells = release.values.astype(np.float64)
+    norm = float(cells @ cells)
+    return norm if norm < least else None
+
+
+def composition_of(guarantee: Guarantee, parts: Sequence[NoisePart]) -> Composition | None:
+    """Return which composition of its parts a guarantee is; None if it is less than that of a part.
+
+    ``"overlapping"``: the sums of ε and of δ, or more. ``"disjoint"``: the largest. ``"mixed"``: something between, as
+    of a merge of merges.
+    """
+    budgets = [(part.guarantee.epsilon, part.guarantee.delta, part.count) for part in parts]
+    largest = max(one[0] for one in budgets), max(one[1] for one in budgets)
+    summed = tuple(float(sum(Fraction(one[at]) * one[2] for one in budgets)) for at in (0, 1))
+    if _least(guarantee, summed):
+        return "overlapping"
+    if not _least(guarantee, largest):
+        return None
+    exact = all(
+        math.isclose(stated, found, rel_tol=_SUMS)
+        for stated, found in zip((guarantee.epsilon, guarantee.delta), largest, strict=True)
+    )
+    return "disjoint" if exact else "mixed"
+
+
+@functools.lru_cache(maxsize=4096)
+def check_stated(stated: Stated, *, most_entries: int | None = None) -> NoiseCheck:
+    """Compare what a release states of its noise with its guarantee, part by part; see `NoiseCheck`.
+
+    A sum of releases has enough noise if each part has, for its own guarantee, if the noise stated is that of the parts
+    together, and if the guarantee is at least the largest of theirs: whether populations were disjoint, no file shows.
+    """
+    if stated.releases == 1 and not stated.parts:
+        return check_noise(
+            stated.guarantee, stated.projection, stated.noise, stated.place, most_entries=most_entries
+        )
+    if not stated.parts:
+        return _check_without_parts(stated, most_entries)
+    mismatch = _sum_mismatch(stated)
+    if mismatch is not None:
+        return NoiseCheck("too little", mismatch)
+    checks = [
+        check_noise(part.guarantee, stated.projection, part.noise, stated.place, most_entries=most_entries)
+        for part in stated.parts
+    ]
+    for verdict in ("too little", "not checked"):
+        found = [(part.count, check) for part, check in zip(stated.parts, checks, strict=True) if check.verdict == verdict]
+        if found:
+            count = sum(one for one, _ in found)
+            of = f"{count} of the {stated.releases} releases inside"
+            return NoiseCheck(verdict, f"{of}: {found[0][1].reason}")
+    if len(checks) == 1:
+        return NoiseCheck("enough", f"each of the {stated.releases} releases inside: {checks[0].reason}")
+    return NoiseCheck("enough", f"each of the {stated.releases} releases inside states enough for its own guarantee")
+
+
+def _sum_mismatch(stated: Stated) -> str | None:
+    """Return where a sum contradicts its parts, or None."""
+    guarantee = stated.guarantee
+    try:
+        noise = sum((_in_steps(part, stated.multiplier) for part in stated.parts), start=Cumulants())
+    except (InvalidInputError, OverflowError):
+        return "the noises of the releases inside are beyond any sampler's"
+    if not agree(noise, stated.noise):
+        return (
+            f"the estimates assume a noise of variance {stated.noise.k2:.4g}, and those of the releases inside add up "
+            f"to {noise.k2:.4g}"
+        )
+    if any(part.guarantee.neighbours != guarantee.neighbours for part in stated.parts):
+        return "a release inside is for other neighbours than the sum"
+    if any(not set(part.guarantee.conditions) <= set(guarantee.conditions) for part in stated.parts):
+        return "a release inside holds under a condition that the sum does not state"
+    if composition_of(guarantee, stated.parts) is None:
+        return "it promises less ε or δ than a release inside"
+    return None
+
+
+def _check_without_parts(stated: Stated, most_entries: int | None) -> NoiseCheck:
+    """Check a sum that does not say what each release in it stated, as far as that goes.
+
+    Each has a whole multiplier other than 0 in the grid steps of the sum, so their noises add up to no less than each
+    of them once; and none has a larger ε or δ than the sum.
+    """
+    texts = stated.guarantee.mechanism.split("; ")
+    noises = [noises_of(text) for text in texts]
+    where = stated.projection, stated.place
+    if all(len(one) == 1 for one in noises):
+        named = [one for (one,) in noises]
+        least = stated.releases * min(one.cumulants.k2 for one in named)
+        if stated.noise.k2 < least * (1 - _TOLERANCE):
+            return NoiseCheck(
+                "too little",
+                f"{stated.releases} releases by {stated.guarantee.mechanism} have a noise of variance {least:.4g} at "
+                f"least, and {stated.noise.k2:.4g} is stated",
+            )
+        for one in named:
+            check = judge(one, stated.guarantee, KeySelection(0.0, 0.0), where, most_entries=most_entries)
+            if check.verdict == "too little":
+                return check
+    return NoiseCheck(
+        "not checked",
+        f"{stated.releases} releases went into it, and it does not say what each of them stated",
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _least_norm(stated: Stated) -> float:
+    """Return the squared norm below which cells contradict the noise stated; 0 where nothing can be told.
+
+    Noise that was added before the map is not independent from cell to cell, and is left out.
+    """
+    parts = stated.all_parts
+    if stated.place != "output" or (not stated.parts and stated.releases > 1) or len(parts) > _MOST_NOISES:
+        return 0.0
+    noises = []
+    for part in parts:
+        named = noise_in(part.guarantee)
+        draws = 2 if is_pan_private(part.guarantee) else 1
+        if len(named) != 1 or not readable(named[0]) or not agree(named[0].cumulants.times(draws), part.noise):
+            return 0.0
+        noises.append(CellNoise(named[0], float(Fraction(part.multiplier) / abs(stated.multiplier)), draws * part.count))
+    return least_squared_norm(noises, stated.projection.sketch_dim)
+
+
+def _in_steps(part: NoisePart, multiplier: Fraction) -> Cumulants:
+    """Return a part's noise in grid steps of the sum."""
+    return part.noise.scaled(float(Fraction(part.multiplier) / abs(multiplier))).times(part.count)
+
+
+def _least(guarantee: Guarantee, budget: tuple[float, ...]) -> bool:
+    epsilon, delta = budget
+    return guarantee.epsilon >= epsilon * (1 - _SUMS) and guarantee.delta >= delta * (1 - _SUMS)
