@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from typing import Annotated, NoReturn
 
 import pyarrow as pa
@@ -68,6 +69,7 @@ def main() -> None:
         signal.signal(number, _interrupted)
     # Arrow would put its own in their place while it reads, and lose a signal at times
     pa.enable_signal_handlers(enable=False)
+    warnings.simplefilter("ignore", ss.NoiseMismatchWarning)  # commands name the file where they read it
     try:
         app(prog_name="streamsketch")
     except ss.StreamsketchError as error:

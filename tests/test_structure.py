@@ -37,6 +37,7 @@ ORDER = [
     "noise_parts",
     "independence",
     "release",
+    "checking",
     "bounding",
     "pan_private",
     "private_vector",

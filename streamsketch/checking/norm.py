@@ -21,11 +21,11 @@ _PERIODS = np.array([-2.0, -1.0, 1.0, 2.0])
 
 
 class CellNoise(NamedTuple):
-    """A noise that is in each cell, ``count`` independent draws of it, each multiplied by ``factor``."""
+    """A noise that is in each cell, ``draws`` independent ones, each multiplied by ``factor``."""
 
     noise: Noise
     factor: float
-    count: int
+    draws: int
 
 
 def least_squared_norm(noises: Sequence[CellNoise], cells: int) -> float:
@@ -60,7 +60,7 @@ def least_squared_norm(noises: Sequence[CellNoise], cells: int) -> float:
     >>> round(bound / (1024 * DiscreteLaplace(Fraction(4)).cumulants.k2), 2)
     0.69
     """
-    variance = sum(part.count * part.factor**2 * part.noise.cumulants.k2 for part in noises)
+    variance = sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises)
     deviation = math.sqrt(variance)
     return max(_bound(noises, cells, float(rate) / variance, deviation) for rate in _RATES)
 
@@ -73,10 +73,10 @@ def readable(noise: Noise) -> bool:
 def _bound(noises: Sequence[CellNoise], cells: int, rate: float, deviation: float) -> float:
     spread = math.sqrt(2 * rate)  # of T
     step = min(0.5, _STEP / (deviation * spread))
-    places = step * np.arange(math.ceil(_REACH / step) + 1)
-    log_phi = np.zeros_like(places)
+    places = step * np.arange(math.ceil(_REACH / step) + 1, dtype=np.float64)
+    log_phi: NDArray[np.float64] = np.zeros(places.size)
     for part in noises:
-        log_phi += part.count * _log_characteristic(part.noise, places * (part.factor * spread))
+        log_phi = log_phi + part.draws * _log_characteristic(part.noise, places * (part.factor * spread))
     terms = np.exp(log_phi - places**2 / 2)
     moment = step * (2 * terms.sum() - terms[0]) / math.sqrt(2 * math.pi) + _BEYOND
     return (math.log(FALSE_ALARMS) - cells * math.log(min(moment, 1.0))) / rate
@@ -96,5 +96,3 @@ def _log_characteristic(noise: Noise, angles: NDArray[np.float64]) -> NDArray[np
     at_zero = np.exp(-half * (2 * math.pi * _PERIODS) ** 2).sum()
     log: NDArray[np.float64] = -half * angles**2 + np.log1p(others) - np.log1p(at_zero)
     return log
-
-

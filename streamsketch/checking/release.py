@@ -119,9 +119,7 @@ def check_stated(stated: Stated, *, most_entries: int | None = None) -> NoiseChe
     together, and if the guarantee is at least the largest of theirs: whether populations were disjoint, no file shows.
     """
     if stated.releases == 1 and not stated.parts:
-        return check_noise(
-            stated.guarantee, stated.projection, stated.noise, stated.place, most_entries=most_entries
-        )
+        return check_noise(stated.guarantee, stated.projection, stated.noise, stated.place, most_entries=most_entries)
     if not stated.parts:
         return _check_without_parts(stated, most_entries)
     mismatch = _sum_mismatch(stated)
@@ -132,11 +130,11 @@ def check_stated(stated: Stated, *, most_entries: int | None = None) -> NoiseChe
         for part in stated.parts
     ]
     for verdict in ("too little", "not checked"):
-        found = [(part.count, check) for part, check in zip(stated.parts, checks, strict=True) if check.verdict == verdict]
+        found = [place for place, check in enumerate(checks) if check.verdict == verdict]
         if found:
-            count = sum(one for one, _ in found)
-            of = f"{count} of the {stated.releases} releases inside"
-            return NoiseCheck(verdict, f"{of}: {found[0][1].reason}")
+            count = sum(stated.parts[place].count for place in found)
+            reason = f"{count} of the {stated.releases} releases inside: {checks[found[0]].reason}"
+            return NoiseCheck(checks[found[0]].verdict, reason)
     if len(checks) == 1:
         return NoiseCheck("enough", f"each of the {stated.releases} releases inside: {checks[0].reason}")
     return NoiseCheck("enough", f"each of the {stated.releases} releases inside states enough for its own guarantee")
@@ -206,7 +204,8 @@ def _least_norm(stated: Stated) -> float:
         draws = 2 if is_pan_private(part.guarantee) else 1
         if len(named) != 1 or not readable(named[0]) or not agree(named[0].cumulants.times(draws), part.noise):
             return 0.0
-        noises.append(CellNoise(named[0], float(Fraction(part.multiplier) / abs(stated.multiplier)), draws * part.count))
+        factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
+        noises.append(CellNoise(named[0], factor, draws * part.count))
     return least_squared_norm(noises, stated.projection.sketch_dim)
 
 

@@ -7,6 +7,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.commands._reading import load_release
+from streamsketch.explanation.together import sharing_data
 from streamsketch.privacy.guarantee import Populations
 
 PopulationsOption = Annotated[
@@ -19,20 +20,29 @@ PopulationsOption = Annotated[
 ]
 
 
+NOT_DISJOINT = (
+    "{} and {} hold some of the same data, so their populations are not disjoint: say --populations overlapping"
+)
+
+
 def sum_of_releases(files: list[Path], populations: Populations | None) -> ss.PrivateSketch:
     """Return the release of all streams together; its noise is the sum of theirs.
 
     Raises
     ------
     InvalidInputError
-        Unless ``populations`` is given: it decides the guarantee, and nobody else can know it.
+        Unless ``populations`` is given: it decides the guarantee, and nobody else can know it. If they are said to be
+        disjoint and two of the files hold some of the same data.
     """
     if populations is None:
         raise ss.InvalidInputError(
             "releases are added up with --populations disjoint, if no privacy unit is in two of the streams, or "
             "--populations overlapping: it decides the guarantee of the result"
         )
-    first, *others = map(load_release, files)
+    first, *others = releases = [load_release(file) for file in files]
+    if populations == "disjoint":
+        for one, two in sharing_data([[release] for release in releases]):
+            raise ss.InvalidInputError(NOT_DISJOINT.format(files[one], files[two]))
     for other in others:
         first = first.merge(other, populations=populations)
     return first

@@ -9,14 +9,20 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
+from streamsketch.checking.release import check_release
+from streamsketch.checking.warn import mismatch
+from streamsketch.commands._showing import say
 from streamsketch.parquet import column_names
 from streamsketch.raw import SUFFIX, is_raw, load_raw
 from streamsketch.signs.exchange import is_signs
+from streamsketch.signs.flip_check import check_signs
 from streamsketch.signs.hamming import check_comparable
 from streamsketch.signs.sketch import Signs
 from streamsketch.views import AnySketch
 
 SIGNS, TABLE = ".signs", ".parquet"
+
+_MOST_WARNINGS = 5  # of one file
 
 Files = Annotated[
     list[Path],
@@ -101,7 +107,7 @@ def load_signs_of(path: Path) -> dict[Any, Signs]:
     """Return the published signs of a file by key, None if it is no table; errors name the file."""
     table = path.suffix == TABLE
     try:
-        return dict(ss.signs.load_table(path)) if table else {None: ss.signs.load(path)}
+        return _checked(path, dict(ss.signs.load_table(path)) if table else {None: ss.signs.load(path)})
     except ss.WireFormatError as error:
         what = "table of sign sketches" if table else "sign sketch"
         raise ss.InvalidInputError(f"{path} is not a sound {what}: {error}") from None
@@ -157,7 +163,7 @@ def _sketches_of(path: Path, command: str, *, raw: bool) -> dict[Any, AnySketch]
 def load_release(path: Path) -> ss.PrivateSketch:
     """Return the release in a file; errors name the file."""
     try:
-        return ss.load(path)
+        return _checked(path, {None: ss.load(path)})[None]
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
@@ -171,9 +177,26 @@ def load_release(path: Path) -> ss.PrivateSketch:
 def load_table(path: Path) -> dict[Any, ss.PrivateSketch]:
     """Return the releases in a Parquet table; errors name the file."""
     try:
-        return ss.load_table(path)
+        return _checked(path, ss.load_table(path))
     except ss.WireFormatError as error:
         raise ss.InvalidInputError(f"{path} is not a sound table of private sketches: {error}") from None
+
+
+Release = TypeVar("Release", bound=Any)
+
+
+def _checked(path: Path, releases: dict[Any, Release]) -> dict[Any, Release]:
+    """Return a file's releases by key, after a sentence on each that contradicts what it states of its noise."""
+    short = 0
+    for key, release in releases.items():
+        check = check_signs(release) if isinstance(release, Signs) else check_release(release)
+        if check.verdict == "too little":
+            short += 1
+            if short <= _MOST_WARNINGS:
+                say(f"warning: {mismatch(str(path) if key is None else f'{path}, key {key}', check)}")
+    if short > _MOST_WARNINGS:
+        say(f"warning: so do {short - _MOST_WARNINGS} more of the keys of {path}")
+    return releases
 
 
 def load_raw_file(path: Path) -> Any:

@@ -1,6 +1,7 @@
 """What commands print: tables for people, JSON for programs."""
 
 import json
+import math
 from typing import Annotated, Any
 
 import typer
@@ -94,12 +95,18 @@ def table_of(columns: dict[str, list[str]], *, title: str | None = None) -> Tabl
     return table
 
 
-def estimate_columns(estimates: list[ss.Estimate], confidence: float) -> dict[str, list[str]]:
-    """Return squared distances as the columns of a table for people."""
+def estimate_columns(
+    estimates: list[ss.Estimate], confidence: float, *, candidates: int | None = None
+) -> dict[str, list[str]]:
+    """Return squared distances as the columns of a table for people; of ``candidates``, where they were selected."""
+    if candidates is None:
+        intervals = [interval_text(one, confidence) for one in estimates]
+    else:
+        intervals = [_ends_text(one, one.selected_interval(candidates, confidence)) for one in estimates]
     return {
         "squared distance": [rounded(one.value, one.standard_error) for one in estimates],
         "± s.e.": [rounded(one.standard_error, one.standard_error) for one in estimates],
-        interval_name(confidence): [interval_text(one, confidence) for one in estimates],
+        interval_name(confidence): intervals,
     }
 
 
@@ -110,7 +117,11 @@ def interval_name(confidence: float) -> str:
 
 def interval_text(estimate: ss.Estimate, confidence: float = 0.95) -> str:
     """Return an interval with the digits that mean something."""
-    low, high = (rounded(end, estimate.standard_error) for end in estimate.interval(confidence))
+    return _ends_text(estimate, estimate.interval(confidence))
+
+
+def _ends_text(estimate: ss.Estimate, interval: ss.Interval) -> str:
+    low, high = (rounded(end, estimate.standard_error) for end in interval)
     return f"{low} … {high}"
 
 
@@ -124,6 +135,13 @@ def estimate_fields(estimate: ss.Estimate, confidence: float, name: str = "squar
         "high": high,
         "confidence": confidence,
     }
+
+
+def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int) -> dict[str, Any]:
+    """Return the JSON fields of an estimate that was selected from ``candidates``; null where there is no upper end."""
+    low, high = estimate.selected_interval(candidates, confidence)
+    ends = {"low": low, "high": high if math.isfinite(high) else None, "candidates": candidates}
+    return estimate_fields(estimate, confidence) | ends
 
 
 def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:

@@ -46,10 +46,12 @@ class Compared(NamedTuple):
     cosine: ss.Estimate | None
     """None for want of a norm, or where nothing is known of it."""
 
-    def fields(self, confidence: float) -> dict[str, Any]:
-        """Return what is estimated as JSON fields."""
+    def fields(self, confidence: float, candidates: int = 1) -> dict[str, Any]:
+        """Return what is estimated as JSON fields; of ``candidates``, where the pair was selected."""
+        each = for_each(confidence, candidates)
         angle, cosine = (
-            None if one is None else estimate_fields(one, confidence, "value") for one in (self.angle, self.cosine)
+            None if one is None else estimate_fields(one, each, "value") | {"confidence": confidence}
+            for one in (self.angle, self.cosine)
         )
         return {
             "hamming_distance": self.differing,
@@ -108,8 +110,14 @@ class SignPairs:
             say(_NOT_ALIKE)
 
 
-def columns_of(pairs: list[Compared], confidence: float) -> dict[str, list[str]]:
-    """Return how pairs differ as the columns of a table for people, as narrow as can be."""
+def for_each(confidence: float, candidates: int) -> float:
+    """Return the confidence of each of many intervals that hold together with ``confidence`` (Bonferroni)."""
+    return confidence if candidates == 1 else 1 - (1 - confidence) / candidates
+
+
+def columns_of(pairs: list[Compared], confidence: float, candidates: int = 1) -> dict[str, list[str]]:
+    """Return how pairs differ as the columns of a table for people, as narrow as can be; see `Compared.fields`."""
+    each = for_each(confidence, candidates)
     columns = {"differ": [f"{pair.differing:,}" for pair in pairs]}
     if all(pair.angle is None for pair in pairs):
         return columns
@@ -117,7 +125,7 @@ def columns_of(pairs: list[Compared], confidence: float) -> dict[str, list[str]]
     return {
         **columns,
         "angle": [UNKNOWN if one is None else str(one) for one in angles],
-        interval_name(confidence): [UNKNOWN if one is None else interval_text(one, confidence) for one in angles],
+        interval_name(confidence): [UNKNOWN if one is None else interval_text(one, each) for one in angles],
         "cosine": [UNKNOWN if one is None else str(one) for one in cosines],
     }
 

@@ -1,5 +1,6 @@
 """``streamsketch explain``: what releases promise, alone and together."""
 
+import dataclasses
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -7,10 +8,11 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import streamsketch as ss
+from streamsketch.commands._combining import NOT_DISJOINT
 from streamsketch.commands._reading import SIGNS, TABLE, Files, holds_signs, load_release, load_signs_of, load_table
 from streamsketch.commands._showing import Json, printable, show_json
 from streamsketch.explanation.base import Explained
-from streamsketch.explanation.together import INDIVIDUAL
+from streamsketch.explanation.together import INDIVIDUAL, places_that_count, sharing_data
 from streamsketch.text import filled
 
 _PARQUET = b"PAR1"
@@ -19,6 +21,9 @@ _TABLE = (
     "A table counts as one release: the promise of each key covers all of its keys, as long as no unit is in more keys "
     "than the promise says (in one, where it says nothing). A unit in more of them spends ε in each."
 )
+_SHARED = "{} and {} hold some of the same data, so their populations are not disjoint."
+_SHOWN_PAIRS = 5
+_ELSEWHERE = {"each", "sharing"}  # of a joint explanation: said by file and key
 _DIFFERENT = "Together: these releases hide different changes, {}, so their ε do not add up to one promise."
 
 
@@ -52,23 +57,32 @@ def explain(
     sources = [_read(file) for file in files]
     if len(sources) > 1 or delta is not None:
         _refuse_individual(sources)
-    spending = _counted(sources)
+    standing = _counted(sources)
+    spending = [release for _, release in standing]
+    sharing = _sharing(standing)
+    if sharing and populations == Populations.DISJOINT:
+        raise ss.InvalidInputError(NOT_DISJOINT.format(*sharing[0]))
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in spending))
     together = None
     if len(relations) == 1 and (len(spending) > 1 or delta is not None):
         together = ss.explain_together(spending, populations=populations.value, delta=delta)
+        together = dataclasses.replace(together, sharing=())  # told below, by the files' names
     groups = [(source, *group) for source in sources for group in _alike(source)]
     if as_json:
         told = [{"file": str(source.file), "keys": keys} | one.to_dict() for source, one, keys in groups]
-        joint = None if together is None else {k: v for k, v in together.to_dict().items() if k != "each"}
-        show_json({"releases": told, "together": joint})
+        joint = None if together is None else {k: v for k, v in together.to_dict().items() if k not in _ELSEWHERE}
+        show_json({"releases": told, "sharing": sharing, "together": joint})
         return
     typer.echo("\n\n".join(f"{_title(source, keys)}\n\n{one}" for source, one, keys in groups))
     if any(source.is_table for source in sources):
         typer.echo(f"\n{filled(_TABLE)}")
     if together is not None:
         typer.echo(f"\n{together}")
-    elif len(relations) > 1:
+    for one, two in sharing[:_SHOWN_PAIRS]:
+        typer.echo(f"\n{filled(_SHARED.format(printable(one), printable(two)))}")
+    if len(sharing) > _SHOWN_PAIRS:
+        typer.echo(f"\nSo do {len(sharing) - _SHOWN_PAIRS:,} more pairs.")
+    if len(relations) > 1:
         typer.echo(f"\n{filled(_DIFFERENT.format(', '.join(map(repr, relations))))}")
 
 
@@ -90,8 +104,8 @@ def _refuse_individual(sources: list[_Source]) -> None:
             raise ss.InvalidInputError(f"{source.file}: {INDIVIDUAL}. Explain it by itself, without --delta")
 
 
-def _counted(sources: list[_Source]) -> list[Any]:
-    """Return what the files spend: a table's one promise once, as it covers all keys; else all of their releases.
+def _counted(sources: list[_Source]) -> list[tuple[_Source, Any]]:
+    """Return what the files spend, with the file: a table's one promise once, as it covers all keys; else all releases.
 
     A table stands as a release of it that no other table has, as one that two have would count once for both. One all
     of whose releases are in others of its promise spends nothing more: it stands as a copy of one of those.
@@ -101,15 +115,31 @@ def _counted(sources: list[_Source]) -> list[Any]:
         others = [other for other in tables if other is not source]
         if _ids(source) <= frozenset().union(*map(_ids, _with_promise(_promise_of(source), others))):
             tables = others
-    found: list[Any] = []
+    found: list[tuple[_Source, Any]] = []
     for source in sources:
         if not _promises_once(source):
-            found += source.releases.values()
-        elif any(source is table for table in tables):
-            found.append(_stand_in(source, tables))
-        else:
-            found.append(_stand_in(_with_promise(_promise_of(source), tables)[0], tables))
+            found += [(source, release) for release in source.releases.values()]
+            continue
+        counted = any(source is table for table in tables)
+        table = source if counted else _with_promise(_promise_of(source), tables)[0]
+        found.append((table, _stand_in(table, tables)))
     return found
+
+
+def _sharing(standing: list[tuple[_Source, Any]]) -> list[tuple[str, str]]:
+    """Return which files and keys hold some of the same data, of those that count: all keys of a table do."""
+    if any(isinstance(release, ss.signs.IndividualSignSketch) for _, release in standing):
+        return []  # explained alone: nothing composes with it
+    members: list[Any] = []
+    names: list[str] = []
+    counting = [standing[place] for place in places_that_count([release for _, release in standing])]
+    for source, stand_in in counting:
+        every = _promises_once(source)
+        for key, release in source.releases.items():
+            if every or release is stand_in:
+                members.append(release)
+                names.append(f"{source.file}, key {key}" if source.is_table else str(source.file))
+    return [(names[one], names[two]) for one, two in sharing_data([[member] for member in members])]
 
 
 def _stand_in(source: _Source, tables: list[_Source]) -> Any:

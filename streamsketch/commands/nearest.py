@@ -12,8 +12,8 @@ from streamsketch.commands._showing import (
     Confidence,
     Json,
     estimate_columns,
-    estimate_fields,
     listed,
+    selected_fields,
     show,
     show_json,
     table_of,
@@ -34,7 +34,8 @@ def nearest(
 ) -> None:
     """Find each release's nearest others, by estimated squared distance; of published signs by Hamming distance.
 
-    Where intervals overlap, noise decides who comes first; and the least of many estimates is biased down.
+    Where intervals overlap, noise decides who comes first; and the least of many estimates is biased down. Intervals
+    allow for that: with the stated confidence all intervals of one release hold, whichever neighbours are shown.
     """
     if top < 1:
         raise ss.InvalidInputError(f"--top must be at least 1, got {top}")
@@ -50,10 +51,11 @@ def nearest(
     for i in map(names.index, wanted):
         others = [int(j) for j in np.argsort(distances.value[i], kind="stable") if j != i][:top]
         found += [(names[i], rank, names[j], distances[i, j]) for rank, j in enumerate(others, 1)]
+    candidates = len(names) - 1
     if as_json:
         show_json(
             [
-                {"of": name, "rank": rank, "neighbour": other, **estimate_fields(distance, confidence)}
+                {"of": name, "rank": rank, "neighbour": other, **selected_fields(distance, confidence, candidates)}
                 for name, rank, other, distance in found
             ]
         )
@@ -61,7 +63,7 @@ def nearest(
     columns = {
         "of": [name if rank == 1 else "" for name, rank, _, _ in found],
         "neighbour": [other for _, _, other, _ in found],
-        **estimate_columns([distance for _, _, _, distance in found], confidence),
+        **estimate_columns([distance for _, _, _, distance in found], confidence, candidates=candidates),
     }
     show(table_of(columns))
 
@@ -84,10 +86,11 @@ def _nearest_signs(
         (rank, pair) for name in _wanted(to, list(releases)) for rank, pair in enumerate(among.nearest(name, top), 1)
     ]
     pairs = [pair for _, pair in found]
+    candidates = len(releases) - 1
     if as_json:
         show_json(
             [
-                {"of": pair.first, "rank": rank, "neighbour": pair.second, **pair.fields(confidence)}
+                {"of": pair.first, "rank": rank, "neighbour": pair.second, **pair.fields(confidence, candidates)}
                 for rank, pair in found
             ]
         )
@@ -96,5 +99,5 @@ def _nearest_signs(
             "of": [pair.first if rank == 1 else "" for rank, pair in found],
             "neighbour": [pair.second for pair in pairs],
         }
-        show(table_of(names | columns_of(pairs, confidence), title=title_of(pairs)))
+        show(table_of(names | columns_of(pairs, confidence, candidates), title=title_of(pairs)))
     among.say_what_is_unknown(pairs, by_hamming=True)

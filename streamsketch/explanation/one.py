@@ -38,7 +38,7 @@ _GAUSSIAN = (
 _COMPOSITIONS: dict[Composition | None, str] = {
     "overlapping": "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
     "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
-    "mixed": "the stated ε and δ are between the largest and the sums of theirs: some of the populations are taken to be "
+    "mixed": "the stated ε and δ are between the largest and the sums of theirs, which holds if some populations are "
     "disjoint",
     None: "the stated ε and δ are less than those of one of them, which no composition gives",
 }

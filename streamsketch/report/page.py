@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsketch.distances import pairwise
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimates, rounded
+from streamsketch.estimate import Estimates, Interval, rounded
 from streamsketch.release import PrivateSketch
 from streamsketch.report.parts import table
 from streamsketch.report.pictures import heat_map, map_of
@@ -87,12 +87,14 @@ def _nearest(names: Sequence[str], distances: Estimates, order: Sequence[int]) -
     groups = []
     for i in order:
         others = [int(j) for j in np.argsort(distances.value[i], kind="stable") if j != i][:_NEIGHBOURS]
-        rows = [_pair_cells(names[j], distances, i, j) for j in others]
+        ends = [distances[i, j].selected_interval(len(names) - 1) for j in others]
+        rows = [_pair_cells(names[j], distances, i, j, end) for j, end in zip(others, ends, strict=True)]
         head = f'<th scope="rowgroup" class="name" rowspan="{len(rows)}">{safe(names[i])}</th>'
         groups.append(f'<tbody class="group"><tr>{head}{"</tr><tr>".join(rows)}</tr></tbody>')
     return (
         f"<h2>Nearest neighbours</h2><p>By estimated squared distance. Where intervals overlap, noise decides who "
-        f"comes first, and the least of many estimates is biased down.</p>"
+        f"comes first, and the least of many estimates is biased down. The intervals here allow for that: those of one "
+        f"stream hold together, whichever neighbours are shown.</p>"
         f"{_table(['stream', 'neighbour'], ''.join(groups), 'The nearest of each stream')}"
     )
 
@@ -108,11 +110,11 @@ def _all_pairs(names: Sequence[str], distances: Estimates) -> str:
     return f"<h2>All pairs</h2><details><summary>{len(first):,} estimates with their errors</summary>{pairs}</details>"
 
 
-def _pair_cells(other: str, distances: Estimates, i: int, j: int) -> str:
+def _pair_cells(other: str, distances: Estimates, i: int, j: int, selected: Interval | None = None) -> str:
     estimate = distances[i, j]
     return (
         f'<td class="name">{safe(other)}</td><td>{rounded(estimate.value, estimate.standard_error)}</td>'
-        f"<td>{rounded(estimate.standard_error, estimate.standard_error)}</td><td>{interval(estimate)}</td>"
+        f"<td>{rounded(estimate.standard_error, estimate.standard_error)}</td><td>{interval(estimate, selected)}</td>"
     )
 
 

@@ -1,11 +1,13 @@
 """What the releases of a report promise, in words."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from streamsketch.checking.noise import Verdict
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.report import rounded_up, said_of
-from streamsketch.explanation.together import explain_together
+from streamsketch.explanation.together import JointExplanation, explain_together
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release import PrivateSketch
 from streamsketch.report.text import safe
@@ -19,19 +21,36 @@ def promises(releases: Mapping[str, PrivateSketch]) -> str:
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
     told = "".join(_promise(one, names, alone=len(groups) == 1) for one, names in groups.items())
-    short = sum(len(names) for one, names in groups.items() if one.check.verdict == "too little")
+    verdicts = Counter(one.check.verdict for one, names in groups.items() for _ in names)
     return (
-        f"<h2>What is promised</h2><p>{_by_itself(short)}</p>{told}<p>{_together(list(releases.values()))}"
-        f"{' As too little noise is stated, this does not hold.' if short else ''} The numbers below are computed from "
-        f"the releases alone and cost nothing more.</p>"
+        f"<h2>What is promised</h2><p>{_by_themselves(verdicts)}</p>{told}<p>{_together(releases)}"
+        f"{_only_if_enough(verdicts)} The numbers below are computed from the releases alone and cost nothing more.</p>"
     )
 
 
-def _by_itself(short: int) -> str:
-    """Say what each release promises; ``short`` is how many state too little noise for it."""
-    if not short:
-        return "Each release keeps its promise by itself, whatever else is known."
-    return f"<strong>Warning: {short} of the releases state too little noise for their promise.</strong>"
+def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
+    """Say what the checks of the releases found: no more than that."""
+    short, unchecked = verdicts["too little"], verdicts["not checked"]
+    everything = sum(verdicts.values())
+    said = []
+    if short:
+        said.append(f"<strong>Warning: {short} of the releases state too little noise for their promise.</strong>")
+    if unchecked:
+        whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
+        said.append(f"Whether {whose} have the noise that their promise takes was not checked, for the reasons below.")
+    if not said:
+        said.append("Each release states enough noise for its promise, which then holds whatever else is known.")
+    elif short + unchecked < everything:
+        said.append("The others state enough noise for their promise, which then holds whatever else is known.")
+    return " ".join(said)
+
+
+def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
+    if verdicts["too little"]:
+        return " As too little noise is stated, this does not hold."
+    if verdicts["not checked"]:
+        return " As not all noise was checked, this holds only if there is enough of it."
+    return ""
 
 
 def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:
@@ -47,23 +66,29 @@ def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:
     )
 
 
-def _together(releases: Sequence[PrivateSketch]) -> str:
+def _together(releases: Mapping[str, PrivateSketch]) -> str:
     try:
-        apart = explain_together(releases, populations="disjoint").guarantee
-        joint = explain_together(releases, populations="overlapping")
+        joint = explain_together(releases.values(), populations="overlapping")
     except InvalidInputError as error:
-        if len({release.guarantee.neighbours for release in releases}) > 1:
+        if len({release.guarantee.neighbours for release in releases.values()}) > 1:
             return "They are promised for different relations, so their sum has no short form."
         return f"Together they promise nothing that can be said in short: {safe(error, _LONGEST)}."
-    over, unit = joint.guarantee, safe(apart.neighbours.unit)
+    over = joint.guarantee
     only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
         finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon)}"
-    return (
-        f"Together: {_budget(apart)} if no {unit} is in two of the streams, and {_budget(over)}{finer} if one may be "
-        f"in all.{only_if}"
-    )
+    return f"Together: {_apart(releases, joint)}{_budget(over)}{finer} if one may be in all.{only_if}"
+
+
+def _apart(releases: Mapping[str, PrivateSketch], joint: JointExplanation) -> str:
+    """Return what holds for disjoint populations, which releases of the same data do not have."""
+    if joint.sharing:
+        names = list(releases)
+        first, second = (safe(names[place]) for place in joint.sharing[0])
+        return f"{first} and {second} hold some of the same data, so populations are not disjoint: "
+    apart = explain_together(releases.values(), populations="disjoint").guarantee
+    return f"{_budget(apart)} if no {safe(apart.neighbours.unit)} is in two of the streams, and "
 
 
 def _budget(promise: Guarantee) -> str:

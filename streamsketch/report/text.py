@@ -2,7 +2,7 @@
 
 from html import escape
 
-from streamsketch.estimate import Estimate, rounded
+from streamsketch.estimate import Estimate, Interval, rounded
 
 _LONGEST = 60
 
@@ -18,7 +18,7 @@ def with_error(estimate: Estimate) -> str:
     return f"{safe(estimate)}, 95&nbsp;% interval {interval(estimate)}"
 
 
-def interval(estimate: Estimate) -> str:
-    """Return a 95 % interval with the digits that mean something."""
-    low, high = (rounded(end, estimate.standard_error) for end in estimate.interval(0.95))
+def interval(estimate: Estimate, ends: Interval | None = None) -> str:
+    """Return an interval, by default that of 95 %, with the digits that mean something."""
+    low, high = (rounded(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
     return f"{low} … {high}"

@@ -107,9 +107,7 @@ def check_signs(release: Signs, *, most_entries: int | None = None) -> NoiseChec
     if isinstance(release, SignSketch):
         return check_flips(release.guarantee, release.projection, release.law, most_entries=most_entries)
     individual = cast("IndividualSignSketch", release)
-    return check_individual(
-        individual.guarantee, individual.projection, individual.method, most_entries=most_entries
-    )
+    return check_individual(individual.guarantee, individual.projection, individual.method, most_entries=most_entries)
 
 
 def warn_of_flips(releases: Iterable[Signs]) -> None:

@@ -14,15 +14,19 @@ from tests.tampering import tampered
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 
 
+def gaussian(sketch: ss.Sketch | None = None) -> ss.PrivateSketch:
+    """Release a sketch, by default one of data of its own."""
+    if sketch is None:
+        sketch = PROJECTION.sketch()
+        sketch.update([1, 2], [500, 700])
+    return sketch.release(epsilon=1.0, delta=1e-6, neighbours=ss.L1(1, unit="sale"), mechanism="gaussian")
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    sketch = PROJECTION.sketch()
-    sketch.update([1, 2], [500, 700])
-    gaussian = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L1(1, unit="sale"), "mechanism": "gaussian"}
     for name in ("north", "south"):
-        sketch.release(**gaussian).save(tmp_path / f"{name}.sketch")  # type: ignore[arg-type]
-    table = {key: sketch.release(**gaussian) for key in ("AA", "B6", "\x1b[2J")}  # type: ignore[arg-type]
-    ss.save_table(table, tmp_path / "table.parquet")
+        gaussian().save(tmp_path / f"{name}.sketch")
+    ss.save_table({key: gaussian() for key in ("AA", "B6", "\x1b[2J")}, tmp_path / "table.parquet")
     return [tmp_path / "north.sketch", tmp_path / "south.sketch", tmp_path / "table.parquet"]
 
 

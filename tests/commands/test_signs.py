@@ -116,7 +116,7 @@ def test_a_table_of_signs_is_read_like_files(folder: Path, forks: Forks) -> None
     assert [row["key"] for row in told["releases"]] == sorted(NAMES)
     assert "keys" in forks.run("inspect", "all.parquet", cwd=folder).stdout
     shown = " ".join(forks.run("explain", "all.parquet", "smooth-anna.signs", cwd=folder).stdout.split())
-    assert "all.parquet: 3 keys (anna, bert, [cleo])" in shown
+    assert "all.parquet: 3 keys ([cleo], anna, bert)" in shown
     assert "Together, 2 releases: if one pixel may be in all of them, ε and δ add up to ε = 8, δ = 0" in shown
 
 

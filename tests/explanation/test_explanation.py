@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 import streamsketch as ss
-from streamsketch.explanation.check import key_selection_in, noise_in
+from streamsketch.checking.stated import key_selection_in, noise_in
 from streamsketch.privacy.guarantee import Populations, compose
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from streamsketch.release import PrivateSketch
@@ -115,8 +115,8 @@ def test_a_choice_of_keys_takes_its_share() -> None:
 def test_merged_and_scaled_releases_say_so() -> None:
     merged = released().merge(released(), populations="overlapping").scaled(Fraction(1, 2))
     told = merged.explain()
-    assert told.check.verdict == "not checked"
-    assert "2 releases were added up" in " ".join(told.how)
+    assert told.check.verdict == "enough"
+    assert "2 releases were added up or subtracted; the stated ε and δ are the sums of theirs" in " ".join(told.how)
     assert "The cells count 1/2 times" in " ".join(told.how)
     assert told.noise_deviation == pytest.approx(released().explain().noise_deviation / math.sqrt(2))
 

@@ -112,6 +112,7 @@ def test_no_promise_together_looks_better_than_it_is() -> None:
     assert "Only if:" not in page_of(releases(["a", "b"]), title="t")
 
 
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")
 def test_a_release_with_too_little_noise_is_marked() -> None:
     page = Page(page_of({"a": tampered(release(1), epsilon=0.25), "b": release(2)}, title="t"))
     marked = [attributes for name, attributes in page.tags if attributes.get("class") == "warning"]
@@ -120,8 +121,45 @@ def test_a_release_with_too_little_noise_is_marked() -> None:
     assert "WARNING" in text
     assert "Warning: 1 of the releases state too little noise for their promise." in text
     assert "if one may be in all. As too little noise is stated, this does not hold." in text
-    assert "keeps its promise" not in text
+    assert "The others state enough noise for their promise" in text
     assert "this does not hold" not in page_of(releases(["a", "b"]), title="t")
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")
+def test_what_was_not_checked_is_never_said_to_hold() -> None:
+    sound, unread = release(1), tampered(release(2), mechanism="a mechanism that no check knows")
+    short = tampered(release(3), epsilon=0.25)
+    for found, opening, together in (
+        ([sound, release(2)], "Each release states enough noise for its promise, which then holds", ""),
+        ([sound, unread], "Whether 1 of the releases have the noise that their promise takes was not", "enough of it"),
+        ([unread, tampered(release(4), mechanism="?")], "Whether any of the releases have the noise", "enough of it"),
+        ([short, unread], "Warning: 1 of the releases state too little noise", "this does not hold"),
+    ):
+        text = " ".join("".join(Page(page_of(dict(zip("ab", found, strict=True)), title="t")).text).split())
+        beginning = text[text.index("What is promised") :]
+        assert beginning.removeprefix("What is promised").lstrip().startswith(opening)
+        assert ("holds whatever else is known" in text) == (sound in found), "said of those that were checked alone"
+        assert together in text
+        assert ("this holds only if" in text) == (together == "enough of it")
+
+
+def test_the_intervals_of_neighbours_allow_for_their_selection() -> None:
+    found = releases([str(place) for place in range(12)])
+    text = page_of(found, title="t")
+    nearest = text[text.index("<h2>Nearest neighbours") : text.index("<h2>All pairs")]
+    distances = ss.pairwise(found.values())
+    others = [(float(distances.value[0, j]), j) for j in range(1, 12)]
+    first = distances[0, min(others)[1]]
+    low, high = (rounded(end, first.standard_error) for end in first.selected_interval(11))
+    assert f"<td>{low} … {high}</td>" in nearest
+
+
+def test_releases_of_the_same_data_are_named() -> None:
+    sketch = PROJECTION.sketch()
+    sketch.update(3, 500)
+    twice = {name: sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale")) for name in ("north", "south")}
+    text = " ".join("".join(Page(page_of({"east": release(5)} | twice, title="t")).text).split())
+    assert "Together: north and south hold some of the same data, so populations are not disjoint: ε = 3" in text
 
 
 def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None:
