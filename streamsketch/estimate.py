@@ -39,6 +39,17 @@ class Intervals(NamedTuple):
 class Estimate:
     """An estimated quantity and how far off it may be.
 
+    Estimates from sketches, and their intervals, hold under these conditions:
+
+    - No cell's exact sum, noise included, has left the 63 bits of an integer. Cells count modulo 2^64, so a larger sum
+      comes out as another number; that is no matter of privacy (THEORY.md 4.2), and nothing refuses it.
+    - The noise is what the releases state. What is contradicted by the release itself raises `NoiseMismatchWarning`.
+    - Errors are nearly normal. With one cell an item (`CountSketch`, `OPORP`, an `SJLT` of sparsity 1) they are not
+      where few items make all of a difference: a collision of two of them in a cell is rare and costs much. Of 95 %
+      intervals 81 % were then seen to cover without noise (1024 cells, 21 items), and 89 % with a quarter of the map's
+      variance from noise. Use a larger sparsity, or Chebyshev intervals.
+    - The estimate was not selected for its value, else see `selected_interval`.
+
     Parameters
     ----------
     value

@@ -111,12 +111,17 @@ def test_the_nearest_come_as_rows_too(form: Any, tmp_path: Path) -> None:
     if form == "columns":
         assert {batch.schema for batch in found} == {comparison_schema(pa.string(), ranked=True)}
         found = [row for batch in found for row in batch.to_pylist()]
+    assert list(found[0])[-2:] == ["low_95", "high_95"]
     ranked = {(row["first"], row["rank"]): row for row in found}
     assert len(ranked) == len(found) == 3 * MANY
     for key, others in nearest.items():
         for rank, (other, estimate) in enumerate(others, start=1):
             row = ranked[key, rank]
             assert (row["second"], row["squared_distance"]) == (other, estimate.value)
+            assert (row["low_95"], row["high_95"]) == pytest.approx(estimate.selected_interval(MANY - 1))
+    for row in queried(NearestNeighbours(2, references=REFERENCES, results="rows"), tmp_path):
+        estimate = ss.squared_distance(BY_KEY[row["first"]], BY_KEY[row["second"]])
+        assert row["high_95"] == pytest.approx(estimate.selected_interval(len(REFERENCES)).high)
 
 
 def test_columns_go_straight_into_parquet(tmp_path: Path) -> None:
