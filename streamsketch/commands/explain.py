@@ -147,7 +147,9 @@ def _stand_in(source: _Source, tables: list[_Source]) -> Any:
     releases = list(source.releases.values())
     own = [release for release in releases if not _ids_of(release) <= elsewhere]
     own = own or releases  # forged: released with two promises
-    return next((release for release in own if release.explain().check.verdict == "too little"), own[0])
+    verdicts = [release.explain().check.verdict for release in own]
+    worst = next(verdict for verdict in ("too little", "not checked", "enough") if verdict in verdicts)
+    return own[verdicts.index(worst)]
 
 
 def _with_promise(promise: Any, tables: list[_Source]) -> list[_Source]:

@@ -49,7 +49,8 @@ def report(
     page = page_of(releases, title=heading, plan=None if plan is None else _plan(plan))
     write_whole(output, page.encode())
     if as_json:
-        show_json({"file": str(output), "releases": list(releases), "left_out": left_out})
+        checks = {name: release.explain().check.verdict for name, release in releases.items()}
+        show_json({"file": str(output), "releases": list(releases), "checks": checks, "left_out": left_out})
         return
     say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
 

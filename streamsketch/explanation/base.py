@@ -89,7 +89,7 @@ class Explained(ABC):
     @property
     def assumed(self) -> list[str]:
         """What estimates from the release, and their intervals, rest on."""
-        return []
+        return [WITHIN_INTEGERS]
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -106,6 +106,10 @@ class Explained(ABC):
         ]
 
 
+WITHIN_INTEGERS = (
+    "no cell's exact sum, noise included, left the 63 bits of an integer: sums count modulo 2^64, which costs no "
+    "privacy, and past that estimates mean nothing."
+)
 WHO_TAKES_PART = "Who takes part, and under which key: the release's existence says that much."
 EXACT_SKETCH = "The exact sketch, and a process or pipeline that held it or the noise's secret."
 

@@ -42,10 +42,6 @@ _COMPOSITIONS: dict[Composition | None, str] = {
     "disjoint",
     None: "the stated ε and δ are less than those of one of them, which no composition gives",
 }
-_CELLS = (
-    "no cell's exact sum, noise included, left the 63 bits of an integer: sums count modulo 2^64, which costs no "
-    "privacy, and past that estimates mean nothing."
-)
 _ONE_CELL = (
     "differences are spread over many items. Where few items make all of a difference, its error comes from rare "
     "collisions of two of them in one cell, and 95 % intervals cover less: 81 % were seen without noise, 89 % with a "
@@ -202,7 +198,7 @@ class Explanation(Explained):
     @property
     def assumed(self) -> list[str]:
         """What estimates from the release, and their intervals, rest on."""
-        return [_CELLS, _ONE_CELL] if _one_cell_each(self.projection) else [_CELLS]
+        return [*super().assumed, *([_ONE_CELL] if _one_cell_each(self.projection) else [])]
 
     @property
     def _in_data_units(self) -> Cumulants:

@@ -37,7 +37,7 @@ def said_of(told: Explained) -> list[tuple[str, list[str]]]:
         ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none that its text names."]),
         ("Check", [f"{verdict}: {told.check.reason}.", _NOT_SHOWN]),
         ("Noise", told.amount),
-        *([("Estimates", ["Assume that", *told.assumed])] if told.assumed else []),
+        ("Estimates", [f"assume that {told.assumed[0]}", *(f"They assume that {one}" for one in told.assumed[1:])]),
     ]
 
 

@@ -273,3 +273,39 @@ def test_together_mistakes_are_refused() -> None:
         ss.explain_together([released(), released(neighbours=ss.L1(2))], populations="overlapping")
     with pytest.raises(ss.InvalidInputError, match="at least what the releases spend"):
         ss.explain_together([released(**GAUSSIAN)] * 2, populations="overlapping", delta=1e-9)
+
+
+def test_releases_of_the_same_data_are_told_and_not_disjoint() -> None:
+    sketch = SJLT.sketch()
+    one, two = (sketch.release(epsilon=1.0, neighbours=SALE) for _ in range(2))
+    joint = ss.explain_together([one, released(), two], populations="overlapping")
+    assert joint.sharing == ((0, 2),)
+    assert joint.to_dict()["sharing"] == [[0, 2]]
+    assert "Of the same data, so not of disjoint populations, are the releases 1 and 3." in " ".join(str(joint).split())
+    with pytest.raises(ss.InvalidInputError, match="releases 1 and 3 of 3 hold some of the same data"):
+        ss.explain_together([one, released(), two], populations="disjoint")
+    other = released()
+    both = one.merge(other, populations="disjoint")
+    assert ss.explain_together([one, one, other, both], populations="disjoint").sharing == ()
+
+
+def test_sums_say_how_many_of_them_were_checked() -> None:
+    unknown = tampered(released(), mechanism="a mechanism that no check knows")
+    joint = ss.explain_together([released(), unknown], populations="overlapping")
+    assert joint.to_dict()["checks"] == {"enough": 1, "too little": 0, "not checked": 1}
+    assert "The noise of 1 of them was not checked: this holds only if it is enough." in " ".join(str(joint).split())
+    assert "not checked" not in str(ss.explain_together([released(), released()], populations="overlapping"))
+
+
+def test_what_estimates_assume_is_told() -> None:
+    for projection, few in (
+        (SJLT, False),
+        (ss.CountSketch(dim=1000, sketch_dim=64, seed=1), True),
+        (ss.OPORP(dim=1000, sketch_dim=50, seed=1), True),
+        (SJLT.replace(sparsity=1), True),
+        (ss.VerySparse(dim=100, sketch_dim=64, sparsity=1, seed=1), False),
+    ):
+        told = released(projection).explain()
+        assert "assume that no cell's exact sum, noise included, left the 63 bits" in " ".join(str(told).split())
+        assert any("Where few items make all of a difference" in said for said in told.assumed) == few
+        assert told.to_dict()["assumed"] == told.assumed
