@@ -24,6 +24,8 @@ def compare(
 ) -> None:
     """Estimate squared distances and cosines between private sketches, nearest pair first.
 
+    Each interval is for its pair alone: the least of many estimates is biased down.
+
     Between published signs: how many differ, and angles and cosines, with the flips' share taken out.
     """
     if hold_signs(files):

@@ -202,3 +202,20 @@ def test_too_few_cells_for_an_upper_end_are_null(tmp_path: Path, forks: Forks) -
     ss.save_table(releases, tmp_path / "all.parquet")
     rows = json.loads(forks.run("nearest", "all.parquet", "--json", "--confidence", "0.9999", cwd=tmp_path).stdout)
     assert all(row["high"] is None and row["low"] == 0 for row in rows)
+
+
+def test_nearest_signs_allow_for_selection_too(tmp_path: Path, forks: Forks) -> None:
+    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    publish = ss.signs.DPSignOPORPRR(epsilon=4, neighbours=ss.OneCoordinate(1))
+    rng = np.random.default_rng(5)
+    releases = {}
+    for name in "abcd":
+        sketch = projection.sketch()
+        sketch.update(np.arange(256), rng.integers(-20, 20, 256))
+        releases[name] = publish.release(sketch)
+    ss.signs.save_table(releases, tmp_path / "all.parquet")
+    for row in json.loads(forks.run("nearest", "all.parquet", "--json", cwd=tmp_path).stdout):
+        angle = ss.signs.angle(releases[row["of"]], releases[row["neighbour"]]).scaled(180 / np.pi)
+        found = row["angle_degrees"]
+        assert (found["low"], found["high"]) == pytest.approx(angle.interval(1 - 0.05 / 3))
+        assert found["confidence"] == 0.95
