@@ -57,12 +57,16 @@ def folder(tmp_path: Path) -> Path:
 def test_every_command_names_a_file_whose_noise_is_not_what_it_states(
     arguments: list[str], folder: Path, forks: Forks
 ) -> None:
-    for wrong, reason in (
-        ("forged.sketch", "the estimates assume another noise than the discrete Laplace, scale 4"),
-        ("sum.sketch", "2 releases by discrete Laplace, scale 4 have a noise of variance"),
-        ("empty.sketch", "the squared norm of its cells is 0 grid steps²"),
-        ("south.sketch", None),
-    ):
+    wrong_ones = {
+        "forged.sketch": "the estimates assume another noise than the discrete Laplace, scale 4",
+        "south.sketch": None,
+    }
+    if arguments[0] == "inspect":
+        wrong_ones |= {
+            "sum.sketch": "2 releases by discrete Laplace, scale 4 have a noise of variance",
+            "empty.sketch": "the squared norm of its cells is 0 grid steps²",
+        }
+    for wrong, reason in wrong_ones.items():
         done = forks.run(*(argument.format(wrong) for argument in arguments), cwd=folder)
         assert done.returncode == 0, done.stderr
         said = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
