@@ -1,0 +1,290 @@
+"""The estimators, written from WIRE.md alone: exact fractions, and decimals of 50 digits where there are roots.
+
+Each returns an `Expected`: the exact results, and how far a reader that computes in doubles may be off by the rule that
+WIRE.md states. `Sized` numbers carry along the size |E| of a formula, in which every difference is a sum.
+"""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from tests.golden import laws
+from tests.golden.laws import Law
+from tests.golden.reader import cells_of
+
+Message = dict[str, Any]
+ULP = Fraction(1, 1 << 52)
+TWO_ERRORS = Fraction(196, 100)
+PAIRWISE = 1 << 21  # what one matrix product may cost beside a difference of cells
+
+
+class Sized(NamedTuple):
+    """A number with its size."""
+
+    value: Fraction
+    size: Fraction
+
+    def __add__(self, other: Any) -> "Sized":
+        return Sized(self.value + other.value, self.size + other.size)
+
+    def __sub__(self, other: Any) -> "Sized":
+        return Sized(self.value - other.value, self.size + other.size)
+
+    def __mul__(self, other: Any) -> "Sized":
+        return Sized(self.value * other.value, self.size * other.size)
+
+    def __rmul__(self, factor: Any) -> "Sized":
+        return Sized(factor * self.value, abs(factor) * self.size)
+
+    def clipped(self, low: Fraction, high: "Sized | None" = None) -> "Sized":
+        """Return the number within bounds; clipping moves nothing apart."""
+        value = max(self.value, low)
+        if high is None:
+            return Sized(value, self.size)
+        return Sized(min(value, high.value), max(self.size, high.size))
+
+
+class Expected(NamedTuple):
+    """An estimate, and how far off readers may be."""
+
+    value: Any
+    projection_variance: Any
+    noise_variance: Any
+    lowest: Any
+    highest: Any
+    tolerances: tuple[Any, Any, Any]
+    """Of the value and of both variances."""
+
+    def times(self, factor: int) -> "Expected":
+        """Return the estimate with wider tolerances."""
+        return self._replace(tolerances=tuple(factor * one for one in self.tolerances))
+
+
+class View(NamedTuple):
+    """What estimators need of a release, in data units."""
+
+    fields: Message
+    cells: list[Sized]
+    """Without the common factor scale · resolution."""
+    factor: Fraction
+    """(scale · resolution)²."""
+    k2: Sized
+    k4: Sized
+    count: int
+    """n, how many noises there are."""
+    law: Law
+    before: Law | None
+    """Of what comes behind the noise, where the noise is before the map."""
+
+
+def sized(value: Fraction | int) -> Sized:
+    """Return a number that is its own size."""
+    return Sized(Fraction(value), abs(Fraction(value)))
+
+
+def view_of(message: Message) -> View:
+    """Return the view of a PrivateSketch."""
+    fields, m, place = message["projection"], message["multiplier"], message["noise"]["place"]
+    factor = laws.scale_squared(fields) * fields["resolution"] ** 2
+    law = laws.law_of(fields)
+    if place == "":
+        step, count, before = factor, fields["sketch_dim"], None
+    elif place == "input":
+        step, count, before = fields["resolution"] ** 2, fields["dim"], law
+    else:
+        count, before = laws.padded(fields), laws.sparse_law(fields)
+        step = fields["resolution"] ** 2 / count
+    noise = [Fraction(message["noise"][name]) for name in ("k2", "k4")]
+    return View(
+        fields,
+        [sized(m * cell) for cell in cells_of(message)],
+        factor,
+        sized(m**2 * step * noise[0]),
+        sized(m**4 * step**2 * noise[1]),
+        count,
+        law,
+        before,
+    )
+
+
+def tolerance(view: View) -> Fraction:
+    """Return what of its size a result may be off: (k + 64)·2^-52."""
+    return (view.fields["sketch_dim"] + 64) * ULP
+
+
+def total(terms: Any) -> Sized:
+    """Return a sum."""
+    found = sized(0)
+    for term in terms:
+        found += term
+    return found
+
+
+# --- squared norms and inner products ------------------------------------------------------------------------------
+
+
+def squared_norm(message: Message) -> Expected:
+    """Estimate ‖x‖²."""
+    view = view_of(message)
+    return _squared(view.cells, view.k2, view.k4, view)
+
+
+def squared_distance(x: Message, y: Message) -> Expected:
+    """Estimate ‖x - y‖²."""
+    first, second = view_of(x), view_of(y)
+    gap = [one - other for one, other in zip(first.cells, second.cells, strict=True)]
+    if x["multiplier"] == y["multiplier"]:
+        gap = [sized(one.value) for one in gap]  # integers are subtracted: no digit is lost
+    return _squared(gap, first.k2 + second.k2, first.k4 + second.k4, first)
+
+
+def _squared(cells: list[Sized], k2: Sized, k4: Sized, view: View) -> Expected:
+    n, law = view.count, view.law
+    value = view.factor * total(cell * cell for cell in cells) - n * k2
+    norm = value.clipped(Fraction(0))
+    square = norm * norm
+    variance = (law.a + law.b) * square
+    if law.c > 0:
+        sums = view.factor**2 * total(cell * cell * cell * cell for cell in cells)
+        variance += law.c * _fourth(sums, norm, k2, k4, view).clipped(Fraction(0), square)
+    spread = 4 * (k2 * norm) + n * (k4 + 2 * (k2 * k2))
+    if view.before is not None:
+        longer = 2 * n * (k2 * norm) + n * n * (k2 * k2) + spread
+        fourth = 6 * (k2 * norm) + n * (k4 + 3 * (k2 * k2))
+        spread += (view.before.a + view.before.b) * longer + view.before.c * fourth
+    return _expected(view, value, variance, spread.clipped(Fraction(0)), Fraction(0))
+
+
+def _fourth(sums: Sized, norm: Sized, k2: Sized, k4: Sized, view: View) -> Sized:
+    """Estimate ‖z‖₄⁴ from the sum of the cells' fourth powers."""
+    a, c, n = view.law.a, view.law.c, view.count
+    added = 6 * (k2 * norm) + n * (k4 + 3 * (k2 * k2))
+    if view.before is None:
+        return 1 / c * (sums - added - 3 * a * (norm * norm))
+    longer = norm * norm + 2 * n * (k2 * norm) + n * n * (k2 * k2) + 4 * (k2 * norm) + n * (k4 + 2 * (k2 * k2))
+    return 1 / c * (sums - 3 * a * longer) - added
+
+
+def inner_product(x: Message, y: Message) -> Expected:
+    """Estimate ⟨x, y⟩."""
+    first, second = view_of(x), view_of(y)
+    law, n, before = first.law, first.count, first.before
+    value = first.factor * total(one * other for one, other in zip(first.cells, second.cells, strict=True))
+    norm_x, norm_y = (_plain_norm(view).clipped(Fraction(0)) for view in (first, second))
+    products = norm_x * norm_y
+    spread = second.k2 * norm_x + first.k2 * norm_y + n * (first.k2 * second.k2)
+    variance = law.a * products + law.b * (value * value)
+    if law.c > 0:
+        pairs = zip(first.cells, second.cells, strict=True)
+        sums = first.factor**2 * total((one * one) * (other * other) for one, other in pairs)
+        if before is None:
+            found = 1 / law.c * (sums - spread - law.a * (products + 2 * (value * value)))
+        else:
+            longer = (norm_x + n * first.k2) * (norm_y + n * second.k2) + 2 * (value * value + spread)
+            found = 1 / law.c * (sums - law.a * longer) - spread
+        variance += law.c * found.clipped(Fraction(0), products)
+    noise = spread
+    if before is not None:
+        longer = n * (second.k2 * norm_x) + n * (first.k2 * norm_y) + n * n * (first.k2 * second.k2)
+        noise = before.a * longer + (before.b + before.c + 1) * spread
+    return _expected(first, value, variance, noise.clipped(Fraction(0)), None)
+
+
+def _plain_norm(view: View) -> Sized:
+    return view.factor * total(cell * cell for cell in view.cells) - view.count * view.k2
+
+
+def _expected(view: View, value: Sized, projection: Sized, noise: Sized, lowest: Fraction | None) -> Expected:
+    near = tolerance(view)
+    parts = value, projection, noise
+    return Expected(*(one.value for one in parts), lowest, None, tuple(near * one.size for one in parts))
+
+
+def pairwise(messages: list[Message]) -> list[list[Expected]]:
+    """Estimate all squared distances, with the tolerance of a matrix product."""
+    zero = Expected(Fraction(0), Fraction(0), Fraction(0), Fraction(0), None, (Fraction(0),) * 3)
+    return [[zero if x is y else squared_distance(x, y).times(PAIRWISE) for y in messages] for x in messages]
+
+
+# --- cosines --------------------------------------------------------------------------------------------------------
+
+
+def cosine(x: Message, y: Message) -> Expected:
+    """Estimate ⟨x, y⟩ / (‖x‖‖y‖), for noise on the cells."""
+    views = view_of(x), view_of(y)
+    law, k = views[0].law, views[0].count
+    product = inner_product(x, y).value
+    norms = [_plain_norm(view) for view in views]
+    condition = max(norm.size / norm.value for norm in norms)
+    shares, norm_parts = [], []
+    for view, norm in zip(views, norms, strict=True):
+        k2, k4 = view.k2.value, view.k4.value
+        assert norm.value > 0 and norm.value**2 > 4 * k * (k4 + 2 * k2**2), "the cosine is undefined"
+        shares.append(k2 / norm.value)
+        norm_parts.append((4 * k2 * norm.value + k * k4 + 2 * k * k2**2) / norm.value**2)
+    with localcontext() as context:
+        context.prec = 50
+        value = decimal(product) / decimal(norms[0].value * norms[1].value).sqrt()
+        v = max(min(value, Decimal(1)), Decimal(-1))
+        own = decimal(sum(shares) + k * shares[0] * shares[1])
+        across, along = decimal(sum(norm_parts) / 4), decimal(2 * sum(shares))
+        noise = max(own + v * v * (across - along), Decimal(0))
+        projection = _cosine_variance(abs(v), law.a + max(law.c, Fraction(0)) / 2)
+        near = decimal(tolerance(views[0]) * condition**2)
+        bounds = (4 * near, 16 * near, 16 * near * (own + across + along))
+        return Expected(value, projection, noise, Decimal(-1), Decimal(1), bounds)
+
+
+def _cosine_variance(v: Decimal, a: Fraction) -> Decimal:
+    if a > Fraction(1, 8):
+        return ((1 + v) / Decimal("1.9")) ** 2
+    z = decimal(TWO_ERRORS)
+    r = z * decimal(a).sqrt()
+    least = 2 * (v - r) / (1 + max(1 - 4 * r * (v - r), Decimal(0)).sqrt())
+    return max(((v - least) / z) ** 2, decimal(a) * (1 - v * v) ** 2)
+
+
+def normalised_inner_product(x: Message, y: Message, norm_x: Fraction, norm_y: Fraction) -> Expected:
+    """Estimate ⟨x, y⟩ for public norms."""
+    angle, scale = cosine(x, y), decimal(norm_x * norm_y)
+    near = (2 * scale * angle.tolerances[0], *(2 * scale**2 * one for one in angle.tolerances[1:]))
+    variances = angle.projection_variance * scale**2, angle.noise_variance * scale**2
+    return Expected(angle.value * scale, *variances, -scale, scale, near)
+
+
+# --- standard errors and intervals ------------------------------------------------------------------------------------
+
+
+def decimal(number: Any) -> Decimal:
+    """Return a fraction to the digits of the context."""
+    return number if isinstance(number, Decimal) else Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def standard_error(estimate: Expected) -> tuple[Decimal, Decimal]:
+    """Return the standard error and its tolerance."""
+    with localcontext() as context:
+        context.prec = 50
+        variance = decimal(estimate.projection_variance) + decimal(estimate.noise_variance)
+        near = decimal(estimate.tolerances[1]) + decimal(estimate.tolerances[2])
+        error = variance.sqrt()
+        return error, 2 * decimal(ULP) * error + (min(near / error, near.sqrt()) if error else near.sqrt())
+
+
+def interval(estimate: Expected, confidence: float, method: str) -> tuple[Decimal, Decimal, Decimal]:
+    """Return low, high and their tolerance."""
+    with localcontext() as context:
+        context.prec = 50
+        if method == "normal":
+            reach = Decimal(NormalDist().inv_cdf((1 + confidence) / 2))
+        else:
+            reach = 1 / (1 - Decimal(confidence)).sqrt()
+        error, near = standard_error(estimate)
+        value = decimal(estimate.value)
+        ends = [value - reach * error, value + reach * error]
+        if estimate.lowest is not None:
+            ends = [max(end, decimal(estimate.lowest)) for end in ends]
+        if estimate.highest is not None:
+            ends = [min(end, decimal(estimate.highest)) for end in ends]
+        slack = decimal(estimate.tolerances[0]) + reach * near + Decimal(2) ** -44 * (abs(value) + reach * error)
+        return ends[0], ends[1], slack

@@ -1,0 +1,380 @@
+"""A reader and writer of the exchange format, written from WIRE.md alone: no library, no protobuf, no NumPy.
+
+It is what somebody in another language would write. `read` returns a message as a dictionary, once the bytes are sound
+and canonical, and raises `Refused` with the reason otherwise; `write` is its inverse. Ratios are fractions, bytes are
+bytes, and doubles are floats.
+"""
+
+import hashlib
+import math
+import struct
+import unicodedata
+from fractions import Fraction
+from typing import Any
+
+from tests.golden import laws
+
+MAGICS = {
+    "PrivateSketch": b"\x89SSK\r\n\x1a\n",
+    "SignSketch": b"\x89SSG\r\n\x1a\n",
+    "IndividualSignSketch": b"\x89SSI\r\n\x1a\n",
+}
+
+# name, type and rule of each field by its number; "always" marks messages and lists of them, written even if empty
+SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
+    "PrivateSketch": {
+        1: ("projection", "Projection", "always"),
+        2: ("values", "Values", "always"),
+        3: ("noise", "Noise", "always"),
+        4: ("guarantee", "Guarantee", "always"),
+        5: ("multiplier", "Ratio", "always"),
+        6: ("release_ids", "bytes", "repeated"),
+        7: ("data_ids", "bytes", "repeated"),
+        8: ("parts", "NoisePart", "repeated"),
+    },
+    "NoisePart": {
+        1: ("noise", "Noise", "always"),
+        2: ("guarantee", "Guarantee", "always"),
+        3: ("multiplier", "Ratio", "always"),
+        4: ("count", "uint32", "default"),
+    },
+    "Projection": {
+        1: ("kind", "string", "default"),
+        2: ("dim", "uint64", "default"),
+        3: ("sketch_dim", "uint64", "default"),
+        4: ("seed", "fixed64", "default"),
+        5: ("resolution", "Ratio", "always"),
+        6: ("sparsity", "uint32", "optional"),
+        7: ("independence", "uint32", "optional"),
+        8: ("fraction_bits", "uint32", "optional"),
+        9: ("density", "Ratio", "optional"),
+    },
+    "Values": {1: ("width", "uint32", "default"), 2: ("cells", "bytes", "default")},
+    "Noise": {
+        1: ("k2", "double", "default"),
+        2: ("k4", "double", "default"),
+        3: ("place", "string", "default"),
+    },
+    "Guarantee": {
+        1: ("epsilon", "double", "default"),
+        2: ("delta", "double", "default"),
+        3: ("neighbours", "Neighbours", "always"),
+        4: ("mechanism", "string", "default"),
+        5: ("conditions", "string", "repeated"),
+    },
+    "Neighbours": {
+        1: ("kind", "string", "default"),
+        2: ("bound", "Ratio", "always"),
+        3: ("unit", "string", "default"),
+        4: ("max_keys", "uint32", "default"),
+    },
+    "SignSketch": {
+        1: ("projection", "Projection", "always"),
+        2: ("signs", "bytes", "default"),
+        3: ("law", "FlipLaw", "always"),
+        4: ("guarantee", "Guarantee", "always"),
+        5: ("release_id", "bytes", "default"),
+        6: ("data_ids", "bytes", "repeated"),
+    },
+    "FlipLaw": {1: ("shape", "string", "default"), 2: ("rate", "Ratio", "always")},
+    "IndividualSignSketch": {
+        1: ("projection", "Projection", "always"),
+        2: ("signs", "bytes", "default"),
+        3: ("method", "string", "default"),
+        4: ("guarantee", "Guarantee", "always"),
+        5: ("release_id", "bytes", "default"),
+    },
+    "Ratio": {1: ("numerator", "sint64", "default"), 2: ("denominator", "uint64", "default")},
+}
+WIRE_TYPES = {"uint32": 0, "uint64": 0, "sint64": 0, "double": 1, "fixed64": 1}
+DEFAULTS: dict[str, Any] = {"string": "", "bytes": b"", "double": 0.0}
+
+
+class Refused(Exception):  # noqa: N818 - what a reader does
+    """Bytes are not a sound message; the text says why."""
+
+
+def need(sound: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
+    """Refuse unless something is so."""
+    if not sound:
+        raise Refused(reason)
+
+
+# --- frame ------------------------------------------------------------------------------------------------------
+
+
+def framed(magic: bytes, payload: bytes) -> bytes:
+    """Return a payload in its frame."""
+    data = struct.pack("<8sBQ", magic, 1, len(payload)) + payload
+    return data + hashlib.blake2b(data, digest_size=16).digest()
+
+
+def unframed(magic: bytes, data: bytes) -> bytes:
+    """Return the payload of a frame."""
+    need(data[:8] == magic[: len(data)], "another magic")
+    need(len(data) >= 33, "shorter than a frame")
+    _, version, length = struct.unpack("<8sBQ", data[:17])
+    need(version == 1, "another version")
+    need(length == len(data) - 33, "another payload length than stated")
+    need(hashlib.blake2b(data[:-16], digest_size=16).digest() == data[-16:], "the checksum does not match")
+    return data[17:-16]
+
+
+def read(kind: str, data: bytes) -> dict[str, Any]:
+    """Return the message in a frame, checked."""
+    payload = unframed(MAGICS[kind], data)
+    message = parsed(kind, payload)
+    CHECKS[kind](message)
+    need(encoded(kind, message) == payload, "not in canonical form")
+    return message
+
+
+def write(kind: str, message: dict[str, Any]) -> bytes:
+    """Return a message in its frame."""
+    return framed(MAGICS[kind], encoded(kind, message))
+
+
+# --- protobuf ---------------------------------------------------------------------------------------------------
+
+
+def varint(value: int) -> bytes:
+    """Return a base-128 integer."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a base-128 integer and the place behind it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        need(at < len(data), "a varint is cut off")
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            need(value < 1 << 64, "a varint above 64 bits")
+            return value, at
+    raise Refused("a varint of more than ten bytes")
+
+
+def parsed(kind: str, data: bytes) -> dict[str, Any]:
+    """Return a message's fields by name; optional ones only where they are there."""
+    message: dict[str, Any] = {}
+    at = 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        need(tag >> 3 in SCHEMAS[kind], "an unknown field")
+        name, of, rule = SCHEMAS[kind][tag >> 3]
+        need(tag & 7 == WIRE_TYPES.get(of, 2), "another wire type")
+        if tag & 7 == 0:
+            raw, at = read_varint(data, at)
+            value: Any = raw
+        else:
+            length, at = (8, at) if tag & 7 == 1 else read_varint(data, at)
+            need(length <= len(data) - at, "a field is cut off")
+            value, at = data[at : at + length], at + length
+        value = decoded(of, value)
+        if rule == "repeated":
+            message.setdefault(name, []).append(value)
+        else:
+            need(name not in message, "a field is there twice")
+            message[name] = value
+    for name, of, rule in SCHEMAS[kind].values():
+        if rule == "repeated":
+            message.setdefault(name, [])
+        elif rule == "always":
+            need(name in message, f"{name} is missing")
+        elif rule == "default":
+            message.setdefault(name, DEFAULTS.get(of, 0))
+    return message
+
+
+def decoded(of: str, value: Any) -> Any:
+    """Return a field's value."""
+    if of == "uint32":
+        need(value < 1 << 32, "above 32 bits")
+    elif of == "sint64":
+        return -(value + 1 >> 1) if value % 2 else value >> 1
+    elif of == "fixed64":
+        return int.from_bytes(value, "little")
+    elif of == "double":
+        return struct.unpack("<d", value)[0]
+    elif of == "string":
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise Refused("text is not UTF-8") from None
+    elif of in SCHEMAS:
+        message = parsed(of, value)
+        if of != "Ratio":
+            return message
+        need(message["denominator"] > 0, "a ratio with denominator 0")
+        return Fraction(message["numerator"], message["denominator"])
+    return value
+
+
+def encoded(kind: str, message: dict[str, Any]) -> bytes:
+    """Return a message's canonical bytes."""
+    out = b""
+    for number, (name, of, rule) in sorted(SCHEMAS[kind].items()):
+        values = message.get(name, []) if rule == "repeated" else [message[name]] if name in message else []
+        for value in values:
+            data = field_bytes(of, value)
+            if rule == "default" and not any(data):
+                continue
+            prefix = varint(number << 3 | WIRE_TYPES.get(of, 2))
+            out += prefix + (data if of in WIRE_TYPES else varint(len(data)) + data)
+    return out
+
+
+def field_bytes(of: str, value: Any) -> bytes:
+    """Return a field's bytes behind its tag and length; for integers their varint."""
+    if of == "Ratio":
+        zigzag = 2 * value.numerator if value >= 0 else -2 * value.numerator - 1
+        return encoded_ratio(zigzag, value.denominator)
+    if of in SCHEMAS:
+        return encoded(of, value)
+    if of == "string":
+        return bytes(value.encode())
+    if of == "double":
+        return struct.pack("<d", value)
+    if of == "fixed64":
+        return int(value).to_bytes(8, "little")
+    return value if of == "bytes" else varint(value)
+
+
+def encoded_ratio(zigzag: int, denominator: int) -> bytes:
+    """Return a Ratio message from its numerator's zigzag form."""
+    return (b"\x08" + varint(zigzag) if zigzag else b"") + b"\x10" + varint(denominator)
+
+
+# --- what the fields may say --------------------------------------------------------------------------------------
+
+
+def check_sketch(message: dict[str, Any]) -> None:
+    """Refuse a PrivateSketch that is not sound."""
+    check_projection(message["projection"])
+    width, cells = message["values"]["width"], message["values"]["cells"]
+    need(width in (1, 2, 4, 8), "a width other than 1, 2, 4, 8")
+    need(len(cells) == width * message["projection"]["sketch_dim"], "another number of cells than sketch_dim")
+    need(width == least_width(cells_of(message)), "cells at more than their least width")
+    check_noise(message["noise"])
+    place, kind = message["noise"]["place"], message["projection"]["kind"]
+    need(place in ("", "input") or (place == "hadamard" and kind == "fjlt"), "noise at an unknown place")
+    check_guarantee(message["guarantee"])
+    check_multiplier(message["multiplier"])
+    check_ids(message["release_ids"], at_least=1)
+    check_ids(message["data_ids"], at_least=0)
+    for part in message["parts"]:
+        check_noise(part["noise"])
+        need(part["noise"]["place"] == "", "a part with a place of its own")
+        check_guarantee(part["guarantee"])
+        check_multiplier(part["multiplier"])
+        need(part["multiplier"] > 0 and part["count"] > 0, "a part with a multiplier or a count of 0 or less")
+    if message["parts"]:
+        need(sum(part["count"] for part in message["parts"]) == len(message["release_ids"]), "another number of parts")
+        whole = [encoded("NoisePart", part) for part in message["parts"]]
+        need(whole == sorted(whole), "parts out of order")
+        alike = [encoded("NoisePart", part | {"count": 0}) for part in message["parts"]]
+        need(len(set(alike)) == len(alike), "equal parts apart")
+
+
+def check_signs(message: dict[str, Any]) -> None:
+    """Refuse published signs of either kind that are not sound."""
+    check_projection(message["projection"])
+    k, guarantee = message["projection"]["sketch_dim"], message["guarantee"]
+    need(len(message["signs"]) == -(-k // 8), "another number of signs than sketch_dim")
+    need(int.from_bytes(message["signs"], "little") < 1 << k, "bits behind the last sign")
+    check_guarantee(guarantee)
+    need(len(message["release_id"]) == 8, "a release id of other than 8 bytes")
+    if "law" in message:
+        rate = message["law"]["rate"]
+        need(message["law"]["shape"] in ("constant", "levels", "linear"), "an unknown law")
+        need(rate.denominator in {1 << s for s in range(53)}, "a rate that is no n/2^s")
+        need(0 < rate.numerator <= 1 << 32, "a rate out of range")
+        named = guarantee["mechanism"].startswith("DP-SignRP-RR for norms")
+        need(not named or guarantee["conditions"], "conditions are missing")
+        check_ids(message["data_ids"], at_least=0)
+        return
+    need(message["method"] in ("iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"), "an unknown method")
+    need(guarantee["mechanism"] == message["method"], "another mechanism than the method")
+    need(not guarantee["conditions"] and not guarantee["neighbours"]["max_keys"], "conditions or max_keys")
+    need((guarantee["delta"] > 0) == (message["method"] == "iDP-SignRP-G"), "a delta the method does not have")
+    pair = message["projection"]["kind"], guarantee["neighbours"]["kind"]
+    need(message["method"] != "iDP-SignOPORP" or pair == ("oporp", "one-coordinate"), "not for iDP-SignOPORP")
+
+
+CHECKS = {"PrivateSketch": check_sketch, "SignSketch": check_signs, "IndividualSignSketch": check_signs}
+
+
+def check_projection(fields: dict[str, Any]) -> None:
+    """Refuse a projection with a field out of range."""
+    need(fields["kind"] in laws.FIELDS, "an unknown kind of projection")
+    need(set(fields) - set(laws.EVERY_KIND) == laws.FIELDS[fields["kind"]], "fields that the kind does not have")
+    need(1 <= fields["dim"] <= 1 << 60, "dim out of range")
+    need(1 <= fields["sketch_dim"] <= 1 << 24, "sketch_dim out of range")
+    need(0 < fields["resolution"].numerator < 1 << 63 and fields["resolution"].denominator < 1 << 63, "resolution")
+    most = 4096 if fields["kind"] == "gaussian" else 256
+    need(4 <= fields.get("independence", 4) <= most, "independence out of range")
+    need(1 <= fields.get("sparsity", 1) <= 1 << 24, "sparsity out of range")
+    need(2 <= fields.get("fraction_bits", 2) <= 12, "fraction_bits out of range")
+    density = fields.get("density", Fraction(1))
+    need(0 < density <= 1 and (density * 2**30).denominator == 1, "density out of range")
+    need(laws.within_limits(fields), "beyond the limits of the kind")
+
+
+def check_noise(noise: dict[str, Any]) -> None:
+    """Refuse cumulants that no noise has."""
+    need(math.isfinite(noise["k2"]) and math.isfinite(noise["k4"]), "cumulants that are not finite")
+    need(math.copysign(1, noise["k2"]) > 0 and 0 <= noise["k2"] <= 2.0**130, "k2 out of range")
+    need(noise["k4"] != 0 or math.copysign(1, noise["k4"]) > 0, "a negative zero")
+    need(-2.001 * noise["k2"] ** 2 <= noise["k4"] <= 2.0**260, "k4 out of range")
+
+
+def check_guarantee(guarantee: dict[str, Any]) -> None:
+    """Refuse what no guarantee says."""
+    need(1e-6 <= guarantee["epsilon"] <= 1e6, "epsilon out of range")
+    need(0 <= guarantee["delta"] < 1 and math.copysign(1, guarantee["delta"]) > 0, "delta out of range")
+    neighbours = guarantee["neighbours"]
+    need(neighbours["kind"] in ("l1", "one-coordinate"), "an unknown neighbour relation")
+    need(neighbours["bound"] > 0, "a bound that is not positive")
+    need(neighbours["max_keys"] != 1, "max_keys of 1 is left out")
+    for text in (neighbours["unit"], guarantee["mechanism"], *guarantee["conditions"]):
+        need(1 <= len(text) <= 200, "a text of no or more than 200 characters")
+        hidden = [c for c in text if unicodedata.category(c)[0] in "CZ" and c != " "]
+        need(not hidden, "a text with characters that are not printable")
+    need(len(guarantee["conditions"]) <= 64, "more than 64 conditions")
+    need(guarantee["conditions"] == sorted(set(guarantee["conditions"])), "conditions out of order or repeated")
+
+
+def check_multiplier(ratio: Fraction) -> None:
+    """Refuse a multiplier of 0 or beyond 63 bits."""
+    need(0 < abs(ratio.numerator) < 1 << 63 and ratio.denominator < 1 << 63, "multiplier out of range")
+
+
+def check_ids(ids: list[bytes], *, at_least: int) -> None:
+    """Refuse ids that repeat, are out of order, or not of 8 bytes."""
+    need(len(ids) >= at_least and all(len(one) == 8 for one in ids), "ids of other than 8 bytes, or none")
+    need(ids == sorted(set(ids)), "ids repeated or out of order")
+
+
+# --- cells --------------------------------------------------------------------------------------------------------
+
+
+def cells_of(message: dict[str, Any]) -> list[int]:
+    """Return a PrivateSketch's cells."""
+    width, data = message["values"]["width"], message["values"]["cells"]
+    return [int.from_bytes(data[at : at + width], "little", signed=True) for at in range(0, len(data), width)]
+
+
+def values_message(cells: list[int]) -> dict[str, Any]:
+    """Return cells at their least width."""
+    width = least_width(cells)
+    return {"width": width, "cells": b"".join(cell.to_bytes(width, "little", signed=True) for cell in cells)}
+
+
+def least_width(cells: list[int]) -> int:
+    """Return the least width that holds all cells."""
+    return next(w for w in (1, 2, 4, 8) if all(-1 << 8 * w - 1 <= cell < 1 << 8 * w - 1 for cell in cells))

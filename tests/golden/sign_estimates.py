@@ -1,0 +1,198 @@
+"""Hamming distances, angles and cosines of published signs, written from WIRE.md alone, in double precision.
+
+Flips of size-dependent laws need the curve C(θ) of WIRE.md, here for kinds whose steps are all alike: entries ±1 and 0.
+"""
+
+import bisect
+import functools
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from tests.golden import laws
+from tests.golden.estimates import Expected, Message
+
+CONSTANT = 2.0**-40  # tolerances, see WIRE.md
+CURVE = 2.0**-30
+PLACES = [i / 16 for i in range(-96, 97)]
+ANGLES = 129
+
+
+def hamming(x: Message, y: Message) -> int:
+    """Return in how many cells two releases differ."""
+    return sum((one ^ other).bit_count() for one, other in zip(x["signs"], y["signs"], strict=True))
+
+
+def angle(x: Message, y: Message, norms: tuple[float, float] | None = None) -> Expected:
+    """Estimate the angle in radians."""
+    k, mean = _agreeing(x, y)
+    kept = _constant(x) * _constant(y)
+    if kept > 0:
+        return _constant_angle(mean, k, kept)
+    return _curve_angle(mean, k, _curve_of(x, y, norms))
+
+
+def cosine(x: Message, y: Message, norms: tuple[float, float] | None = None) -> Expected:
+    """Estimate the cosine."""
+    k, mean = _agreeing(x, y)
+    kept = _constant(x) * _constant(y)
+    if kept > 0:
+        theta = _constant_angle(mean, k, kept)
+        v = theta.projection_variance + theta.noise_variance
+        value = math.exp(v / 2) * math.cos(theta.value)
+        variance = math.exp(v) * -math.expm1(-v) * (1 - math.exp(-v) * math.cos(2 * theta.value)) / 2
+        share = theta.projection_variance / v if v else 1.0
+        return Expected(value, share * variance, variance - share * variance, -1.0, 1.0, theta.tolerances)
+    return _curve_cosine(mean, k, _curve_of(x, y, norms))
+
+
+def _agreeing(x: Message, y: Message) -> tuple[int, float]:
+    assert x["release_id"] != y["release_id"], "one release"
+    k = x["projection"]["sketch_dim"]
+    return k, 1 - 2 * hamming(x, y) / k
+
+
+def _inside(theta: float, k: int) -> float:
+    return min(max(theta, math.pi / (2 * k)), math.pi - math.pi / (2 * k))
+
+
+def _constant(message: Message) -> float:
+    if message.get("law", {}).get("shape") == "constant":
+        return math.tanh(float(message["law"]["rate"]) / 2)
+    return 0.0
+
+
+def _constant_angle(mean: float, k: int, kept: float) -> Expected:
+    value = math.pi / 2 * (1 - mean / kept)
+    inside = _inside(value, k)
+    variance = (math.pi**2 / 4 / kept**2 - (math.pi / 2 - inside) ** 2) / k
+    plain = min(inside * (math.pi - inside) / k, variance)
+    return Expected(value, plain, variance - plain, 0.0, math.pi, (CONSTANT * (1 + 1 / kept**2),) * 3)
+
+
+# --- laws that depend on the cells --------------------------------------------------------------------------------
+
+
+class Curve(NamedTuple):
+    """C(θ), falling, at angles from 0 to π."""
+
+    angles: list[float]
+    means: list[float]
+
+    def angle(self, mean: float) -> float:
+        """Return the angle with this C, by straight lines."""
+        rising = self.means[::-1]
+        if mean <= rising[0]:
+            return math.pi
+        if mean >= rising[-1]:
+            return 0.0
+        at = bisect.bisect_right(rising, mean)
+        low, high = self.angles[-at], self.angles[-1 - at]
+        return low + (high - low) * (mean - rising[at - 1]) / (rising[at] - rising[at - 1])
+
+    def cosine(self, mean: float, reach: float) -> float:
+        """Return the cosine with this C, beyond ±1 along a chord."""
+        most = self.means[0]
+        beyond = abs(mean) - most
+        if beyond <= 0:
+            return math.cos(self.angle(mean))
+        reach = min(reach, 2 * most)
+        return math.copysign(1 + beyond * (1 - math.cos(self.angle(most - reach))) / reach, mean)
+
+
+def _deviation(mean: float, k: int) -> float:
+    return math.sqrt((1 - min(abs(mean), 1 - 1 / k) ** 2) / k)
+
+
+def _curve_angle(mean: float, k: int, curve: Curve) -> Expected:
+    most = curve.means[0]
+    mean = min(max(mean, -most), most)
+    value, error = curve.angle(mean), _deviation(mean, k)
+    inside = _inside(value, k)
+    squares = (value - curve.angle(mean - error)) ** 2 + (value - curve.angle(mean + error)) ** 2
+    plain = inside * (math.pi - inside) / k
+    variance = min(max(squares / 2, plain), math.pi**2 / 4)
+    plain = min(plain, variance)
+    return Expected(value, plain, variance - plain, 0.0, math.pi, (CURVE / most,) * 3)
+
+
+def _curve_cosine(mean: float, k: int, curve: Curve) -> Expected:
+    most = curve.means[0]
+    reach, error = _deviation(most, k), _deviation(min(max(mean, -most), most), k)
+    here, below, above = (curve.cosine(at, reach) for at in (mean, mean - error, mean + error))
+    value = 2 * here - (below + above) / 2
+    inside = _inside(math.acos(min(max(value, -1.0), 1.0)), k)
+    plain = math.sin(inside) ** 2 * inside * (math.pi - inside) / k
+    variance = max((here - below) ** 2, (above - here) ** 2, plain)
+    return Expected(value, plain, variance - plain, -1.0, 1.0, (CURVE / most,) * 3)
+
+
+def _curve_of(x: Message, y: Message, norms: tuple[float, float] | None) -> Curve:
+    assert norms is not None, "norms are needed"
+    return _curve(*(_jumps(message, norm) for message, norm in zip((x, y), norms, strict=True)))
+
+
+def _jumps(message: Message, norm: float) -> tuple[float, ...]:
+    """Return the steps of a release's gain around each place."""
+    fields, neighbours = message["projection"], message["guarantee"]["neighbours"]
+    k, bound = fields["sketch_dim"], neighbours["bound"] / fields["resolution"]
+    step = max(1, math.floor(bound) if neighbours["kind"] == "l1" else math.ceil(bound))
+    unit = math.sqrt(laws.scale_squared(fields)) * float(fields["resolution"])
+    deviation = norm / (unit * math.sqrt(k))
+    return tuple(
+        _gain(message, place + 1 / 32, deviation, step) - _gain(message, place - 1 / 32, deviation, step)
+        for place in PLACES
+    )
+
+
+def _gain(message: Message, place: float, deviation: float, step: int) -> float:
+    """Return the mean of the published sign of a cell at ``place`` standard deviations."""
+    sign, size = math.copysign(1.0, place), abs(place) * deviation
+    if "law" in message:
+        shape, rate = message["law"]["shape"], float(message["law"]["rate"])
+        level = {"constant": 1.0, "linear": size, "levels": math.ceil(size / step)}[shape]
+        return sign * math.tanh(rate / 2 * level)
+    near = step / deviation
+    if abs(place) > near:
+        return sign
+    count = max(1.0, message["projection"]["sketch_dim"] * math.erf(near / math.sqrt(2)))
+    epsilon = message["guarantee"]["epsilon"]
+    assert message["method"] != "iDP-SignRP-G", "that gain is not for this reader"
+    return sign * math.tanh((epsilon if message["method"] == "iDP-SignOPORP" else epsilon / count) / 2)
+
+
+@functools.lru_cache
+def _curve(x: tuple[float, ...], y: tuple[float, ...]) -> Curve:
+    rates = [_rate(x, y, i * (math.pi / 2) / (ANGLES - 1)) for i in range(ANGLES)]
+    h = math.pi / 2 / (ANGLES - 1)
+    rises = [0.0]
+    for i in range(ANGLES - 1):
+        if i % 2 == 0:
+            piece = 5 * rates[i] + 8 * rates[i + 1] - rates[i + 2]
+        else:
+            piece = -rates[i - 1] + 8 * rates[i] + 5 * rates[i + 1]
+        rises.append(rises[-1] + h * piece / 12)
+    phi = [i * h for i in range(ANGLES)]
+    return Curve(
+        [math.pi / 2 - p for p in reversed(phi)] + [math.pi / 2 + p for p in phi[1:]],
+        list(reversed(rises)) + [-rise for rise in rises[1:]],
+    )
+
+
+def _rate(x: tuple[float, ...], y: tuple[float, ...], phi: float) -> float:
+    """Return dC/dφ by a double sum over the jumps."""
+    twice, last = 2 * max(math.cos(phi), 1e-9) ** 2, 1 + math.sin(phi)
+    total = 0.0
+    for a, jump in zip(PLACES, x, strict=True):
+        if jump:
+            total += jump * sum(
+                other * math.exp(-((a - b) ** 2) / twice - a * b / last)
+                for b, other in zip(PLACES, y, strict=True)
+                if other and (a - b) ** 2 < 760 * twice
+            )
+    return total / (2 * math.pi)
+
+
+def ratio(value: float) -> Fraction:
+    """Return a double as the exact number it is."""
+    return Fraction(value)
