@@ -105,7 +105,11 @@ def need(sound: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentenc
 
 def framed(magic: bytes, payload: bytes) -> bytes:
     """Return a payload in its frame."""
-    data = struct.pack("<8sBQ", magic, 1, len(payload)) + payload
+    return checked(struct.pack("<8sBQ", magic, 1, len(payload)) + payload)
+
+
+def checked(data: bytes) -> bytes:
+    """Return bytes with their checksum behind them."""
     return data + hashlib.blake2b(data, digest_size=16).digest()
 
 

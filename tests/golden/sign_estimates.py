@@ -13,7 +13,7 @@ from tests.golden import laws
 from tests.golden.estimates import Expected, Message
 
 CONSTANT = 2.0**-40  # tolerances, see WIRE.md
-CURVE = 2.0**-30
+CURVE = 2.0**-34
 PLACES = [i / 16 for i in range(-96, 97)]
 ANGLES = 129
 

@@ -1,0 +1,262 @@
+"""Releases of the conformance kit: streams, written-down noise, and what follows by the twins and the pure writer."""
+
+import functools
+import json
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from tests import naive, naive_maps
+from tests.golden import laws, reader
+
+FOLDER = Path(__file__).parent
+Message = dict[str, Any]
+
+
+def load(name: str) -> Any:
+    """Return a golden file."""
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def projection_of(kind: str, **changes: Any) -> str:
+    """Return a projection's JSON: the first golden one of its kind with few cells, changed."""
+    golden = (json.loads(one["json"]) for one in load("projections"))
+    fields = next(one for one in golden if one["kind"] == kind and one["sketch_dim"] <= 100)
+    return json.dumps(fields | changes, sort_keys=True, separators=(",", ":"))
+
+
+def projection_fields(text: str) -> Message:
+    """Return a projection as the message it is written as."""
+    fields = json.loads(text)
+    return {name: Fraction(v) if name in ("resolution", "density") else v for name, v in fields.items()}
+
+
+@functools.cache
+def rotation_columns() -> dict[str, dict[int, list[int]]]:
+    """Return the golden columns of rotations, which no twin has the bits of."""
+    found: dict[str, dict[int, list[int]]] = {}
+    for golden in load("projections"):
+        if '"rotation"' in golden["json"]:
+            k = json.loads(golden["json"])["sketch_dim"]
+            dense = {int(index): [0] * k for index in golden["columns"]}
+            for index, nonzeros in golden["columns"].items():
+                for row, entry in nonzeros:
+                    dense[int(index)][row] = entry
+            found[golden["json"]] = dense
+    return found
+
+
+@functools.cache
+def column(text: str, index: int) -> list[int]:
+    """Return a column of A."""
+    rotations = rotation_columns()
+    return rotations[text][index] if text in rotations else naive_maps.column(text, index)
+
+
+def wrapped(cell: int) -> int:
+    """Return an integer modulo 2^64, in two's complement."""
+    return (cell + 2**63) % 2**64 - 2**63
+
+
+def sketched(text: str, steps: dict[int, int]) -> list[int]:
+    """Return A x̃."""
+    cells = [0] * json.loads(text)["sketch_dim"]
+    for index, value in steps.items():
+        cells = [cell + entry * value for cell, entry in zip(cells, column(text, index), strict=True)]
+    return cells
+
+
+# --- noise --------------------------------------------------------------------------------------------------------
+
+
+def laplace(scale: int) -> Message:
+    """Return a discrete Laplace noise's cumulants, to twelve digits: the same on every machine."""
+    ratio = math.exp(-1 / scale)
+    variance = 2 * ratio / (1 - ratio) ** 2
+    return {"k2": float(f"{variance:.12g}"), "k4": float(f"{variance + 3 * variance**2:.12g}"), "place": ""}
+
+
+def drawn(scale: int, count: int, name: str) -> list[int]:
+    """Return noise for a release of this name; no secret, as the kit is public."""
+    source = random.Random(name)  # noqa: S311 - test data
+    return [math.floor(source.expovariate(1 / scale)) - math.floor(source.expovariate(1 / scale)) for _ in range(count)]
+
+
+def most_moved(fields: Message) -> int:
+    """Return a bound on the ℓ1 norm of a column of A."""
+    kind, k = fields["kind"], fields["sketch_dim"]
+    if kind in ("count-sketch", "oporp", "identity"):
+        return 1
+    if kind in ("sjlt-block", "sjlt-graph"):
+        return int(fields["sparsity"])
+    if kind in ("very-sparse", "achlioptas", "rademacher", "srht"):
+        return int(k)
+    entry = 2 ** fields["fraction_bits"] if kind == "uniform" else naive_maps.gaussian_table(fields["fraction_bits"])[0]
+    if kind == "fjlt":
+        entry *= laws.padded(fields)
+    return int(k * entry)
+
+
+def ids(name: str, count: int) -> list[bytes]:
+    """Return distinct ids, ascending."""
+    source = random.Random(f"ids of {name}")  # noqa: S311 - test data
+    return sorted(source.randbytes(8) for _ in range(count))
+
+
+# --- releases -----------------------------------------------------------------------------------------------------
+
+
+def guarantee(mechanism: str, **changes: Any) -> Message:
+    """Return a guarantee for L1(1)."""
+    neighbours = {"kind": "l1", "bound": Fraction(1), "unit": "event", "max_keys": 0} | changes.pop("neighbours", {})
+    made = {"epsilon": 1.0, "delta": 0.0, "neighbours": neighbours, "mechanism": mechanism, "conditions": []}
+    return made | changes
+
+
+def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "", **changes: Any) -> Message:
+    """Return a case: a stream, its noise, and the release."""
+    fields = projection_fields(text)
+    steps: dict[int, int] = {}
+    for index, value in events:
+        steps[index] = steps.get(index, 0) + naive.truncated(value, fields["resolution"])
+    size = math.floor(1 / fields["resolution"]) if fields["resolution"] <= 1 else 1
+    neighbours = changes.pop("neighbours", {}) | ({} if fields["resolution"] <= 1 else {"bound": fields["resolution"]})
+    count = {"": fields["sketch_dim"], "input": fields["dim"], "hadamard": laws.padded(fields)}[place]
+    moved = {"": most_moved(fields), "input": 1, "hadamard": laws.padded(fields)}[place]
+    scale = changes.pop("scale", moved * size * neighbours.get("max_keys", 1))
+    noise = changes.pop("drawn", drawn(scale, count, name))
+    if place == "":
+        cells = [wrapped(cell + one) for cell, one in zip(sketched(text, steps), noise, strict=True)]
+    elif place == "input":
+        cells = sketched(text, {j: steps.get(j, 0) + one for j, one in enumerate(noise)})
+    else:
+        rows = naive_maps.fjlt_matrix(text)
+        added = [sum(entry * noise[at] for at, entry in row) for row in rows]
+        cells = [cell + one for cell, one in zip(sketched(text, steps), added, strict=True)]
+    message = {
+        "projection": fields,
+        "values": reader.values_message(cells),
+        "noise": laplace(scale) | {"place": place},
+        "guarantee": guarantee(f"discrete Laplace, scale {scale}", neighbours=neighbours),
+        "multiplier": Fraction(1),
+        "release_ids": ids(name, 1),
+        "data_ids": ids(f"data of {name}", 16),
+        "parts": [],
+    }
+    message["guarantee"] |= changes.pop("guarantee", {})
+    return {"name": name, "events": events, "steps": steps, "drawn": noise, "message": message | changes}
+
+
+def scaled(name: str, part: Message, factor: Fraction) -> Message:
+    """Return a multiple of a release."""
+    message = part["message"]
+    parts = [one | {"multiplier": one["multiplier"] * abs(factor)} for one in message["parts"]]
+    message = message | {"multiplier": message["multiplier"] * factor, "parts": ordered(parts)}
+    return {"name": name, "scaled": [part["name"], factor], "message": message}
+
+
+def summed(name: str, first: Message, second: Message, sign: int, populations: str) -> Message:
+    """Return the sum of two releases, or their difference."""
+    x, y = first["message"], second["message"]
+    m = [x["multiplier"], sign * y["multiplier"]]
+    common = math.lcm(m[0].denominator, m[1].denominator)
+    step = Fraction(math.gcd(int(m[0] * common), int(m[1] * common)), common)
+    a, b = (int(one / step) for one in m)
+    cells = [a * one + b * other for one, other in zip(reader.cells_of(x), reader.cells_of(y), strict=True)]
+    promises = x["guarantee"], y["guarantee"]
+    together = max if populations == "disjoint" else sum
+    stated = all(one["parts"] or len(one["release_ids"]) == 1 for one in (x, y))
+    message = x | {
+        "values": reader.values_message(cells),
+        "noise": x["noise"]
+        | {"k2": a**2 * x["noise"]["k2"] + b**2 * y["noise"]["k2"]}
+        | {"k4": a**4 * x["noise"]["k4"] + b**4 * y["noise"]["k4"]},
+        "guarantee": promises[0]
+        | {one: together([promise[one] for promise in promises]) for one in ("epsilon", "delta")}
+        | {"mechanism": "; ".join(dict.fromkeys(promise["mechanism"] for promise in promises))}
+        | {"conditions": sorted({*promises[0]["conditions"], *promises[1]["conditions"]})},
+        "multiplier": step,
+        "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
+        "data_ids": sorted({*x["data_ids"], *y["data_ids"]}) if x["data_ids"] and y["data_ids"] else [],
+        "parts": ordered([*as_parts(x), *as_parts(y)]) if stated else [],
+    }
+    return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
+
+
+def as_parts(message: Message) -> list[Message]:
+    """Return a release's parts, itself if it is a single one."""
+    one = {"guarantee": message["guarantee"], "multiplier": abs(message["multiplier"]), "count": 1}
+    return message["parts"] or [{"noise": message["noise"] | {"place": ""}} | one]
+
+
+def ordered(parts: list[Message]) -> list[Message]:
+    """Return parts with alike ones counted together, ascending by their bytes."""
+    counts: dict[bytes, Message] = {}
+    for part in parts:
+        key = reader.encoded("NoisePart", part | {"count": 0})
+        counts[key] = part | {"count": part["count"] + counts.get(key, {"count": 0})["count"]}
+    return sorted(counts.values(), key=lambda part: reader.encoded("NoisePart", part))
+
+
+def releases() -> list[Message]:
+    """Return all releases of the kit."""
+    made: dict[str, Message] = {}
+
+    def add(case: Message) -> Message:
+        made[case["name"]] = case
+        return case
+
+    for golden in laws.FIELDS:
+        text = projection_of(golden)
+        d = json.loads(text)["dim"]
+        own = [0, d - 1] if golden == "rotation" else [0, 3, 5, 7, d - 1]
+        large = most_moved(projection_fields(text))  # beside the noise
+        grid = Fraction(json.loads(text)["resolution"])
+        for stream, factors in (("x", (40, -25, 10, 3, 60)), ("y", (38, -20, 4, 9, 55))):
+            values = [factor * (1 + large // 50) + grid / 3 for factor in factors]
+            add(released(f"{golden}, {stream}", text, list(zip(own, values, strict=False))))
+    fjlt, sparse = projection_of("fjlt"), projection_of("very-sparse", dim=50)
+    for name, text, place in (
+        ("fjlt, noise before the map", fjlt, "input"),
+        ("fjlt, noise behind the Hadamard step", fjlt, "hadamard"),
+        ("very sparse, noise before the map", sparse, "input"),
+    ):
+        add(released(f"{name}, x", text, [(0, 900), (7, -350), (49, 20)], place))
+        add(released(f"{name}, y", text, [(0, 850), (7, -300), (9, 45)], place))
+    _special(add, made)
+    return list(made.values())
+
+
+def _special(add: Any, made: dict[str, Message]) -> None:
+    """Add wide and wrapped cells, odd texts, multiples and sums."""
+    counts, signs = projection_of("count-sketch"), projection_of("sjlt-block", dim=2**60, resolution="1/1")
+    for stream, extra in (("x", 0), ("y", 41)):
+        add(released(f"wide cells, {stream}", signs, [(1, 2**60 + extra), (2, 1 - 2**59), (3, 700)]))
+    (sign,) = {entry for entry in column(counts, 5) if entry}
+    full = sign * (2**63 - 1)
+    noise = [sign * 5 if entry else 0 for entry in column(counts, 5)]
+    add(released("a sum wrapped modulo 2^64", counts, [(5, 2**63 - 1)], drawn=noise, scale=1))
+    assert wrapped(full + sign * 5) * sign < 0
+    table = {"neighbours": {"bound": Fraction(1), "unit": "Gerät", "max_keys": 300}}
+    for name in ("a", "b"):
+        add(released(f"a table of keys, {name}", counts, [(1, 100_000), (2, 50_000 if name == "a" else 7)], **table))
+    add(
+        released(
+            "under conditions", counts, [(1, 3), (999, 8)], guarantee={"conditions": ["no vector is zero", "ε ≤ 日"]}
+        )
+    )
+    add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
+    x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))
+    half = add(scaled("a multiple", x, Fraction(1, 2)))
+    add(scaled("a negative multiple", y, Fraction(-2, 3)))
+    both = add(summed("a sum of two alike", x, y, 1, "disjoint"))
+    add(summed("a sum of three alike", both, z, 1, "overlapping"))
+    mixed = add(summed("a difference of multiples", half, made["a negative multiple"], -1, "disjoint"))
+    add(scaled("a multiple of a sum", mixed, Fraction(-3, 7)))
+    add(summed("a sum with other noise", both, made["under conditions"], 1, "overlapping"))
+    add(summed("a sum with unknown data", x, made["of unknown data"], 1, "overlapping"))
+    old = {"name": "a sum of before parts were written", "message": both["message"] | {"parts": [], "data_ids": []}}
+    add(old)
+    add(summed("a sum with unstated parts", old, z, 1, "disjoint"))

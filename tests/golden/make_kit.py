@@ -1,0 +1,255 @@
+"""Builds the conformance kit, streamsketch/conformance/*.json: ``python -m tests.golden.make_kit`` or ``make conformance``.
+
+Nothing here asks the library. Columns, keys' indices and states are those of the golden files, which the twins made;
+cells of releases come from the twins of ``tests/naive_maps.py``, bytes from the writer of ``reader.py``, and estimates
+from exact fractions. The same golden files give the same kit.
+"""
+
+import json
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from tests import naive
+from tests.golden import estimates, laws, reader, sign_estimates
+from tests.golden.kit_refused import refused
+from tests.golden.kit_releases import Message, load, projection_fields, releases
+from tests.golden.kit_signs import NORMS, published
+
+KIT = Path(__file__).parents[2] / "streamsketch" / "conformance"
+STRINGS = {"dim", "seed", "numerator", "denominator"}
+"""Integers that may pass 2^53 are decimal strings."""
+
+SQUARES = ("squared_norm", "squared_distance", "inner_product")
+
+
+def kit() -> dict[str, list[Message]]:
+    """Return the cases of each file."""
+    made = {case["name"]: case for case in releases()}
+    signs = {case["name"]: case for case in published()}
+    return {
+        "projections": [_projection(golden) for golden in load("projections")],
+        "streams": [_stream(golden) for golden in load("sketches")],
+        "releases": [_release(case) for case in made.values()],
+        "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
+        "signs": [_signs(case) for case in signs.values()],
+        "sign_estimates": list(_sign_estimates({name: case["message"] for name, case in signs.items()})),
+        "local": [_local(golden) for golden in load("local")],
+        "refused": refused(made, signs),
+    }
+
+
+def text_of(cases: list[Message]) -> str:
+    """Return a file's text: a case a line."""
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False, allow_nan=False) for case in cases)
+    return f"[\n{lines}\n]\n"
+
+
+def main() -> None:
+    """Write the kit."""
+    KIT.mkdir(exist_ok=True)
+    for name, cases in kit().items():
+        (KIT / f"{name}.json").write_text(text_of(cases), encoding="utf-8")
+        print(f"{name}.json: {len(cases)} cases")  # noqa: T201 - a command
+
+
+def plain(value: Any, name: str = "") -> Any:
+    """Return a message as JSON: hex for bytes, n/d for ratios, decimal strings for integers beyond doubles."""
+    if isinstance(value, dict):
+        return {key: plain(one, key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one, name) for one in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
+    return str(value) if name in STRINGS else value
+
+
+def strings(values: Iterable[int]) -> list[str]:
+    """Return integers as decimal strings."""
+    return [str(value) for value in values]
+
+
+# --- maps and streams ---------------------------------------------------------------------------------------------
+
+
+def _projection(golden: Message) -> Message:
+    fields = projection_fields(golden["json"])
+    law = laws.law_of(fields)
+    return {
+        "json": golden["json"],
+        "fields": plain(fields),
+        "fingerprint": golden["fingerprint"],
+        "scale_squared": float(laws.scale_squared(fields)),
+        "variance": {name: float(one) for name, one in law._asdict().items()},
+        "columns": [{"index": index, "nonzeros": nonzeros} for index, nonzeros in golden["columns"].items()],
+    }
+
+
+def _stream(golden: Message) -> Message:
+    resolution = Fraction(json.loads(golden["projection"])["resolution"])
+    exact = {"integer": Fraction, "float": Fraction, "decimal": Fraction}[golden["values"]["type"]]
+    return {
+        "name": golden["name"],
+        "projection": golden["projection"],
+        "keys": [_column(column) for column in golden["keys"]],
+        "indices": strings(golden["indices"]),
+        "values": _column(golden["values"]),
+        "steps": strings(naive.truncated(exact(value), resolution) for value in golden["values"]["items"]),
+        "cells": strings(golden["state"]),
+        "mass": str(golden["mass"]),
+    }
+
+
+def _column(column: Message) -> Message:
+    integers = column["type"] in ("integer", "nanoseconds")
+    return {"type": column["type"], "items": strings(column["items"]) if integers else column["items"]}
+
+
+# --- releases -----------------------------------------------------------------------------------------------------
+
+
+def _release(case: Message) -> Message:
+    message = case["message"]
+    text = {"projection": json_of(message["projection"])}
+    if "drawn" in case:
+        made: Message = {
+            "steps": [strings(event) for event in sorted(case["steps"].items())],
+            "drawn": strings(case["drawn"]),
+        }
+    else:
+        made = {how: plain(case[how]) for how in ("scaled", "sum") if how in case}
+    rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "values")}
+    cells = {"width": message["values"]["width"], "cells": strings(reader.cells_of(message))}
+    return {"name": case["name"]} | made | text | cells | rest | {"bytes": reader.write("PrivateSketch", message).hex()}
+
+
+def json_of(fields: Message) -> str:
+    """Return a projection's JSON."""
+    return json.dumps(
+        {name: plain(value) if isinstance(value, Fraction) else value for name, value in fields.items()},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+
+
+def _estimates(made: dict[str, Message]) -> Iterable[Message]:
+    for name in made:
+        yield _estimate("squared_norm", [name], estimates.squared_norm(made[name]))
+    pairs = [(name, f"{name[:-1]}y") for name in made if name.endswith(", x")]
+    pairs += [("a multiple", "a part, y"), ("a part, x", "a negative multiple"), ("a sum of two alike", "of unknown data")]
+    for names in pairs:
+        x, y = (made[name] for name in names)
+        yield _estimate("squared_distance", names, estimates.squared_distance(x, y))
+        yield _estimate("inner_product", names, estimates.inner_product(x, y))
+    for kind in ("sjlt-block", "count-sketch", "identity", "uniform", "rotation"):
+        names = (f"{kind}, x", f"{kind}, y")
+        yield _estimate("cosine", names, estimates.cosine(*(made[name] for name in names)))
+    names = ("count-sketch, x", "count-sketch, y")
+    norms = estimates.normalised_inner_product(*(made[name] for name in names), Fraction(75), Fraction(70))
+    yield _estimate("normalised_inner_product", names, norms) | {"norms": [75.0, 70.0]}
+    parts = ["a part, x", "a part, y", "a part, z", "of unknown data"]
+    table = estimates.pairwise([made[name] for name in parts])
+    yield {
+        "estimate": "pairwise",
+        "of": parts,
+        "pairs": [[_estimate("squared_distance", [], one) for one in row] for row in table],
+    }
+
+
+def _estimate(kind: str, names: Iterable[str], found: estimates.Expected) -> Message:
+    error, near = estimates.standard_error(found)
+    case: Message = {"estimate": kind, "of": list(names)}
+    for name, slack in zip(("value", "projection_variance", "noise_variance"), found.tolerances, strict=True):
+        case[name] = {"value": float(getattr(found, name)), "within": above(slack)}
+    case["standard_error"] = {"value": float(error), "within": above(near)}
+    case["range"] = [None if end is None else float(end) for end in (found.lowest, found.highest)]
+    case["intervals"] = []
+    for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev")):
+        low, high, slack = estimates.interval(found, confidence, method)
+        case["intervals"].append(
+            {"confidence": confidence, "method": method, "low": float(low), "high": float(high), "within": above(slack)}
+        )
+    return case
+
+
+def above(slack: Any) -> float:
+    """Return a tolerance as a double that leaves room for the rounding of the expected value."""
+    return float(f"{float(slack) * 1.01:.3g}")
+
+
+# --- signs and local reports ----------------------------------------------------------------------------------------
+
+
+def _signs(case: Message) -> Message:
+    message = case["message"]
+    k = message["projection"]["sketch_dim"]
+    signs = "".join("-+"[message["signs"][i // 8] >> i % 8 & 1] for i in range(k))
+    rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "signs")}
+    head = {"name": case["name"], "kind": case["kind"], "projection": json_of(message["projection"]), "signs": signs}
+    return head | rest | {"bytes": reader.write(case["kind"], message).hex()}
+
+
+def _sign_estimates(made: dict[str, Message]) -> Iterable[Message]:
+    for name in made:
+        if not name.endswith(", x"):
+            continue
+        names = [name, f"{name[:-1]}y"]
+        pair = [made[one] for one in names]
+        norms = (NORMS["x"], NORMS["y"])
+        case: Message = {"of": names, "norms": list(norms), "hamming": sign_estimates.hamming(*pair)}
+        for kind in ("angle", "cosine"):
+            found = getattr(sign_estimates, kind)(*pair, norms)
+            case[kind] = {
+                part: {"value": float(f"{getattr(found, part):.13g}"), "within": above(slack)}
+                for part, slack in zip(("value", "projection_variance", "noise_variance"), found.tolerances, strict=True)
+            } | {"range": [found.lowest, found.highest]}
+        yield case
+
+
+def _local(golden: Message) -> Message:
+    data = bytes.fromhex(golden["server"])
+    server = raw_fields(reader.unframed(b"\x89SSM\r\n\x1a\n", data))
+    report = raw_fields(reader.unframed(b"\x89SSR\r\n\x1a\n", bytes.fromhex(golden["report"])))
+    values, width = raw_fields(server[3]), raw_fields(server[3])[1]
+    zigzag = server.get(4, 0)
+    return {
+        "name": golden["name"],
+        "mechanism": golden["mechanism"],
+        "report": {
+            "seed": str(int.from_bytes(report.get(2, b""), "little")),
+            "values": report[3].hex(),
+            "bytes": golden["report"],
+        },
+        "mean": {
+            "count": server[2],
+            "step_exponent": zigzag >> 1 ^ -(zigzag & 1),
+            "totals": strings(
+                int.from_bytes(values[2][at : at + width], "little", signed=True)
+                for at in range(0, len(values[2]), width)
+            ),
+            "value": golden["mean"],
+            "within": 1e-9,
+            "bytes": golden["server"],
+        },
+    }
+
+
+def raw_fields(data: bytes) -> dict[int, Any]:
+    """Return a message's fields by number, as they lie there."""
+    found: dict[int, Any] = {}
+    at = 0
+    while at < len(data):
+        tag, at = reader.read_varint(data, at)
+        if tag & 7 == 0:
+            found[tag >> 3], at = reader.read_varint(data, at)
+            continue
+        length, at = (8, at) if tag & 7 == 1 else reader.read_varint(data, at)
+        found[tag >> 3], at = data[at : at + length], at + length
+    return found
+
+
+if __name__ == "__main__":
+    main()

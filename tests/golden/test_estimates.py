@@ -1,0 +1,126 @@
+"""The library's estimates are those of the reader written from WIRE.md, within the tolerances stated there.
+
+Over the golden releases, and over cells of every size for every golden projection of few cells.
+"""
+
+import json
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.noise_effect import NoisePlace
+from streamsketch.privacy.noise import Cumulants
+from tests.golden import estimates, laws, reader, sign_estimates
+from tests.golden.kit_releases import load, projection_fields
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the noise is made up
+
+PROJECTIONS = [one["json"] for one in load("projections") if json.loads(one["json"])["sketch_dim"] <= 100]
+PARTS = ("value", "projection_variance", "noise_variance")
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "made up")
+
+each_projection = pytest.mark.parametrize("text", PROJECTIONS, ids=lambda text: json.loads(text)["kind"])
+
+
+def check(found: Any, expected: estimates.Expected) -> None:
+    for part, slack in zip(PARTS, expected.tolerances, strict=True):
+        assert abs(Fraction(getattr(found, part)) - Fraction(getattr(expected, part))) <= Fraction(slack), part
+
+
+def message_of(release: ss.PrivateSketch) -> dict[str, Any]:
+    return reader.read("PrivateSketch", release.to_bytes())
+
+
+def releases_of(text: str, place: NoisePlace, bits: int) -> list[ss.PrivateSketch]:
+    random = np.random.default_rng(bits)
+    projection = ss.Projection.from_json(text)
+    return [
+        ss.PrivateSketch(
+            projection,
+            random.integers(-(2**bits), 2**bits, projection.sketch_dim),
+            Cumulants(7.5 * i, 3.25 * i),
+            GUARANTEE,
+            noise_place=place,
+            multiplier=multiplier,
+            release_ids=[bytes([i]) * 8],
+        )
+        for i, multiplier in enumerate((Fraction(1, 3), Fraction(1, 3), Fraction(-2, 7)))
+    ]
+
+
+@each_projection
+@pytest.mark.parametrize("bits", [5, 40, 62])
+def test_estimates_of_every_projection_and_place(text: str, bits: int) -> None:
+    fields = projection_fields(text)
+    places: list[NoisePlace] = ["output", "input", "hadamard"] if fields["kind"] == "fjlt" else ["output", "input"]
+    for place in places:
+        releases = releases_of(text, place, bits)
+        messages = [message_of(release) for release in releases]
+        for release, message in zip(releases, messages, strict=True):
+            check(ss.squared_norm(release), estimates.squared_norm(message))
+        for i, j in combinations(range(3), 2):
+            pair, read = (releases[i], releases[j]), (messages[i], messages[j])
+            check(ss.squared_distance(*pair), estimates.squared_distance(*read))
+            check(ss.inner_product(*pair), estimates.inner_product(*read))
+            if place == "output" and bits > 5:
+                check(ss.cosine(*pair), estimates.cosine(*read))
+        table = ss.pairwise(releases[:2])
+        check(table[0, 1], estimates.pairwise(messages[:2])[0][1])
+
+
+@each_projection
+def test_close_vectors_far_from_zero_keep_their_digits(text: str) -> None:
+    """Cells near 2^62 that differ by little: where multipliers agree, integers are subtracted."""
+    x, y, _ = releases_of(text, "output", 3)
+    far = x.values + 2**62 - 1000
+    pair = [
+        ss.PrivateSketch(x.projection, cells, one.noise, GUARANTEE, release_ids=one.release_ids)
+        for one, cells in ((x, far), (y, far + y.values))
+    ]
+    expected = estimates.squared_distance(*map(message_of, pair))
+    check(ss.squared_distance(*pair), expected)
+    step = laws.scale_squared(projection_fields(text)) * projection_fields(text)["resolution"] ** 2
+    assert expected.tolerances[0] < step  # floats would be off by some hundred steps
+
+
+@pytest.mark.parametrize("case", load("wire"), ids=lambda case: case["name"])
+def test_golden_releases(case: dict[str, Any]) -> None:
+    data = bytes.fromhex(case["bytes"])
+    release, message = ss.PrivateSketch.from_bytes(data), reader.read("PrivateSketch", data)
+    check(ss.squared_norm(release), estimates.squared_norm(message))
+    other = ss.PrivateSketch(
+        release.projection,
+        release.values[::-1].copy(),
+        release.noise,
+        release.guarantee,
+        multiplier=release.multiplier,
+        release_ids=[b"\1" * 8],
+    )
+    check(ss.squared_distance(release, other), estimates.squared_distance(message, message_of(other)))
+    check(ss.inner_product(release, other), estimates.inner_product(message, message_of(other)))
+
+
+def golden_signs() -> list[dict[str, Any]]:
+    return [
+        case for case in load("signs") if case["projection kind"] != "gaussian" and case.get("method") != "iDP-SignRP-G"
+    ]
+
+
+@pytest.mark.parametrize("case", golden_signs(), ids=lambda case: case["name"])
+def test_golden_signs(case: dict[str, Any]) -> None:
+    """But for Gaussian maps, whose steps differ from cell to cell, and iDP-SignRP-G, whose gain takes its calibration."""
+    message = reader.read(case["kind"], bytes.fromhex(case["bytes"]))
+    flipped = bytearray(message["signs"])
+    flipped[0] ^= 0b1101
+    other = message | {"signs": bytes(flipped), "release_id": b"\1" * 8}
+    kind = getattr(ss.signs, case["kind"])
+    pair = [kind.from_bytes(reader.write(case["kind"], one)) for one in (message, other)]
+    norms = 37.5, 22.25
+    named = {"norm_x": norms[0], "norm_y": norms[1]}
+    assert ss.signs.hamming_distance(*pair) == sign_estimates.hamming(message, other) == 3
+    check(ss.signs.angle(*pair, **named), sign_estimates.angle(message, other, norms))
+    check(ss.signs.cosine(*pair, **named), sign_estimates.cosine(message, other, norms))

@@ -1,0 +1,291 @@
+"""The conformance kit is what its builder makes, and the library and the pure reader agree with every case in it."""
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch.local import MeanAggregator, Mechanism, Report
+from tests.golden import make_kit, reader
+from tests.golden.kit_releases import load, wrapped
+
+# what these files state is public test data: warnings about noise that does not fit would be beside the point
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+FILES = ("projections", "streams", "releases", "estimates", "signs", "sign_estimates", "local", "refused")
+KIT: dict[str, list[dict[str, Any]]] = {
+    name: json.loads((make_kit.KIT / f"{name}.json").read_text(encoding="utf-8")) for name in FILES
+}
+RELEASES = {case["name"]: case for case in KIT["releases"]}
+SIGNS = {case["name"]: case for case in KIT["signs"]}
+PARSERS: dict[str, Callable[[Any], Any]] = {
+    "integer": int,
+    "nanoseconds": int,
+    "text": str,
+    "bytes": bytes.fromhex,
+    "date": dt.date.fromisoformat,
+    "time": dt.datetime.fromisoformat,
+    "float": float,
+    "decimal": Decimal,
+}
+
+
+def cases(name: str) -> Any:
+    return pytest.mark.parametrize("case", KIT[name], ids=lambda case: case.get("name", "")[:60])
+
+
+def integers(texts: list[str]) -> list[int]:
+    return [int(text) for text in texts]
+
+
+def release_of(name: str) -> ss.PrivateSketch:
+    return ss.PrivateSketch.from_bytes(bytes.fromhex(RELEASES[name]["bytes"]))
+
+
+def signs_of(name: str) -> Any:
+    return getattr(ss.signs, SIGNS[name]["kind"]).from_bytes(bytes.fromhex(SIGNS[name]["bytes"]))
+
+
+def message_of(case: dict[str, Any]) -> dict[str, Any]:
+    return reader.read(case.get("kind", "PrivateSketch"), bytes.fromhex(case["bytes"]))
+
+
+# --- the kit itself -----------------------------------------------------------------------------------------------
+
+
+def test_the_committed_kit_is_what_its_builder_makes() -> None:
+    made = make_kit.kit()
+    assert set(made) == set(FILES) == {path.stem for path in make_kit.KIT.glob("*.json")}
+    for name, found in made.items():
+        text = (make_kit.KIT / f"{name}.json").read_text(encoding="utf-8")
+        assert text == make_kit.text_of(found), f"{name}.json is not current: run make conformance"
+
+
+def test_no_number_needs_more_than_a_double() -> None:
+    """JavaScript and others read every JSON number as one."""
+
+    def check(value: Any) -> None:
+        if isinstance(value, dict):
+            for one in value.values():
+                check(one)
+        elif isinstance(value, list):
+            for one in value:
+                check(one)
+        elif type(value) is int:
+            assert abs(value) <= 2**53
+
+    check(KIT)
+
+
+def test_the_kit_has_every_kind_and_place() -> None:
+    kinds = {case["fields"]["kind"] for case in KIT["projections"]}
+    assert kinds == {json.loads(case["projection"])["kind"] for case in KIT["releases"]}
+    assert {case["noise"]["place"] for case in KIT["releases"]} == {"", "input", "hadamard"}
+    assert {case["law"]["shape"] for case in KIT["signs"] if "law" in case} == {"constant", "levels", "linear"}
+    assert {case["name"] for case in KIT["local"]} == {case["name"] for case in load("local")}
+    assert max(abs(cell) for case in KIT["releases"] for cell in integers(case["cells"])) > 2**60
+
+
+# --- maps and streams ---------------------------------------------------------------------------------------------
+
+
+@cases("projections")
+def test_projections(case: dict[str, Any]) -> None:
+    projection = ss.Projection.from_json(case["json"])
+    assert (projection.to_json(), projection.fingerprint) == (case["json"], case["fingerprint"])
+    assert projection.scale_squared == pytest.approx(case["scale_squared"], rel=1e-15)
+    law = projection.variance
+    size = law.norms + law.inner + 1e-30
+    for name, found in (("a", law.norms), ("b", law.inner), ("c", law.fourth)):
+        assert found == pytest.approx(case["variance"][name], rel=1e-15, abs=1e-15 * size)
+    indices = [int(column["index"]) for column in case["columns"]]
+    for column, dense in zip(case["columns"], projection.columns(indices).T, strict=True):
+        assert [[int(row), int(dense[row])] for row in np.flatnonzero(dense)] == column["nonzeros"]
+
+
+@cases("streams")
+def test_streams(case: dict[str, Any]) -> None:
+    projection = ss.Projection.from_json(case["projection"])
+    keys = [[PARSERS[column["type"]](item) for item in column["items"]] for column in case["keys"]]
+    columns = [
+        pa.array(items, pa.timestamp("ns")) if column["type"] == "nanoseconds" else items
+        for items, column in zip(keys, case["keys"], strict=True)
+    ]
+    indices = columns[0] if len(columns) == 1 else projection.indices_of(*columns)
+    assert projection.indices_of(indices).tolist() == integers(case["indices"])
+    values = [PARSERS[case["values"]["type"]](item) for item in case["values"]["items"]]
+    sketch = projection.sketch()
+    sketch.update(indices, values)
+    assert sketch.state.tolist() == integers(case["cells"])
+    assert sum(map(abs, integers(case["steps"]))) == sketch.mass == int(case["mass"])
+    again = projection.replace(resolution=1).sketch()
+    again.update(indices, integers(case["steps"]))
+    assert again.state.tolist() == integers(case["cells"])
+
+
+# --- releases -----------------------------------------------------------------------------------------------------
+
+
+@cases("releases")
+def test_releases_are_read_and_written(case: dict[str, Any]) -> None:
+    release = release_of(case["name"])
+    assert release.to_bytes().hex() == case["bytes"]
+    assert release.projection.to_json() == case["projection"]
+    assert release.values.tolist() == integers(case["cells"])
+    assert (release.noise.k2, release.noise.k4) == (case["noise"]["k2"], case["noise"]["k4"])
+    assert release.noise_place == (case["noise"]["place"] or "output")
+    promise, stated = release.guarantee, case["guarantee"]
+    assert (promise.epsilon, promise.delta, promise.mechanism) == tuple(
+        stated[name] for name in ("epsilon", "delta", "mechanism")
+    )
+    assert list(promise.conditions) == stated["conditions"]
+    relation = stated["neighbours"]
+    assert (promise.neighbours.kind, promise.neighbours.unit) == (relation["kind"], relation["unit"])
+    assert (promise.neighbours.bound, promise.neighbours.max_keys) == (
+        Fraction(relation["bound"]),
+        relation["max_keys"] or 1,
+    )
+    assert release.multiplier == Fraction(case["multiplier"])
+    assert [one.hex() for one in release.release_ids] == case["release_ids"]
+    assert [one.hex() for one in release.data_ids] == case["data_ids"]
+    assert sorted((part.count, Fraction(part.multiplier), part.noise.k2) for part in release.parts) == sorted(
+        (part["count"], Fraction(part["multiplier"]), part["noise"]["k2"]) for part in case["parts"]
+    )
+
+
+@cases("releases")
+def test_the_pure_reader_finds_the_same(case: dict[str, Any]) -> None:
+    message = message_of(case)
+    assert make_kit.strings(reader.cells_of(message)) == case["cells"]
+    del message["projection"], message["values"]
+    assert make_kit.plain(message) == {name: case[name] for name in message}
+
+
+def test_cells_are_the_stream_and_the_noise() -> None:
+    for case in KIT["releases"]:
+        if "drawn" not in case or case["noise"]["place"] == "hadamard":
+            continue
+        sketch = ss.Projection.from_json(case["projection"]).replace(resolution=1).sketch()
+        indices, steps = zip(*(integers(event) for event in case["steps"]), strict=True)
+        sketch.update(list(indices), list(steps))
+        drawn = integers(case["drawn"])
+        if case["noise"]["place"] == "input":
+            sketch.update(list(range(len(drawn))), drawn)
+            drawn = [0] * sketch.projection.sketch_dim
+        cells = [wrapped(cell + noise) for cell, noise in zip(sketch.state.tolist(), drawn, strict=True)]
+        assert cells == integers(case["cells"]), case["name"]
+
+
+def test_sums_and_multiples_have_these_bytes() -> None:
+    made = 0
+    for case in KIT["releases"]:
+        if "scaled" in case:
+            name, factor = case["scaled"]
+            found = release_of(name).scaled(Fraction(factor))
+        elif "sum" in case:
+            first, second, sign, populations = case["sum"]
+            x, y = release_of(first), release_of(second)
+            found = (x.merge if sign > 0 else x.subtract)(y, populations=populations)
+        else:
+            continue
+        made += 1
+        assert found.to_bytes().hex() == case["bytes"], case["name"]
+    assert made >= 8
+
+
+# --- estimates ------------------------------------------------------------------------------------------------------
+
+
+def check_estimate(found: Any, stated: dict[str, Any], name: str) -> None:
+    for part in ("value", "projection_variance", "noise_variance", "standard_error"):
+        off = abs(getattr(found, part) - stated[part]["value"]) if part in stated else 0.0
+        assert off <= stated.get(part, {"within": 0.0})["within"], (name, part)
+    low, high = stated["range"]
+    assert found.lowest == (-np.inf if low is None else low)
+    assert found.highest == (np.inf if high is None else high)
+    for interval in stated.get("intervals", ()):
+        ends = found.interval(interval["confidence"], interval["method"])
+        assert abs(ends.low - interval["low"]) <= interval["within"], (name, interval)
+        assert abs(ends.high - interval["high"]) <= interval["within"], (name, interval)
+
+
+def test_estimates() -> None:
+    for case in KIT["estimates"]:
+        releases = [release_of(name) for name in case["of"]]
+        label = f"{case['estimate']} of {case['of']}"
+        if case["estimate"] == "pairwise":
+            found = ss.pairwise(releases)
+            for i, row in enumerate(case["pairs"]):
+                for j, stated in enumerate(row):
+                    check_estimate(found[i, j], stated, label)
+            continue
+        norms = dict(zip(("norm_x", "norm_y"), case.get("norms", ()), strict=False))
+        check_estimate(getattr(ss, case["estimate"])(*releases, **norms), case, label)
+
+
+def test_wide_cells_are_subtracted_as_integers() -> None:
+    (case,) = (
+        case for case in KIT["estimates"] if case["estimate"] == "squared_distance" and "wide cells, x" in case["of"]
+    )
+    assert case["value"]["within"] < case["standard_error"]["value"] / 1000
+
+
+@cases("sign_estimates")
+def test_sign_estimates(case: dict[str, Any]) -> None:
+    x, y = (signs_of(name) for name in case["of"])
+    assert ss.signs.hamming_distance(x, y) == case["hamming"]
+    norms = dict(zip(("norm_x", "norm_y"), case["norms"], strict=True))
+    check_estimate(ss.signs.angle(x, y, **norms), case["angle"], "angle")
+    check_estimate(ss.signs.cosine(x, y, **norms), case["cosine"], "cosine")
+
+
+# --- signs, local reports, refusals -----------------------------------------------------------------------------------
+
+
+@cases("signs")
+def test_signs_are_read_and_written(case: dict[str, Any]) -> None:
+    found = signs_of(case["name"])
+    assert found.to_bytes().hex() == case["bytes"]
+    assert "".join("-+"[sign > 0] for sign in found.signs) == case["signs"]
+    message = message_of(case)
+    del message["projection"], message["signs"]
+    assert make_kit.plain(message) == {name: case[name] for name in message}
+
+
+@cases("local")
+def test_local_reports_and_means(case: dict[str, Any]) -> None:
+    mechanism = Mechanism.from_json(case["mechanism"])
+    report = Report.from_bytes(bytes.fromhex(case["report"]["bytes"]), mechanism)
+    assert report.to_bytes().hex() == case["report"]["bytes"]
+    assert report.seed == int(case["report"]["seed"])
+    mean = case["mean"]
+    server = mechanism.aggregator()
+    server.add(report)
+    assert server == MeanAggregator.from_bytes(bytes.fromhex(mean["bytes"]))
+    assert (server.count, server.step_exponent) == (mean["count"], mean["step_exponent"])
+    assert server.totals.tolist() == integers(mean["totals"])
+    assert server.mean() == pytest.approx(mean["value"], rel=mean["within"], abs=mean["within"])
+
+
+def read_by_the_library(case: dict[str, Any]) -> Any:
+    data = bytes.fromhex(case["bytes"])
+    if case["kind"] == "LocalReport":
+        return Report.from_bytes(data, Mechanism.from_json(case["mechanism"]))
+    readers = {"PrivateSketch": ss.PrivateSketch, "LocalMean": MeanAggregator}
+    return (readers.get(case["kind"]) or getattr(ss.signs, case["kind"])).from_bytes(data)
+
+
+@cases("refused")
+def test_what_must_be_refused_is(case: dict[str, Any]) -> None:
+    with pytest.raises(ss.WireFormatError):
+        read_by_the_library(case)
+    if case["kind"] in reader.MAGICS:
+        with pytest.raises(reader.Refused):
+            reader.read(case["kind"], bytes.fromhex(case["bytes"]))
