@@ -8,7 +8,7 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test flink flink-demo test-flink lint format bench proto lock clean
+.PHONY: help env demo test flink flink-demo test-flink lint format bench proto conformance lock clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -69,6 +69,9 @@ bench: env  ## speed beside peers and limits, as ratios within one run
 
 proto: env  ## compile wire.proto
 	$(BIN)/python -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. streamsketch/wire.proto
+
+conformance: env  ## build the conformance kit again from the golden files
+	$(BIN)/python -m tests.golden.make_kit
 
 lock:  ## pin every dependency again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \

@@ -161,6 +161,7 @@ def test_the_wheel_holds_what_is_no_module(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"streamsketch/py.typed", "streamsketch/report/page.css"} <= names
+    assert {"streamsketch/conformance/README.md", "streamsketch/conformance/refused.json"} <= names
 
 
 def test_every_public_name_is_there_and_documented() -> None:

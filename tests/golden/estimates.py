@@ -19,6 +19,10 @@ TWO_ERRORS = Fraction(196, 100)
 PAIRWISE = 1 << 21  # what one matrix product may cost beside a difference of cells
 
 
+class UndefinedError(Exception):
+    """There is no such estimate: a reader must refuse."""
+
+
 class Sized(NamedTuple):
     """A number with its size."""
 
@@ -216,13 +220,14 @@ def cosine(x: Message, y: Message) -> Expected:
     law, k = views[0].law, views[0].count
     product = inner_product(x, y).value
     norms = [_plain_norm(view) for view in views]
-    condition = max(norm.size / norm.value for norm in norms)
     shares, norm_parts = [], []
     for view, norm in zip(views, norms, strict=True):
         k2, k4 = view.k2.value, view.k4.value
-        assert norm.value > 0 and norm.value**2 > 4 * k * (k4 + 2 * k2**2), "the cosine is undefined"
+        if norm.value <= 0 or norm.value**2 <= 4 * k * (k4 + 2 * k2**2):
+            raise UndefinedError
         shares.append(k2 / norm.value)
         norm_parts.append((4 * k2 * norm.value + k * k4 + 2 * k * k2**2) / norm.value**2)
+    condition = max(norm.size / norm.value for norm in norms)
     with localcontext() as context:
         context.prec = 50
         value = decimal(product) / decimal(norms[0].value * norms[1].value).sqrt()

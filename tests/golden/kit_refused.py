@@ -23,7 +23,9 @@ def refused(made: dict[str, Message], signs: dict[str, Message]) -> list[Message
     kept, individual = signs["rademacher, constant, x"]["message"], signs["oporp, individual, x"]["message"]
     cases += [_changed("SignSketch", kept, *change) for change in _signs(kept)]
     cases += [_changed("IndividualSignSketch", individual, *change) for change in _individual(individual)]
-    other = _case("SignSketch", "of another kind", "a private sketch is no sign sketch", reader.write("PrivateSketch", base))
+    other = _case(
+        "SignSketch", "of another kind", "a private sketch is no sign sketch", reader.write("PrivateSketch", base)
+    )
     return [*cases, other, *_local()]
 
 
@@ -219,7 +221,11 @@ def _parts(base: Message) -> list[tuple[str, str, Message]]:
     apart = sorted([other, *[longest | {"count": 1}] * 2], key=lambda part: encoded("NoisePart", part))
     return [
         ("parts out of order", "parts ascend by their bytes", {"parts": [second, first]}),
-        ("a part too many", "the counts add up to the number of release ids", {"parts": [first | {"count": first["count"] + 1}, second]}),
+        (
+            "a part too many",
+            "the counts add up to the number of release ids",
+            {"parts": [first | {"count": first["count"] + 1}, second]},
+        ),
         ("too few parts", "the counts add up to the number of release ids", {"parts": [second]}),
         ("alike parts apart", "alike parts are counted together", {"parts": apart}),
         ("a part counted 0 times", "a count is at least 1", {"parts": [first | {"count": 0}, second]}),
@@ -274,13 +280,33 @@ def _local() -> list[Message]:
     body, totals = unframed(report[:8], report), unframed(server[:8], server)
     changes = [
         ("LocalReport", "cut by a byte", "the length does not match", report[:-1]),
-        ("LocalReport", "another mechanism", "of another mechanism", framed(report[:8], body.replace(body[1:9], b"8" * 8))),
+        (
+            "LocalReport",
+            "another mechanism",
+            "of another mechanism",
+            framed(report[:8], body.replace(body[1:9], b"8" * 8)),
+        ),
         ("LocalReport", "a value short", "there is a value for each coordinate", framed(report[:8], _shorter(body))),
         ("LocalReport", "not a number", "values are finite", framed(report[:8], body[:-4] + struct.pack("<f", NAN))),
-        ("LocalReport", "a seed", "this kind has none", framed(report[:8], body[:9] + b"\x11" + bytes(7) + b"\1" + body[9:])),
-        ("LocalMean", "another step", "the step follows from the mechanism", framed(server[:8], totals[:-1] + bytes([totals[-1] ^ 2]))),
+        (
+            "LocalReport",
+            "a seed",
+            "this kind has none",
+            framed(report[:8], body[:9] + b"\x11" + bytes(7) + b"\1" + body[9:]),
+        ),
+        (
+            "LocalMean",
+            "another step",
+            "the step follows from the mechanism",
+            framed(server[:8], totals[:-1] + bytes([totals[-1] ^ 2])),
+        ),
         ("LocalMean", "a changed byte", "the checksum does not match", server[:-20] + b"\0" + server[-19:]),
-        ("LocalMean", "totals without reports", "none above 2^32·n", framed(server[:8], totals.replace(b"\x10\x01\x1a", b"\x1a", 1))),
+        (
+            "LocalMean",
+            "totals without reports",
+            "none above 2^32·n",
+            framed(server[:8], totals.replace(b"\x10\x01\x1a", b"\x1a", 1)),
+        ),
     ]
     return [_case(*change) | {"mechanism": golden["mechanism"]} for change in changes]
 

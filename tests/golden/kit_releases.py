@@ -146,7 +146,7 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
         "parts": [],
     }
     message["guarantee"] |= changes.pop("guarantee", {})
-    return {"name": name, "events": events, "steps": steps, "drawn": noise, "message": message | changes}
+    return {"name": name, "steps": steps, "drawn": noise, "message": message | changes}
 
 
 def scaled(name: str, part: Message, factor: Fraction) -> Message:
@@ -247,6 +247,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
             "under conditions", counts, [(1, 3), (999, 8)], guarantee={"conditions": ["no vector is zero", "ε ≤ 日"]}
         )
     )
+    add(released("an empty stream", counts, []))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
     x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))
     half = add(scaled("a multiple", x, Fraction(1, 2)))

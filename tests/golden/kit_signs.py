@@ -9,7 +9,8 @@ from tests.golden.kit_releases import Message, guarantee, ids, projection_fields
 
 STREAMS = {"x": {0: 12, 3: 40, 4: -7, 5: -25, 7: 30, 8: 18}, "y": {0: 10, 3: 38, 4: -9, 5: -20, 7: 4, 9: 11}}
 NORMS = {name: math.sqrt(sum(value**2 for value in stream.values())) for name, stream in STREAMS.items()}
-PIXEL = {"kind": "one-coordinate", "bound": Fraction(2), "unit": "pixel", "max_keys": 0}
+STEP = 20
+PIXEL = {"kind": "one-coordinate", "bound": Fraction(STEP), "unit": "pixel", "max_keys": 0}
 
 
 def published() -> list[Message]:
@@ -17,14 +18,23 @@ def published() -> list[Message]:
     held = {"conditions": ["no vector has a norm below 30"], "delta": 1e-6}
     event = {"kind": "l1", "bound": Fraction(1), "unit": "event", "max_keys": 0}
     kinds: list[tuple[str, str, Message]] = [
-        ("rademacher, constant", "rademacher", _law("constant", 3) | _by("DP-SignRP-RR for norms of at least 30", held)),
-        ("rademacher, levels", "rademacher", _law("levels", Fraction(1, 8)) | _by("DP-SignRP-RR-smooth", {})),
+        (
+            "rademacher, constant",
+            "rademacher",
+            _law("constant", 3) | _by("DP-SignRP-RR for norms of at least 30", held),
+        ),
+        ("rademacher, levels", "rademacher", _law("levels", 1) | _by("DP-SignRP-RR-smooth", {})),
         ("rademacher, linear", "rademacher", _law("linear", Fraction(1, 16)) | _by("logistic", {"neighbours": event})),
+        ("rademacher, drowned", "rademacher", _law("constant", Fraction(1, 16)) | _by("DP-SignRP", {"epsilon": 0.1})),
         ("oporp, constant", "oporp", _law("constant", 2) | _by("DP-SignOPORP-RR", {})),
         ("rademacher, individual", "rademacher", _method("iDP-SignRP-RR")),
         ("oporp, individual", "oporp", _method("iDP-SignOPORP")),
     ]
-    return [_published(f"{name}, {which}", kind, stream, how) for name, kind, how in kinds for which, stream in STREAMS.items()]
+    return [
+        _published(f"{name}, {which}", kind, stream, how)
+        for name, kind, how in kinds
+        for which, stream in STREAMS.items()
+    ]
 
 
 def _law(shape: str, rate: Fraction | int) -> Message:
@@ -44,9 +54,9 @@ def _published(name: str, kind: str, stream: Message, how: Message) -> Message:
     source: Any = random.Random(name)  # noqa: S311 - test data
     bits = 0
     for place, cell in enumerate(sketched(text, stream)):
-        rate = float(how["law"]["rate"]) if "law" in how else 3.0 if abs(cell) <= 2 else math.inf
+        rate = float(how["law"]["rate"]) if "law" in how else 3.0 if abs(cell) <= STEP else math.inf
         shape = how.get("law", {"shape": "constant"})["shape"]
-        level = {"constant": 1, "levels": -(-abs(cell) // 2), "linear": abs(cell)}[shape]
+        level = {"constant": 1, "levels": -(-abs(cell) // STEP), "linear": abs(cell)}[shape]
         wrong = source.random() < (0.5 if cell == 0 else 1 / (math.exp(min(rate * level, 700)) + 1))
         bits |= int((cell > 0) != wrong) << place
     fields = projection_fields(text)

@@ -1,6 +1,7 @@
 """Fields, limits, scales and variances of every kind of projection, as exact fractions, from WIRE.md alone."""
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tests import naive_maps
@@ -72,7 +73,7 @@ def moments(fields: dict[str, Any]) -> tuple[Fraction, Fraction]:
         n = 2 ** fields["fraction_bits"]
         return Fraction(n * (n + 1), 3), Fraction(n * (n + 1) * (3 * n * n + 3 * n - 1), 15)
     largest, thresholds = naive_maps.gaussian_table(fields["fraction_bits"])
-    counts = [after - before for before, after in zip(thresholds, thresholds[1:], strict=False)]
+    counts = [after - before for before, after in pairwise(thresholds)]
     drawn = Fraction(round(fields["density"] * P), P) if kind == "fjlt" else Fraction(1)
     sums = (sum(n**power * count for n, count in enumerate(counts, -largest)) for power in (2, 4))
     second, fourth = (drawn * Fraction(total, thresholds[-1]) for total in sums)
@@ -99,20 +100,24 @@ def independent(k: int, kurtosis: Fraction) -> Law:
     return Law(Fraction(1, k), Fraction(1, k), excess / k if abs(excess) > Fraction(1, 10**9) else Fraction(0))
 
 
+def shared_bin(kind: str, d: int, k: int) -> Fraction:
+    """Return p of oporp or p' of srht; 0 for identity."""
+    if kind == "identity" or d == 1:
+        return Fraction(0)
+    if kind == "srht":
+        size = 1 << (d - 1).bit_length()
+        return Fraction(size - k, k * max(1, size - 1))
+    n, m = divmod(d, k)
+    return Fraction(m * (n + 1) * n + (k - m) * n * (n - 1), d * (d - 1))
+
+
 def law_of(fields: dict[str, Any]) -> Law:
     """Return a, b, c of a projection."""
     kind, k, d = fields["kind"], fields["sketch_dim"], fields["dim"]
     if kind in ("sjlt-block", "sjlt-graph", "count-sketch", "rademacher"):
         return independent(k, Fraction(1))
-    if kind == "identity" or (kind == "oporp" and d == 1):
-        return Law(Fraction(0), Fraction(0), Fraction(0))
-    if kind == "oporp":
-        n, m = divmod(d, k)
-        p = Fraction(m * (n + 1) * n + (k - m) * n * (n - 1), d * (d - 1))
-        return Law(p, p, -2 * p)
-    if kind == "srht":
-        size = padded(fields)
-        p = Fraction(size - k, k * max(1, size - 1))
+    if kind in ("identity", "oporp", "srht"):
+        p = shared_bin(kind, d, k)
         return Law(p, p, -2 * p)
     if kind == "rotation":
         r = Fraction(1, 12 * 4 ** fields["fraction_bits"])

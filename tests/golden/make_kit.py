@@ -1,4 +1,4 @@
-"""Builds the conformance kit, streamsketch/conformance/*.json: ``python -m tests.golden.make_kit`` or ``make conformance``.
+"""Builds the conformance kit, streamsketch/conformance/*.json: ``make conformance``.
 
 Nothing here asks the library. Columns, keys' indices and states are those of the golden files, which the twins made;
 cells of releases come from the twins of ``tests/naive_maps.py``, bytes from the writer of ``reader.py``, and estimates
@@ -120,7 +120,7 @@ def _release(case: Message) -> Message:
             "drawn": strings(case["drawn"]),
         }
     else:
-        made = {how: plain(case[how]) for how in ("scaled", "sum") if how in case}
+        made = {how: plain(value) for how, value in case.items() if how in {"scaled", "sum"}}
     rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "values")}
     cells = {"width": message["values"]["width"], "cells": strings(reader.cells_of(message))}
     return {"name": case["name"]} | made | text | cells | rest | {"bytes": reader.write("PrivateSketch", message).hex()}
@@ -136,10 +136,14 @@ def json_of(fields: Message) -> str:
 
 
 def _estimates(made: dict[str, Message]) -> Iterable[Message]:
-    for name in made:
-        yield _estimate("squared_norm", [name], estimates.squared_norm(made[name]))
+    for name, message in made.items():
+        yield _estimate("squared_norm", [name], estimates.squared_norm(message))
     pairs = [(name, f"{name[:-1]}y") for name in made if name.endswith(", x")]
-    pairs += [("a multiple", "a part, y"), ("a part, x", "a negative multiple"), ("a sum of two alike", "of unknown data")]
+    pairs += [
+        ("a multiple", "a part, y"),
+        ("a part, x", "a negative multiple"),
+        ("a sum of two alike", "of unknown data"),
+    ]
     for names in pairs:
         x, y = (made[name] for name in names)
         yield _estimate("squared_distance", names, estimates.squared_distance(x, y))
@@ -147,6 +151,7 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
     for kind in ("sjlt-block", "count-sketch", "identity", "uniform", "rotation"):
         names = (f"{kind}, x", f"{kind}, y")
         yield _estimate("cosine", names, estimates.cosine(*(made[name] for name in names)))
+    yield {"estimate": "cosine", "of": ["an empty stream", "a part, x"], "undefined": True}
     names = ("count-sketch, x", "count-sketch, y")
     norms = estimates.normalised_inner_product(*(made[name] for name in names), Fraction(75), Fraction(70))
     yield _estimate("normalised_inner_product", names, norms) | {"norms": [75.0, 70.0]}
@@ -201,10 +206,16 @@ def _sign_estimates(made: dict[str, Message]) -> Iterable[Message]:
         norms = (NORMS["x"], NORMS["y"])
         case: Message = {"of": names, "norms": list(norms), "hamming": sign_estimates.hamming(*pair)}
         for kind in ("angle", "cosine"):
-            found = getattr(sign_estimates, kind)(*pair, norms)
+            try:
+                found = getattr(sign_estimates, kind)(*pair, norms)
+            except estimates.UndefinedError:
+                case[kind] = {"undefined": True}
+                continue
             case[kind] = {
                 part: {"value": float(f"{getattr(found, part):.13g}"), "within": above(slack)}
-                for part, slack in zip(("value", "projection_variance", "noise_variance"), found.tolerances, strict=True)
+                for part, slack in zip(
+                    ("value", "projection_variance", "noise_variance"), found.tolerances, strict=True
+                )
             } | {"range": [found.lowest, found.highest]}
         yield case
 

@@ -197,26 +197,33 @@ def parsed(kind: str, data: bytes) -> dict[str, Any]:
 
 def decoded(of: str, value: Any) -> Any:
     """Return a field's value."""
-    if of == "uint32":
-        need(value < 1 << 32, "above 32 bits")
-    elif of == "sint64":
-        return -(value + 1 >> 1) if value % 2 else value >> 1
-    elif of == "fixed64":
-        return int.from_bytes(value, "little")
-    elif of == "double":
+    if of in SCHEMAS:
+        return decoded_message(of, value)
+    if of == "double":
         return struct.unpack("<d", value)[0]
-    elif of == "string":
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            raise Refused("text is not UTF-8") from None
-    elif of in SCHEMAS:
-        message = parsed(of, value)
-        if of != "Ratio":
-            return message
-        need(message["denominator"] > 0, "a ratio with denominator 0")
-        return Fraction(message["numerator"], message["denominator"])
-    return value
+    if of == "fixed64":
+        return int.from_bytes(value, "little")
+    if of == "sint64":
+        return -(value + 1 >> 1) if value % 2 else value >> 1
+    need(of != "uint32" or value < 1 << 32, "above 32 bits")
+    return decoded_text(value) if of == "string" else value
+
+
+def decoded_text(data: bytes) -> str:
+    """Return UTF-8 as text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Refused("text is not UTF-8") from None
+
+
+def decoded_message(of: str, data: bytes) -> Any:
+    """Return a message within a message, a ratio as a fraction."""
+    message = parsed(of, data)
+    if of != "Ratio":
+        return message
+    need(message["denominator"] > 0, "a ratio with denominator 0")
+    return Fraction(message["numerator"], message["denominator"])
 
 
 def encoded(kind: str, message: dict[str, Any]) -> bytes:

@@ -6,11 +6,10 @@ Flips of size-dependent laws need the curve C(θ) of WIRE.md, here for kinds who
 import bisect
 import functools
 import math
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.golden import laws
-from tests.golden.estimates import Expected, Message
+from tests.golden.estimates import Expected, Message, UndefinedError
 
 CONSTANT = 2.0**-40  # tolerances, see WIRE.md
 CURVE = 2.0**-34
@@ -37,6 +36,8 @@ def cosine(x: Message, y: Message, norms: tuple[float, float] | None = None) -> 
     k, mean = _agreeing(x, y)
     kept = _constant(x) * _constant(y)
     if kept > 0:
+        if math.pi / (2 * kept * math.sqrt(k)) > math.pi / 2:
+            raise UndefinedError
         theta = _constant_angle(mean, k, kept)
         v = theta.projection_variance + theta.noise_variance
         value = math.exp(v / 2) * math.cos(theta.value)
@@ -118,6 +119,8 @@ def _curve_angle(mean: float, k: int, curve: Curve) -> Expected:
 
 def _curve_cosine(mean: float, k: int, curve: Curve) -> Expected:
     most = curve.means[0]
+    if curve.cosine(_deviation(0.0, k), _deviation(most, k)) > math.pi / 2:
+        raise UndefinedError
     reach, error = _deviation(most, k), _deviation(min(max(mean, -most), most), k)
     here, below, above = (curve.cosine(at, reach) for at in (mean, mean - error, mean + error))
     value = 2 * here - (below + above) / 2
@@ -183,16 +186,15 @@ def _rate(x: tuple[float, ...], y: tuple[float, ...], phi: float) -> float:
     """Return dC/dφ by a double sum over the jumps."""
     twice, last = 2 * max(math.cos(phi), 1e-9) ** 2, 1 + math.sin(phi)
     total = 0.0
-    for a, jump in zip(PLACES, x, strict=True):
+    for a, jump in list(zip(PLACES, x, strict=True))[len(PLACES) // 2 :]:  # gains are odd: -a adds what a does
         if jump:
-            total += jump * sum(
-                other * math.exp(-((a - b) ** 2) / twice - a * b / last)
-                for b, other in zip(PLACES, y, strict=True)
-                if other and (a - b) ** 2 < 760 * twice
+            total += (
+                (2 if a else 1)
+                * jump
+                * sum(
+                    other * math.exp(-((a - b) ** 2) / twice - a * b / last)
+                    for b, other in zip(PLACES, y, strict=True)
+                    if other and (a - b) ** 2 < 760 * twice
+                )
             )
     return total / (2 * math.pi)
-
-
-def ratio(value: float) -> Fraction:
-    """Return a double as the exact number it is."""
-    return Fraction(value)
