@@ -28,6 +28,7 @@ def published() -> list[Message]:
         ("rademacher, drowned", "rademacher", _law("constant", Fraction(1, 16)) | _by("DP-SignRP", {"epsilon": 0.1})),
         ("oporp, constant", "oporp", _law("constant", 2) | _by("DP-SignOPORP-RR", {})),
         ("rademacher, individual", "rademacher", _method("iDP-SignRP-RR")),
+        ("rademacher, individual by noise", "rademacher", _method("iDP-SignRP-G", delta=1e-6)),
         ("oporp, individual", "oporp", _method("iDP-SignOPORP")),
     ]
     return [
@@ -45,8 +46,8 @@ def _by(mechanism: str, changes: Message) -> Message:
     return {"guarantee": guarantee(mechanism, **({"epsilon": 3.0, "neighbours": PIXEL} | changes))}
 
 
-def _method(method: str) -> Message:
-    return {"method": method} | _by(method, {})
+def _method(method: str, delta: float = 0.0) -> Message:
+    return {"method": method} | _by(method, {"delta": delta})
 
 
 def _published(name: str, kind: str, stream: Message, how: Message) -> Message:

@@ -16,6 +16,7 @@ from tests.golden import estimates, laws, reader, sign_estimates
 from tests.golden.kit_refused import refused
 from tests.golden.kit_releases import Message, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
+from tests.golden.sign_estimates import json_of
 
 KIT = Path(__file__).parents[2] / "streamsketch" / "conformance"
 STRINGS = {"dim", "seed", "numerator", "denominator"}
@@ -124,15 +125,6 @@ def _release(case: Message) -> Message:
     rest = {name: plain(value) for name, value in message.items() if name not in ("projection", "values")}
     cells = {"width": message["values"]["width"], "cells": strings(reader.cells_of(message))}
     return {"name": case["name"]} | made | text | cells | rest | {"bytes": reader.write("PrivateSketch", message).hex()}
-
-
-def json_of(fields: Message) -> str:
-    """Return a projection's JSON."""
-    return json.dumps(
-        {name: plain(value) if isinstance(value, Fraction) else value for name, value in fields.items()},
-        sort_keys=True,
-        separators=(",", ":"),
-    )
 
 
 def _estimates(made: dict[str, Message]) -> Iterable[Message]:

@@ -1,13 +1,17 @@
 """Hamming distances, angles and cosines of published signs, written from WIRE.md alone, in double precision.
 
-Flips of size-dependent laws need the curve C(θ) of WIRE.md, here for kinds whose steps are all alike: entries ±1 and 0.
+Where entries are other than ±1 and 0, all columns are looked at, one by one: for maps of few dimensions only.
 """
 
 import bisect
 import functools
+import itertools
+import json
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
+from tests import naive_maps
 from tests.golden import laws
 from tests.golden.estimates import Expected, Message, UndefinedError
 
@@ -51,6 +55,14 @@ def _agreeing(x: Message, y: Message) -> tuple[int, float]:
     assert x["release_id"] != y["release_id"], "one release"
     k = x["projection"]["sketch_dim"]
     return k, 1 - 2 * hamming(x, y) / k
+
+
+def json_of(fields: Message) -> str:
+    """Return a projection's JSON."""
+    ratios = {
+        name: f"{value.numerator}/{value.denominator}" for name, value in fields.items() if isinstance(value, Fraction)
+    }
+    return json.dumps(fields | ratios, sort_keys=True, separators=(",", ":"))
 
 
 def _inside(theta: float, k: int) -> float:
@@ -135,20 +147,38 @@ def _curve_of(x: Message, y: Message, norms: tuple[float, float] | None) -> Curv
     return _curve(*(_jumps(message, norm) for message, norm in zip((x, y), norms, strict=True)))
 
 
-def _jumps(message: Message, norm: float) -> tuple[float, ...]:
-    """Return the steps of a release's gain around each place."""
-    fields, neighbours = message["projection"], message["guarantee"]["neighbours"]
-    k, bound = fields["sketch_dim"], neighbours["bound"] / fields["resolution"]
-    step = max(1, math.floor(bound) if neighbours["kind"] == "l1" else math.ceil(bound))
+def _jumps(message: Message, norm: float) -> tuple[tuple[float, ...], ...]:
+    """Return the steps of a release's gains around each place, for each group of rows."""
+    fields = message["projection"]
     unit = math.sqrt(laws.scale_squared(fields)) * float(fields["resolution"])
-    deviation = norm / (unit * math.sqrt(k))
+    deviation = norm / (unit * math.sqrt(fields["sketch_dim"]))
     return tuple(
-        _gain(message, place + 1 / 32, deviation, step) - _gain(message, place - 1 / 32, deviation, step)
-        for place in PLACES
+        tuple(
+            _gain(message, place + 1 / 32, deviation, step) - _gain(message, place - 1 / 32, deviation, step)
+            for place in PLACES
+        )
+        for step in _steps(message)
     )
 
 
-def _gain(message: Message, place: float, deviation: float, step: int) -> float:
+def _steps(message: Message) -> list[float]:
+    """Return the mean step of each group of rows: one where entries are ±1 and 0."""
+    fields, neighbours = message["projection"], message["guarantee"]["neighbours"]
+    bound = neighbours["bound"] / fields["resolution"]
+    moved = math.floor(bound) if neighbours["kind"] == "l1" else math.ceil(bound)
+    if fields["kind"] not in ("uniform", "gaussian", "fjlt", "rotation"):
+        return [float(max(1, moved))]
+    columns = [naive_maps.column(json_of(fields), index) for index in range(fields["dim"])]
+    steps = sorted(max(1, moved * max(map(abs, row))) for row in zip(*columns, strict=True))
+    if steps[0] == steps[-1]:
+        return [float(steps[0])]
+    groups = min(8, len(steps))
+    size, larger = divmod(len(steps), groups)
+    ends = [0, *itertools.accumulate([size + 1] * larger + [size] * (groups - larger))]
+    return [sum(steps[start:end]) / (end - start) for start, end in itertools.pairwise(ends)]
+
+
+def _gain(message: Message, place: float, deviation: float, step: float) -> float:
     """Return the mean of the published sign of a cell at ``place`` standard deviations."""
     sign, size = math.copysign(1.0, place), abs(place) * deviation
     if "law" in message:
@@ -159,14 +189,37 @@ def _gain(message: Message, place: float, deviation: float, step: int) -> float:
     if abs(place) > near:
         return sign
     count = max(1.0, message["projection"]["sketch_dim"] * math.erf(near / math.sqrt(2)))
-    epsilon = message["guarantee"]["epsilon"]
-    assert message["method"] != "iDP-SignRP-G", "that gain is not for this reader"
+    epsilon, delta = message["guarantee"]["epsilon"], message["guarantee"]["delta"]
+    if message["method"] == "iDP-SignRP-G":
+        return math.erf(place * deviation / math.sqrt(2 * _variance(math.ceil(count * step * step), epsilon, delta)))
     return sign * math.tanh((epsilon if message["method"] == "iDP-SignOPORP" else epsilon / count) / 2)
 
 
 @functools.lru_cache
-def _curve(x: tuple[float, ...], y: tuple[float, ...]) -> Curve:
-    rates = [_rate(x, y, i * (math.pi / 2) / (ANGLES - 1)) for i in range(ANGLES)]
+def _variance(reach: int, epsilon: float, delta: float) -> float:
+    """Return the variance of Gaussian noise for cells moved by √reach in ℓ2."""
+    low, high = 1e-6, 1e9
+    for _ in range(200):
+        sigma = math.sqrt(low * high)
+        near, far = 1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma
+        if _normal(near) - math.exp(epsilon) * _normal(far) > delta:
+            low = sigma
+        else:
+            high = sigma
+    variance = (high * (1 + 1e-7)) ** 2 * reach + 3
+    return math.ceil(variance * 256) / 256 if variance < 1 << 16 else math.ceil(variance)
+
+
+def _normal(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
+@functools.lru_cache
+def _curve(x: tuple[tuple[float, ...], ...], y: tuple[tuple[float, ...], ...]) -> Curve:
+    groups = max(len(x), len(y))
+    pairs = [(x[min(i, len(x) - 1)], y[min(i, len(y) - 1)]) for i in range(groups)]
+    phis = [i * (math.pi / 2) / (ANGLES - 1) for i in range(ANGLES)]
+    rates = [sum(_rate(*pair, phi) for pair in pairs) / groups for phi in phis]
     h = math.pi / 2 / (ANGLES - 1)
     rises = [0.0]
     for i in range(ANGLES - 1):

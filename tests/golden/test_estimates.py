@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy.noise import Cumulants
 from tests.golden import estimates, laws, reader, sign_estimates
-from tests.golden.kit_releases import load, projection_fields
+from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the noise is made up
 
@@ -104,22 +104,18 @@ def test_golden_releases(case: dict[str, Any]) -> None:
     check(ss.inner_product(release, other), estimates.inner_product(message, message_of(other)))
 
 
-def golden_signs() -> list[dict[str, Any]]:
-    return [
-        case for case in load("signs") if case["projection kind"] != "gaussian" and case.get("method") != "iDP-SignRP-G"
-    ]
-
-
-@pytest.mark.parametrize("case", golden_signs(), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", load("signs"), ids=lambda case: case["name"])
 def test_golden_signs(case: dict[str, Any]) -> None:
-    """But for Gaussian maps, whose steps differ from cell to cell, and for iDP-SignRP-G, whose gain is calibrated."""
     message = reader.read(case["kind"], bytes.fromhex(case["bytes"]))
     flipped = bytearray(message["signs"])
     flipped[0] ^= 0b1101
     other = message | {"signs": bytes(flipped), "release_id": b"\1" * 8}
-    kind = getattr(ss.signs, case["kind"])
-    pair = [kind.from_bytes(reader.write(case["kind"], one)) for one in (message, other)]
-    norms = 37.5, 22.25
+    check_signs(case["kind"], message, other, (37.5, 22.25))
+
+
+def check_signs(kind: str, message: dict[str, Any], other: dict[str, Any], norms: tuple[float, float]) -> None:
+    read = getattr(ss.signs, kind).from_bytes
+    pair = [read(reader.write(kind, one)) for one in (message, other)]
     named = {"norm_x": norms[0], "norm_y": norms[1]}
     assert ss.signs.hamming_distance(*pair) == sign_estimates.hamming(message, other) == 3
     check(ss.signs.angle(*pair, **named), sign_estimates.angle(message, other, norms))
@@ -130,3 +126,20 @@ def test_golden_signs(case: dict[str, Any]) -> None:
             ss.signs.cosine(*pair, **named)
     else:
         check(ss.signs.cosine(*pair, **named), expected)
+
+
+def test_signs_of_maps_whose_cells_move_by_different_steps() -> None:
+    """A Gaussian map of few dimensions: eight groups of rows."""
+    text = projection_of("gaussian", dim=12, sketch_dim=19)
+    levels = guarantee("levels", neighbours={"kind": "one-coordinate", "bound": Fraction(3)})
+    message = {
+        "projection": projection_fields(text),
+        "signs": b"\x5a\xc3\x01",
+        "law": {"shape": "levels", "rate": Fraction(2)},
+        "guarantee": levels,
+        "release_id": b"\2" * 8,
+        "data_ids": [],
+    }
+    other = message | {"signs": b"\x5a\xc4\x01", "release_id": b"\1" * 8}
+    assert len(set(sign_estimates._steps(message))) == 8
+    check_signs("SignSketch", message, other, (30.5, 12.25))

@@ -16,7 +16,8 @@ import streamsketch as ss
 from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.noise import Cumulants
 from tests.golden import reader
-from tests.golden.make_kit import json_of, plain, strings
+from tests.golden.make_kit import plain, strings
+from tests.golden.sign_estimates import json_of
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "parts.json").read_text(encoding="utf-8"))
 RELEASES = [case for case in CASES if case["kind"] == "PrivateSketch"]
