@@ -33,7 +33,7 @@ class BoundContributions(beam.PTransform):
     """Cut every privacy unit to its bounds: ``PCollection[events] → PCollection[BoundedEvents]``, for `SketchPerKey`.
 
     Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, or rows ``(unit, key, index, value)``. Values
-    meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by secret randomness, and
+    meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret, and
     in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever added
     up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
     D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. `ReleasePerKey` finds this transform upstream,

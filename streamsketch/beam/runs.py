@@ -121,7 +121,8 @@ def configure_run(
     run_id
         Name of the claim; a new random one by default. The same launch finds its claim again. Another one under that id
         is refused in the workers: one that was submitted anew always, one of the same template if `FinishRun` ended the
-        first. Give a template that is launched again a `ValueProvider`, so that each launch has an id of its own.
+        first. Before that, a second launch of a template under one id counts as a retry, which it is for the same input
+        alone. So give a template a `ValueProvider`, and each launch an id of its own.
 
     Raises
     ------
