@@ -24,7 +24,6 @@ from streamsketch.beam import (
     claims,
     configure_run,
     ordering,
-    releasing,
     root_keys,
     runs,
 )
@@ -380,75 +379,3 @@ def test_a_run_is_configured_once_before_all_that_draw() -> None:
 def test_file_systems_that_cannot_create_once_are_refused(scheme: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=f"got {scheme}://"):
         claims.create_once(f"{scheme}://host/today.claim", b"")
-
-
-# --- data ids -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def ids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
-    """Record the data ids that releases are drawn with."""
-    found: list[tuple[bytes, ...]] = []
-    plan = releasing._NoiseRule.plan
-
-    def recording(self: Any, projection: ss.Projection) -> releasing.Plan:
-        guarantee, draw = plan(self, projection)
-        return releasing.Plan(guarantee, lambda sketch, bits, ids: found.append(tuple(ids)) or draw(sketch, bits, ids))
-
-    monkeypatch.setattr(releasing._NoiseRule, "plan", recording)
-    return found
-
-
-def publish(sketches: beam.PCollection, name: str) -> beam.PCollection:
-    return sketches | name >> ReleasePerKey(**PRIVACY, public_keys=["AA", "UA"], projection=PROJECTION)
-
-
-def test_releases_of_the_same_data_share_ids_and_others_do_not(ids: list[Any]) -> None:
-    with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        events = pipeline | beam.Create(EVENTS)
-        sketches = events | SketchPerKey(PROJECTION)
-        publish(sketches, "one")
-        publish(sketches, "the same sketches")
-        publish(events | "Again" >> SketchPerKey(PROJECTION), "the same events")
-        publish(sketches | beam.Filter(lambda _: True), "through a step")
-    assert {len(one) for one in ids} == {1}
-    assert {len(one[0]) for one in ids} == {8}
-    assert sorted(ids.count(one) for one in set(ids)) == [4, 4]  # of each key
-    ids.clear()
-    with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        for name in ("x", "y"):
-            publish(pipeline | name >> beam.Create(EVENTS) | f"Sketch {name}" >> SketchPerKey(PROJECTION), f"to {name}")
-    assert len(set(ids)) == 4
-
-
-def test_joined_data_have_the_ids_of_all_sources(ids: list[Any]) -> None:
-    with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        parts = [
-            pipeline | name >> beam.Create(EVENTS) | f"Sketch {name}" >> SketchPerKey(PROJECTION) for name in ("x", "y")
-        ]
-        publish(parts[0], "one")
-        publish(parts | beam.Flatten(), "both")
-    single, joined = (sorted(one for one in ids if len(one) == count) for count in (1, 2))
-    assert len(single) == len(joined) == 2
-    assert {one[0] for one in single} < {part for one in joined for part in one}
-
-
-def test_ids_are_the_same_in_retries_and_without_data_and_new_in_each_run(ids: list[Any]) -> None:
-    seen = []
-    for events in (EVENTS, []):
-        pipeline = beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner", "--direct_runner_bundle_repeat=2"]))
-        publish(pipeline | beam.Create(events, reshuffle=False) | SketchPerKey(PROJECTION), "release")
-        ids.clear()
-        pipeline.run().wait_until_finish()
-        assert sorted(ids.count(one) for one in set(ids)) == [3, 3]
-        seen += set(ids)
-    assert len(set(seen)) == 4
-
-
-def test_no_id_is_in_a_raw_sketch_on_its_way(ids: list[Any]) -> None:
-    with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        publish(pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION), "release")
-    sketch = PROJECTION.sketch()
-    encoded = beam.coders.registry.get_coder(ss.Sketch).encode(sketch)
-    assert not any(part in encoded for one in ids for part in one)
-    assert encoded == beam.coders.registry.get_coder(ss.Sketch).encode(PROJECTION.sketch())
