@@ -141,7 +141,7 @@ def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
 
     One column of integers passes through. One column of anything else becomes fingerprints. Several columns
     become one index each row: fingerprints f_i of the parts, combined as the low 60 bits of
-    ``a_0 + Σ a_i f_i`` mod 2^61 - 1 with public coefficients ``a_i = field_elements(seed, "tuple/n", n + 1)[i]`` for
+    ``a_0 + Σ a_i f_i`` in GF(2^64) with public coefficients ``a_i = field_elements(seed, "tuple/n", n + 1)[i]`` for
     n columns (a universal hash).
 
     Parameters
@@ -176,9 +176,8 @@ def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
     _require_hashed_dim(dim, "tuples of columns")
     constant, *factors = field_elements(seed, f"tuple/{len(parts)}", len(parts) + 1)
     total = np.full(lengths[0], constant, dtype=np.uint64)
-    scratch = np.empty_like(total)
     for factor, part in zip(factors, parts, strict=True):
-        add_product(total, np.uint64(factor), part.view(np.uint64), scratch)
+        add_product(total, np.uint64(factor), part.view(np.uint64))
     combined: Ints = (total & np.uint64(MAX_KEY)).view(np.int64)
     return combined
 
@@ -328,6 +327,8 @@ def quantise(values: Any, resolution: Exact) -> Ints:
     >>> quantise([Decimal("1"), Decimal("-0.29")], "1/100")
     array([100, -29])
     """
+    if type(values) is np.ndarray and values.ndim == 1 and values.dtype == np.int64 and resolution == 1:
+        return np.ascontiguousarray(values)
     resolution = exact_fraction(resolution, "resolution")
     check_resolution(resolution)
     array = value_column(values)

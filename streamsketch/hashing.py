@@ -1,12 +1,12 @@
 """Public randomness: t-wise independent hashing, and bit fields of one hash word.
 
-Everything here follows from a public seed by BLAKE2b in counter mode and by arithmetic modulo the Mersenne
-prime p = 2^61 - 1, so the same seed gives the same bits on every machine and in every version.
+Everything here follows from a public seed by BLAKE2b in counter mode and by arithmetic in GF(2^64), so the same seed
+gives the same bits on every machine and in every version.
 
-One polynomial of degree t - 1 with uniform coefficients over GF(p) is a t-wise independent family. The disjoint
-bit fields of its value are independent of each other (up to a bias of 2^-61), so one evaluation serves
-several rows of a sparse projection: each takes one field, its sign on top and its bucket below
-(Kane and Nelson 2014 for the independence that is needed; THEORY.md 1.1 for the slicing).
+One polynomial of degree t - 1 with uniform coefficients over GF(2^64) is a t-wise independent family of uniform words.
+The disjoint bit fields of a uniform word are uniform and independent, so one evaluation serves several rows of a
+sparse projection: each takes one field, its sign on top and its bucket below (Kane and Nelson 2014 for the
+independence that is needed; THEORY.md 1.1 for the proof).
 """
 
 import hashlib
@@ -17,42 +17,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
+from streamsketch.carryless import TILE, hash_tile, instructions, multiply_add
 
 Words: TypeAlias = NDArray[np.uint64]
 
-PRIME = (1 << 61) - 1
+WORD_BITS = 64
 MAX_KEY = (1 << 60) - 1
-
-_P = np.uint64(PRIME)
-_LOW_32 = np.uint64((1 << 32) - 1)
-_LOW_29 = np.uint64((1 << 29) - 1)
-_3, _29, _32, _61 = np.uint64(3), np.uint64(29), np.uint64(32), np.uint64(61)
 
 
 def field_elements(seed: int, label: str, count: int) -> list[int]:
-    """Return ``count`` independent uniform elements of GF(2^61 - 1), a function of ``(seed, label)`` alone.
+    """Return ``count`` independent uniform elements of GF(2^64), a function of ``(seed, label)`` alone.
 
-    Element i is the first of the 61-bit words BLAKE2b(key=seed, person="streamsketch.gfp",
-    label ‖ 0 ‖ i ‖ attempt), attempt = 0, 1, …, that is not p itself. All integers are little-endian,
-    8 bytes each; the word is the low 61 bits of an 8-byte digest.
+    Element i is the 8-byte digest BLAKE2b(key=seed, person="streamsketch.gf2", label ‖ 0 ‖ i). All integers are
+    little-endian, 8 bytes each.
 
     Examples
     --------
     >>> field_elements(seed=7, label="example", count=2)
     [753330603531878367, 1838065021840226669]
     """
-    elements = []
-    for index in range(count):
-        word, attempt = PRIME, 0
-        while word == PRIME:
-            message = label.encode() + b"\0" + index.to_bytes(8, "little") + attempt.to_bytes(8, "little")
-            digest = hashlib.blake2b(
-                message, digest_size=8, key=seed.to_bytes(8, "little"), person=b"streamsketch.gfp"
-            ).digest()
-            word = int.from_bytes(digest, "little") & PRIME
-            attempt += 1
-        elements.append(word)
-    return elements
+    key, start = seed.to_bytes(8, "little"), label.encode() + b"\0"
+    digests = (
+        hashlib.blake2b(
+            start + index.to_bytes(8, "little"), digest_size=8, key=key, person=b"streamsketch.gf2"
+        ).digest()
+        for index in range(count)
+    )
+    return [int.from_bytes(digest, "little") for digest in digests]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +52,7 @@ class BitSlices:
 
     Row r reads word ``r // rows_per_word``, bits ``[i·width, (i+1)·width)`` with ``i = r % rows_per_word``:
     the top bit is the sign (1 is minus), the others the bucket. Rows are spread evenly over the
-    ``⌈rows / ⌊61/width⌋⌉`` words.
+    ``⌈rows / ⌊64/width⌋⌉`` words.
     """
 
     rows: int
@@ -70,7 +61,7 @@ class BitSlices:
     @property
     def words(self) -> int:
         """How many polynomials one item evaluates."""
-        return -(-self.rows // (61 // self.width))
+        return -(-self.rows // (WORD_BITS // self.width))
 
     @property
     def rows_per_word(self) -> int:
@@ -80,64 +71,28 @@ class BitSlices:
 
 def polynomials(seed: int, label: str, words: int, independence: int) -> Words:
     """Return the coefficients, leading one first, of ``words`` polynomials: uint64, (words, independence)."""
+    instructions()  # it warns where hashing is slow
     elements = field_elements(seed, label, words * independence)
     return np.array(elements, dtype=np.uint64).reshape(words, independence)
 
 
 @kernel
-def _reduce(out: Words) -> None:
-    for i in range(out.size):
-        folded = (out[i] & _P) + (out[i] >> _61)  # < p + 8
-        out[i] = folded - _P if folded >= _P else folded
+def evaluate(keys: Words, coefficients: Words, out: Words) -> None:
+    """Write the polynomial's value at each key below 2^60 into ``out``; all arrays are C-contiguous."""
+    whole = keys.size - keys.size % TILE
+    for place in range(0, whole, TILE):
+        hash_tile(keys, place, coefficients, out, place)
+    if whole < keys.size:
+        last_keys, words = np.zeros(TILE, dtype=np.uint64), np.empty(TILE, dtype=np.uint64)
+        for i in range(whole, keys.size):
+            last_keys[i - whole] = keys[i]
+        hash_tile(last_keys, 0, coefficients, words, 0)
+        for i in range(whole, keys.size):
+            out[i] = words[i - whole]
 
 
 @kernel
-def horner_narrow(keys: Words, coefficients: Words, out: Words) -> None:
-    """Write the polynomial's value mod p at each key < 2^32 into ``out``."""
-    for i in range(keys.size):
-        out[i] = coefficients[0]
-    for j in range(1, coefficients.size):
-        coefficient = coefficients[j]
-        for i in range(keys.size):
-            # out < 3·2^61 + 2^34 always: its upper half is < 2^31, so both products fit 64 bits;
-            # 2^61 ≡ 1 folds them to 2^35 + 2^61 and 8 + 2^61, and the coefficient is < 2^61.
-            key = keys[i] & _LOW_32
-            upper = (out[i] >> _32) * key
-            lower = (out[i] & _LOW_32) * key
-            out[i] = (upper >> _29) + ((upper & _LOW_29) << _32) + (lower >> _61) + (lower & _P) + coefficient
-    _reduce(out)
-
-
-@kernel
-def horner_wide(keys: Words, coefficients: Words, out: Words) -> None:
-    """Write the polynomial's value mod p at each key < 2^60 into ``out``."""
-    for i in range(keys.size):
-        out[i] = coefficients[0]
-    for j in range(1, coefficients.size):
-        coefficient = coefficients[j]
-        for i in range(keys.size):
-            # out < 1.5·2^63 + 2^36 always: upper < 1.5·2^59 + 2^33 (and 2^64 ≡ 8), middle < 2^64,
-            # so the sum is < 1.5·2^62 + 2^36 + three terms < 2^61 and small change.
-            key_upper, key_lower = (keys[i] >> _32) & _LOW_32, keys[i] & _LOW_32
-            out_upper, out_lower = out[i] >> _32, out[i] & _LOW_32
-            upper = out_upper * key_upper
-            middle = out_upper * key_lower + out_lower * key_upper
-            lower = out_lower * key_lower
-            out[i] = (
-                (upper << _3)
-                + (middle >> _29)
-                + ((middle & _LOW_29) << _32)
-                + (lower >> _61)
-                + (lower & _P)
-                + coefficient
-            )
-    _reduce(out)
-
-
-@kernel
-def add_product(total: Words, factor: np.uint64, keys: Words, scratch: Words) -> None:
-    """Add ``factor · keys`` mod p to ``total`` (all < p; keys < 2^60), through a scratch array of equal size."""
-    horner_wide(keys, np.array([factor, np.uint64(0)], dtype=np.uint64), scratch)
+def add_product(total: Words, factor: np.uint64, keys: Words) -> None:
+    """Add ``factor · keys`` in GF(2^64) to ``total``; keys are below 2^60."""
     for i in range(total.size):
-        summed = total[i] + scratch[i]
-        total[i] = summed - _P if summed >= _P else summed
+        total[i] = multiply_add(factor, keys[i], total[i])

@@ -15,7 +15,7 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.frames import batches_of, names_of
 from streamsketch.projections.base import MAX_MASS, Projection
-from streamsketch.projections.kernels import add_masses
+from streamsketch.projections.kernels import add_masses, looked_up, seen
 from streamsketch.sketch import Sketch, encode_batch, index_column
 
 
@@ -135,8 +135,8 @@ class SketchTable(Mapping[Any, Sketch]):
         InvalidInputError
             As `Sketch.update`; the table is then as it was.
         """
-        used = np.zeros(len(distinct), dtype=bool)
-        used[codes] = True
+        codes = np.ascontiguousarray(codes, dtype=np.int64)
+        used = seen(codes, len(distinct))
         new = dict.fromkeys(key for key, seen in zip(distinct, used, strict=True) if seen and key not in self._slots)
         grown = len(self._slots) + len(new)
         cells, masses = self._cells, self._masses
@@ -144,7 +144,7 @@ class SketchTable(Mapping[Any, Sketch]):
             cells, masses = self._resized(max(grown, 2 * len(cells)))
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
-        rows = lookup[codes] if lookup.size else np.empty(0, dtype=np.int64)
+        rows = looked_up(lookup, codes)
         self._projection.add_to_rows(cells, rows, indices, steps, 0)
         add_masses(masses, rows, steps)
         self._cells, self._masses, self._slots = cells, masses, slots

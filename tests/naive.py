@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
 
-PRIME = 2**61 - 1
+MODULUS = 2**64 | 0x1B  # x^64 + x^4 + x^3 + x + 1
 HASHED_DIM = 2**60
 
 Key = int | str | bytes | dt.date | dt.datetime
@@ -24,16 +24,9 @@ Key = int | str | bytes | dt.date | dt.datetime
 
 
 def field_elements(seed: int, label: str, count: int) -> list[int]:
-    """Return uniform elements of GF(2^61 - 1), each the first word of its hash sequence that is not p itself."""
-    elements = []
-    for index in range(count):
-        for attempt in range(100):
-            counters = index.to_bytes(8, "little") + attempt.to_bytes(8, "little")
-            word = blake2b_8(label.encode() + bytes(1) + counters, seed, b"streamsketch.gfp") % 2**61
-            if word != PRIME:
-                elements.append(word)
-                break
-    return elements
+    """Return uniform elements of GF(2^64): one keyed digest each."""
+    start = label.encode() + bytes(1)
+    return [blake2b_8(start + index.to_bytes(8, "little"), seed, b"streamsketch.gf2") for index in range(count)]
 
 
 def blake2b_8(message: bytes, seed: int, person: bytes) -> int:
@@ -42,25 +35,49 @@ def blake2b_8(message: bytes, seed: int, person: bytes) -> int:
     return int.from_bytes(digest, "little")
 
 
-def polynomial_at(key: int, coefficients: Sequence[int]) -> int:
-    """Return the value at ``key`` of the polynomial with these coefficients, leading one first, mod p."""
-    degree = len(coefficients) - 1
-    return sum(c * pow(key, degree - i, PRIME) for i, c in enumerate(coefficients)) % PRIME
+def product(a: int, b: int, modulus: int = MODULUS) -> int:
+    """Return a · b in the field GF(2)[x] / modulus, both of lower degree, one bit of b at a time."""
+    top, total = modulus.bit_length() - 1, 0
+    while b:
+        if b & 1:
+            total ^= a
+        b >>= 1
+        a <<= 1
+        if a >> top:
+            a ^= modulus
+    return total
+
+
+def polynomial_at(key: int, coefficients: Sequence[int], modulus: int = MODULUS) -> int:
+    """Return the value at ``key`` of the polynomial with these coefficients, leading one first."""
+    total = 0
+    for coefficient in coefficients:
+        total = product(total, key, modulus) ^ coefficient
+    return total
+
+
+def inverse(a: int) -> int:
+    """Return 1 / a in GF(2^64): a^(2^64 - 2), the product of a^2, a^4, …, a^(2^63)."""
+    total = 1
+    for _ in range(63):
+        a = product(a, a)
+        total = product(total, a)
+    return total
 
 
 def interpolate(points: dict[int, int]) -> list[int]:
-    """Return the coefficients, leading one first, of the one polynomial mod p through ``points`` (Lagrange)."""
+    """Return the coefficients, leading one first, of the one polynomial over GF(2^64) through ``points`` (Lagrange)."""
     coefficients = [0] * len(points)
     for key, value in points.items():
         basis, denominator = [1], 1
         for other in points:
             if other != key:
-                # basis(x) · (x - other)
-                shifted, scaled = [*basis, 0], [0] + [other * c for c in basis]
-                basis = [(a - b) % PRIME for a, b in zip(shifted, scaled, strict=True)]
-                denominator = denominator * (key - other) % PRIME
-        weight = value * pow(denominator, -1, PRIME)
-        coefficients = [(c + weight * b) % PRIME for c, b in zip(coefficients, basis, strict=True)]
+                # basis(x) · (x + other)
+                shifted, scaled = [*basis, 0], [0] + [product(other, c) for c in basis]
+                basis = [a ^ b for a, b in zip(shifted, scaled, strict=True)]
+                denominator = product(denominator, key ^ other)
+        weight = product(value, inverse(denominator))
+        coefficients = [c ^ product(weight, b) for c, b in zip(coefficients, basis, strict=True)]
     return coefficients
 
 
@@ -69,7 +86,7 @@ def interpolate(points: dict[int, int]) -> list[int]:
 
 def words_and_rows_per_word(rows: int, width: int) -> tuple[int, int]:
     """Return how many hash words ``rows`` fields of ``width`` bits take, and how many rows read each."""
-    most_in_one_word = 61 // width
+    most_in_one_word = 64 // width
     words = -(-rows // most_in_one_word)
     return words, -(-rows // words)
 
@@ -189,21 +206,23 @@ def fingerprint(key: Key, seed: int) -> int:
 
 
 def tuple_index(fingerprints: Sequence[int], seed: int) -> int:
-    """Return the index of a tuple of parts: the low 60 bits of a_0 + Σ a_i f_i mod p."""
+    """Return the index of a tuple of parts: the low 60 bits of a_0 + Σ a_i f_i in GF(2^64)."""
     constant, *factors = field_elements(seed, f"tuple/{len(fingerprints)}", len(fingerprints) + 1)
-    total = constant + sum(a * f for a, f in zip(factors, fingerprints, strict=True))
-    return total % PRIME % 2**60
+    total = constant
+    for factor, part in zip(factors, fingerprints, strict=True):
+        total ^= product(factor, part)
+    return total % 2**60
 
 
 # --- contribution bounding ------------------------------------------------------------------------------------
 
 
 def unit_digest(tag: str, name: bytes, secret: bytes) -> list[int]:
-    """Return the name's polynomial at two secret points, mod 2^61 - 1."""
+    """Return the name's polynomial over GF(2^64) at two secret points below 2^60."""
     drawn = hashlib.blake2b(digest_size=16, key=secret, person=b"streamsketch.uni").digest()
     words = [len(name) << 8 | ord(tag)]
-    words += [int.from_bytes(name[at : at + 7], "big") for at in range(0, len(name), 7)]
-    points = [int.from_bytes(drawn[:8], "little"), int.from_bytes(drawn[8:], "little")]
+    words += [int.from_bytes(name[at : at + 8], "big") for at in range(0, len(name), 8)]
+    points = [int.from_bytes(drawn[at : at + 8], "little") % 2**60 for at in (0, 8)]
     return [polynomial_at(point, words) for point in points]
 
 
@@ -221,7 +240,7 @@ def bounded(
 
     def coefficients(message: bytes) -> list[int]:
         words = digest(message, b"streamsketch.ord", 64)
-        return [int.from_bytes(words[at : at + 8], "little") % 2**61 for at in range(0, 64, 8)]
+        return [int.from_bytes(words[at : at + 8], "little") for at in range(0, 64, 8)]
 
     def rank(unit: bytes, slot: tuple[Any, int]) -> tuple[int, int]:
         tie = int.from_bytes(digest(slot_bytes(slot), b"streamsketch.slt", 8), "little")

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests import naive
 
-P = naive.PRIME
+WORDS = 2**64  # equally likely
 
 
 def column(text: str, index: int) -> list[int]:
@@ -46,8 +46,8 @@ def elements_of(seed: int, label: str, count: int) -> list[int]:
 
 
 def sign_of(word: int) -> int:
-    """Return what bit 60 of a word says: 1 is minus."""
-    return -1 if word >> 60 else 1
+    """Return what the top bit of a word says: 1 is minus."""
+    return -1 if word >> 63 else 1
 
 
 # --- sparse signs -------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def graph_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
     dense = [0] * k
     for entry, word in enumerate(words(fields, "sjlt-graph", s, index)):
         last = k - s + entry
-        row = (word % 2**40) * (last + 1) // 2**40
+        row = (word % 2**63) * (last + 1) // 2**63
         dense[last if dense[row] else row] = sign_of(word)
     return dense
 
@@ -132,12 +132,12 @@ def identity_column(fields: dict[str, Any], _text: str, index: int) -> list[int]
 
 def very_sparse_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
     s = 3 if fields["kind"] == "achlioptas" else fields["sparsity"]
-    half = (P + s) // (2 * s)
+    half = (WORDS + s) // (2 * s)
 
     def entry(word: int) -> int:
         if word < half:
             return 1
-        return -1 if word >= P - half else 0
+        return -1 if word >= WORDS - half else 0
 
     return [entry(word) for word in words(fields, fields["kind"], fields["sketch_dim"], index)]
 
@@ -145,7 +145,7 @@ def very_sparse_column(fields: dict[str, Any], _text: str, index: int) -> list[i
 def uniform_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
     n = 2 ** fields["fraction_bits"]
     drawn = words(fields, "uniform", fields["sketch_dim"], index)
-    return [(word % 2**40) * (2 * n + 1) // 2**40 - n for word in drawn]
+    return [word * (2 * n + 1) // WORDS - n for word in drawn]
 
 
 @functools.lru_cache
@@ -163,7 +163,7 @@ def gaussian_table(fraction_bits: int) -> tuple[int, list[int]]:
         total, below, thresholds = sum(both_sides), Decimal(0), [0]
         for weight in both_sides:
             below += weight
-            thresholds.append(int((P * below / total).to_integral_value(rounding="ROUND_HALF_UP")))
+            thresholds.append(int((WORDS * below / total).to_integral_value(rounding="ROUND_HALF_UP")))
         return largest, thresholds
 
 
@@ -210,7 +210,7 @@ def fjlt_matrix(text: str) -> list[list[tuple[int, int]]]:
     """Return P as (place, entry) of each row."""
     fields = json.loads(text)
     k, size = fields["sketch_dim"], padded(fields["dim"])
-    drawn = round(Fraction(fields["density"]) * P)
+    drawn = int(Fraction(fields["density"]) * WORDS)
     rows: list[list[tuple[int, int]]] = [[] for _ in range(k)]
     for place in range(size):
         chances = words(fields, "fjlt/places", k, place)

@@ -24,6 +24,7 @@ ORDER = [
     "file_checks",
     "avro",
     "formats",
+    "carryless",
     "hashing",
     "encoding",
     "data_ids",

@@ -1,4 +1,4 @@
-"""The update as a textbook writes it: a polynomial for each bucket and one for each sign, item by item."""
+"""The update as a textbook writes it: a polynomial mod 2^61 - 1 for each bucket and for each sign, item by item."""
 
 import numpy as np
 

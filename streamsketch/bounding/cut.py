@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.bounding.contributions import Contributions, Slot
 from streamsketch.encoding import Ints, canonical_bytes
-from streamsketch.hashing import MAX_KEY, PRIME, Words, horner_wide
+from streamsketch.hashing import MAX_KEY, Words, evaluate
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -105,18 +105,18 @@ class _Draws:
         digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
         slots = np.frombuffer(digests, dtype="<u8")[codes]
         ranks = np.empty(codes.size, dtype=np.uint64)
-        horner_wide((units[:, 0] + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
+        evaluate((units[:, 0] + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
         return ranks, slots
 
     def polynomial(self, unit: Words, code: int) -> Words:
-        """Return eight coefficients mod 2^61 - 1: an 8-wise independent shuffle of a unit's indices in a slot.
+        """Return eight coefficients in GF(2^64): an 8-wise independent shuffle of a unit's indices in a slot.
 
         A linear one would favour the ends of arithmetic progressions, such as hours or days.
         """
         return self._coefficients(unit.astype("<u8").tobytes() + self._slots[code])
 
     def _coefficients(self, message: bytes) -> Words:
-        return np.frombuffer(self._digest(message, b"streamsketch.ord", 64), dtype="<u8") & np.uint64(PRIME)
+        return np.frombuffer(self._digest(message, b"streamsketch.ord", 64), dtype="<u8").astype(np.uint64)
 
     def _digest(self, message: bytes, person: bytes, size: int) -> bytes:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
@@ -165,10 +165,10 @@ def exceeds(steps: Ints, starts: Ints, stops: Ints, limit: int) -> Flags:
 
 @kernel
 def shuffle(indices: Words, starts: Ints, stops: Ints, coefficients: Words, queue: Words) -> None:
-    """Write the value of each run's own polynomial at its rows' indices, mod 2^61 - 1."""
+    """Write the value of each run's own polynomial at its rows' indices, in GF(2^64)."""
     for run in range(starts.size):
         rows = slice(starts[run], stops[run])
-        horner_wide(indices[rows], coefficients[run], queue[rows])
+        evaluate(indices[rows], coefficients[run], queue[rows])
 
 
 @kernel

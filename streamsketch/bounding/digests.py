@@ -8,24 +8,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch._jit import kernel
+from streamsketch.carryless import multiply_add
 from streamsketch.columns import value_type
 from streamsketch.encoding import Ints, canonical_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import PRIME, Words
+from streamsketch.hashing import MAX_KEY, Words
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
-_P = np.uint64(PRIME)
-_LOW_32, _LOW_29 = np.uint64((1 << 32) - 1), np.uint64((1 << 29) - 1)
-_3, _8, _29, _32, _61 = (np.uint64(bits) for bits in (3, 8, 29, 32, 61))
-_WORD_BYTES = 7  # below 2^56, so that a product and a word stay below 2^63
+_8, _WORD_BYTES = np.uint64(8), 8
 
 
 class UnitDigests:
-    """Hashes units to two numbers mod p = 2^61 - 1: the unit's bytes as a polynomial, at two secret points.
+    """Hashes units to two words: the unit's bytes as a polynomial over GF(2^64), at two secret points below 2^60.
 
-    Two different units of at most n bytes share a digest with probability at most ((n/7 + 2) / p)² over the choice of
-    the secret, whatever the names (Carter and Wegman 1979).
+    Two different units of at most n bytes share a digest with probability at most ((n/8 + 1) / 2^60)² over the choice
+    of the secret, whatever the names (Carter and Wegman 1979).
 
     Parameters
     ----------
@@ -35,7 +33,7 @@ class UnitDigests:
 
     def __init__(self, secret: bytes) -> None:
         drawn = hashlib.blake2b(digest_size=16, key=secret, person=b"streamsketch.uni").digest()
-        self._points = np.frombuffer(drawn, dtype="<u8").astype(np.uint64) % _P
+        self._points = np.frombuffer(drawn, dtype="<u8").astype(np.uint64) & np.uint64(MAX_KEY)
 
     def of(self, units: pa.Array) -> Words:
         """Return the digests of a column without nulls: uint64, (n, 2).
@@ -87,26 +85,18 @@ def _check_text(units: pa.Array) -> None:
 
 @kernel
 def unit_polynomials(tag: int, data: Bytes, stops: Ints, points: Words, out: Words) -> None:
-    """Write Σ wᵢ·xⁿ⁻ⁱ mod p for each name: w₀ its tag and length, then its words of seven bytes, x each point."""
+    """Write Σ wᵢ·xⁿ⁻ⁱ in GF(2^64) for each name: w₀ its tag and length, then its words of eight bytes, x each point."""
     start = 0
     for i in range(stops.size):
         stop = stops[i]
         for j in range(points.size):
-            point_upper, point_lower = points[j] >> _32, points[j] & _LOW_32
             total = np.uint64((stop - start) << 8 | tag)
             at = start
             while at < stop:
                 word = np.uint64(0)
                 for byte in range(at, min(at + _WORD_BYTES, stop)):
                     word = (word << _8) | np.uint64(data[byte])
-                # total and point < 2^61: upper < 2^58, middle < 2^62, and the five terms and the word < 2^63
-                upper = (total >> _32) * point_upper
-                middle = (total >> _32) * point_lower + (total & _LOW_32) * point_upper
-                lower = (total & _LOW_32) * point_lower
-                total = (upper << _3) + (middle >> _29) + ((middle & _LOW_29) << _32) + (lower >> _61) + (lower & _P)
-                total += word
-                total = (total & _P) + (total >> _61)
-                total = total - _P if total >= _P else total
+                total = multiply_add(total, points[j], word)
                 at += _WORD_BYTES
             out[i, j] = total
         start = stop

@@ -26,7 +26,7 @@ from streamsketch.encoding import (
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
 from streamsketch.hashing import Words
 from streamsketch.limits import json_fields
-from streamsketch.projections import kernels
+from streamsketch.projections.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class Projection(ABC):
 
     def check_bounds(self, keys: Words, values: Ints, mass: int) -> int:
         """As `check_batch`, from the batch itself."""
-        largest, upper, lower = kernels.batch_bounds(keys, values)
+        largest, upper, lower = batch_bounds(keys, values)
         return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
 
     # --- making sketches -----------------------------------------------------------------------------------

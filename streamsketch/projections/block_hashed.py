@@ -13,9 +13,13 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import BitSlices, Words, polynomials
 from streamsketch.projections import kernels, matrix_kernels
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
+from streamsketch.projections.base import MAX_INDEPENDENCE, MAX_MASS, Projection
+from streamsketch.projections.pipeline import layout_of
+from streamsketch.projections.tiles import Adders, adders
 from streamsketch.projections.variance import MapVariance, independent_entries
 
+_WORTH_A_SCRATCH = 2  # entries of a batch for each cell; a scratch is cleared and folded, twice as many cells
+_CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
 _MATRIX_PRODUCT = 8  # from one nonzero in so many on, a product of dense matrices is the faster one
 
 
@@ -60,12 +64,16 @@ class BlockHashed(Projection):
         return 2 * below if round_up and below * self.blocks < self.sketch_dim else below
 
     @functools.cached_property
-    def _slices(self) -> BitSlices:
-        return BitSlices(rows=self.blocks, width=(self.sketch_dim // self.blocks).bit_length())
+    def _hash_arguments(self) -> tuple[Words, Words, int, int, int]:
+        """What kernels take: coefficients, layout, rows, width and rows per word."""
+        slices = BitSlices(rows=self.blocks, width=(self.sketch_dim // self.blocks).bit_length())
+        coefficients = polynomials(self.seed, self.kind, slices.words, self.independence)
+        return coefficients, layout_of(slices), slices.rows, slices.width, slices.rows_per_word
 
     @functools.cached_property
-    def _coefficients(self) -> Words:
-        return polynomials(self.seed, self.kind, self._slices.words, self.independence)
+    def _adders(self) -> Adders:
+        coefficients, layout, rows, _, rows_per_word = self._hash_arguments
+        return adders(coefficients, layout, rows, rows_per_word)
 
     @property
     def scale_squared(self) -> Fraction:
@@ -94,25 +102,31 @@ class BlockHashed(Projection):
 
     def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
-        if indices.size * self.blocks < 8 * self.sketch_dim:  # a scratch of 2k cells, and its kernel, would not pay
+        if indices.size * self.blocks < _WORTH_A_SCRATCH * self.sketch_dim:
             slots = np.zeros(indices.size, dtype=np.int64)
             return self.add_to_rows(state.reshape(1, -1), slots, indices, values, mass)
-        slices = self._slices
-        scratch, largest, upper, lower = kernels.sjlt_scratch(
-            indices.view(np.uint64), values, self._coefficients, slices.rows, slices.width, slices.rows_per_word
+        largest, upper, lower = self._adders.add_batch(
+            indices.view(np.uint64),
+            values,
+            *self._hash_arguments,
+            np.uint64(self.dim - 1),
+            np.uint64(MAX_MASS // self.max_entry - mass),
+            state,
         )
-        mass = self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
-        kernels.fold_scratch(scratch, state)
-        return mass
+        return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
+        entries = indices.size * self.blocks
+        if len(table) == 1 and entries >= _WORTH_A_SCRATCH * self.sketch_dim:
+            return self.add_to(table[0], indices, values, mass)
         keys = indices.view(np.uint64)
         mass = self.check_bounds(keys, values, mass)
-        slices = self._slices
-        kernels.sjlt_scatter(
-            table, slots, keys, values, self._coefficients, slices.rows, slices.width, slices.rows_per_word
-        )
+        coefficients, _, *rest = self._hash_arguments
+        if entries * _CELLS_WORTH_ORDER < table.size:
+            kernels.add_to_slots(table, slots, keys, values, coefficients, *rest)
+        else:
+            kernels.add_to_slots_in_order(table, slots, keys, values, self._adders.add_runs, *self._hash_arguments)
         return mass
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
@@ -120,13 +134,10 @@ class BlockHashed(Projection):
         if self.blocks * _MATRIX_PRODUCT > self.sketch_dim:
             super().project_dense(matrix, out)
             return
-        slices = self._slices
-        matrix_kernels.block_dense(matrix, self._coefficients, slices.rows, slices.width, slices.rows_per_word, out)
+        coefficients, _, rows, width, rows_per_word = self._hash_arguments
+        matrix_kernels.block_dense(matrix, coefficients, rows, width, rows_per_word, out)
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
         starts, keys = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64)
-        slices = self._slices
-        matrix_kernels.block_csr(
-            starts, keys, matrix.data, self._coefficients, slices.rows, slices.width, slices.rows_per_word, out
-        )
+        matrix_kernels.block_csr(starts, keys, matrix.data, self._adders.add_runs, self._hash_arguments, out)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import HASHED_DIM, Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import PRIME, Words, horner_wide, polynomials
+from streamsketch.hashing import WORD_BITS, Words, evaluate, polynomials
 from streamsketch.projections.base import MAX_MASS, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
 from streamsketch.projections.hadamard import hadamard_transform
@@ -134,13 +134,13 @@ class FJLT(Hadamard, RandomNorms):
 
     @property
     def _nonzero_words(self) -> int:
-        """How many of the 2^61 - 1 words mean that an entry of P is drawn."""
-        return round(Fraction(self.density or 0) * PRIME)
+        """How many of the 2^64 words mean that an entry of P is drawn."""
+        return int(Fraction(self.density or 0) * (1 << WORD_BITS))
 
     @property
     def _moments(self) -> tuple[Fraction, Fraction]:
         """E w² and E w⁴ of an entry of P, in grid steps, exactly."""
-        drawn = Fraction(self._nonzero_words, PRIME)
+        drawn = Fraction(self._nonzero_words, 1 << WORD_BITS)
         return drawn * self._law.second_moment, drawn * self._law.fourth_moment
 
     @functools.cached_property
@@ -158,11 +158,11 @@ class FJLT(Hadamard, RandomNorms):
         words = np.empty_like(keys)
         columns, values = [], []
         for row in self.progress(range(self.sketch_dim), "rows of P"):
-            horner_wide(keys, places[row], words)
-            drawn = keys[words < np.uint64(self._nonzero_words)]
+            evaluate(keys, places[row], words)
+            drawn = keys[words <= np.uint64(self._nonzero_words - 1)]
             chosen, value = np.empty_like(drawn), np.empty(drawn.size, dtype=np.int64)
-            horner_wide(drawn, entries[row], chosen)
-            gaussian_entries(chosen, self._law.thresholds, self._law.guide, self._law.largest, value)
+            evaluate(drawn, entries[row], chosen)
+            gaussian_entries(chosen, self._law.thresholds, self._law.guide, self._law.reach, value)
             columns.append(drawn.view(np.int64))
             values.append(value)
         ends = np.cumsum([0] + [column.size for column in columns])

@@ -4,12 +4,13 @@ import dataclasses
 import functools
 from abc import abstractmethod
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
-from streamsketch.hashing import PRIME, Words, horner_narrow, horner_wide, polynomials
+from streamsketch.hashing import WORD_BITS, Words, evaluate, polynomials
 from streamsketch.projections.base import MAX_SKETCH_DIM, register
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
@@ -17,13 +18,13 @@ from streamsketch.projections.variance import MapVariance, independent_entries
 
 MIN_FRACTION_BITS, MAX_FRACTION_BITS = 2, 12
 
-_LIMIT_32 = np.uint64(1 << 32)
-_LOW_40, _40 = np.uint64((1 << 40) - 1), np.uint64(40)
+_WORDS = 1 << WORD_BITS
+_LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class IndependentEntries(RandomNorms):
-    """Maps whose entry (i, j) is a function of row i's own polynomial at j, a word uniform on [0, 2^61 - 1).
+    """Maps whose entry (i, j) is a function of row i's own polynomial at j, a word uniform on [0, 2^64).
 
     So rows are independent, and within a row any ``independence`` columns are. The law of an entry is exact for that
     word, and so are its moments, which give the scale.
@@ -78,7 +79,7 @@ class VerySparse(IndependentEntries):
     sketch_dim
         1 to 2^16.
     sparsity
-        s, the inverse of the density: an int from 1. The probability used is the nearest multiple of 1/(2^61 - 1).
+        s, the inverse of the density: an int from 1. The probability used is the nearest multiple of 2^-63.
 
     Raises
     ------
@@ -102,19 +103,19 @@ class VerySparse(IndependentEntries):
 
     @property
     def _half(self) -> int:
-        """How many of the 2^61 - 1 words mean +1; as many mean -1."""
-        return (PRIME + self.sparsity) // (2 * self.sparsity)
+        """How many of the 2^64 words mean +1; as many mean -1."""
+        return (_WORDS + self.sparsity) // (2 * self.sparsity)
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:
-        """E w² = E w⁴ = the density, 1/s to 2^-60."""
-        density = Fraction(min(2 * self._half, PRIME), PRIME)
+        """E w² = E w⁴ = the density, 1/s to 2^-64."""
+        density = Fraction(2 * self._half, _WORDS)
         return density, density
 
     def entries(self, words: Words) -> Ints:
         """Return +1 for the lowest words, -1 for the highest, else 0."""
         half = np.uint64(self._half)
-        return (words < half).astype(np.int64) - (words >= np.uint64(max(PRIME - self._half, self._half)))
+        return (words < half).astype(np.int64) - (words >= np.uint64(_WORDS - self._half))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -184,14 +185,13 @@ class Uniform(IndependentEntries):
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:
-        """Of the uniform law on -n … n, n = 2^fraction_bits: n(n+1)/3 and n(n+1)(3n²+3n-1)/15."""
-        product = self.max_entry * (self.max_entry + 1)
-        return Fraction(product, 3), Fraction(product * (3 * product - 1), 15)
+        """Of -n … n, n = 2^fraction_bits, all equally likely to 2^-50: n(n+1)/3 and n(n+1)(3n²+3n-1)/15, nearly."""
+        return _uniform_moments(self.max_entry)
 
     def entries(self, words: Words) -> Ints:
-        """Return the low 40 bits, scaled to 2n + 1 values: a bias below 2^-27."""
-        # below 2^40 · 2^14
-        scaled = ((words & _LOW_40) * np.uint64(2 * self.max_entry + 1)) >> _40
+        """Return ⌊w · (2n + 1) / 2^64⌋ - n for each word w."""
+        count = np.uint64(2 * self.max_entry + 1)  # below 2^14, so that no product passes 2^46
+        scaled = ((words >> _32) * count + (((words & _LOW_32) * count) >> _32)) >> _32
         return scaled.astype(np.int64) - self.max_entry
 
 
@@ -252,21 +252,27 @@ class Gaussian(IndependentEntries):
     def entries(self, words: Words) -> Ints:
         """Return the discrete Gaussian by inversion."""
         out = np.empty(words.shape, dtype=np.int64)
-        gaussian_entries(words.reshape(-1), self._law.thresholds, self._law.guide, self._law.largest, out.reshape(-1))
+        gaussian_entries(words.reshape(-1), self._law.thresholds, self._law.guide, self._law.reach, out.reshape(-1))
         return out
+
+
+@functools.lru_cache(maxsize=16)
+def _uniform_moments(largest: int) -> tuple[Fraction, Fraction]:
+    """Return E n² and E n⁴ of `Uniform`'s entries, exactly: value n has the words from ⌈(n + largest) 2^64 / m⌉ on."""
+    values = 2 * largest + 1
+    starts = [-(-place * _WORDS // values) for place in range(values + 1)]
+    counts = [stop - start for start, stop in pairwise(starts)]
+    second, fourth = (
+        Fraction(sum(n**power * count for n, count in enumerate(counts, -largest)), _WORDS) for power in (2, 4)
+    )
+    return second, fourth
 
 
 @kernel
 def _evaluate(keys: Words, coefficients: Words, words: Words) -> None:
     """Write row i's polynomial at every key into ``words[i]``."""
-    largest = np.uint64(0)
-    for i in range(keys.size):
-        largest = max(largest, keys[i])
     for row in range(coefficients.shape[0]):
-        if largest < _LIMIT_32:
-            horner_narrow(keys, coefficients[row], words[row])
-        else:
-            horner_wide(keys, coefficients[row], words[row])
+        evaluate(keys, coefficients[row], words[row])
 
 
 register(VerySparse, "very-sparse")

@@ -9,22 +9,23 @@ import numpy as np
 
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
-from streamsketch.hashing import PRIME, Words
+from streamsketch.hashing import WORD_BITS, Words
 
 _DIGITS = 256  # fractional bits of the fixed-point weights; rounding eats fewer than 20 of them
 _GUIDE_BITS = 12
-_GUIDE_SHIFT = np.uint64(61 - _GUIDE_BITS)
+_GUIDE_SHIFT = np.uint64(WORD_BITS - _GUIDE_BITS)
 
 
 class LatticeGaussian(NamedTuple):
-    """The law P(n) ∝ exp(-n² / (2·4^f)) as thresholds for words uniform on [0, 2^61 - 1).
+    """The law P(n) ∝ exp(-n² / (2·4^f)) as thresholds for words uniform on [0, 2^64).
 
-    A word w means the n = i - largest for which ``thresholds[i] ≤ w < thresholds[i + 1]``. ``guide[w >> 49]`` is the
-    i of the bucket's first word, where a search begins.
+    A word w means n = i - reach, i the last place with ``thresholds[i] ≤ w``. ``guide[w >> 52]`` is the i of the
+    bucket's first word, where a search begins. Values beyond ±reach, up to ``largest``, have no word.
     """
 
     thresholds: Words
     guide: Ints
+    reach: int
     largest: int
     second_moment: Fraction
     fourth_moment: Fraction
@@ -34,7 +35,7 @@ class LatticeGaussian(NamedTuple):
 def lattice_gaussian(fraction_bits: int) -> LatticeGaussian:
     """Return the table of standard Gaussian entries in steps of 2^-fraction_bits.
 
-    Threshold i is the cumulative weight below n, in units of p = 2^61 - 1, rounded to the nearest integer. Weights
+    Threshold i is the cumulative weight below n, in units of 2^-64, rounded to the nearest integer. Weights
     are fixed-point integers: w_0 = 1, w_{n+1} = w_n r_n, r_{n+1} = r_n e^{-1/4^f}, r_0 = e^{-1/(2·4^f)}; those that
     would round to nothing, beyond 9.2 standard deviations, are left out. The moments are exact for the table.
 
@@ -51,18 +52,20 @@ def lattice_gaussian(fraction_bits: int) -> LatticeGaussian:
         weights.append(weights[-1] * ratio >> _DIGITS)
         ratio = ratio * step >> _DIGITS
     largest = len(weights) - 1
+    words = 1 << WORD_BITS
     both_sides = weights[:0:-1] + weights
     total = sum(both_sides)
     thresholds, below = [0], 0
     for weight in both_sides:
         below += weight
-        thresholds.append((2 * PRIME * below + total) // (2 * total))
+        thresholds.append((2 * words * below + total) // (2 * total))
     counts = [after - before for before, after in pairwise(thresholds)]
-    table = np.array(thresholds, dtype=np.uint64)
+    reach = largest - next(place for place, count in enumerate(counts) if count)
+    table = np.array(thresholds[largest - reach : largest + reach + 1], dtype=np.uint64)
     buckets = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << _GUIDE_SHIFT
     guide = np.searchsorted(table, buckets, side="right").astype(np.int64) - 1
-    moments = [Fraction(sum(n**power * count for n, count in enumerate(counts, -largest)), PRIME) for power in (2, 4)]
-    return LatticeGaussian(table, guide, largest, *moments)
+    moments = [Fraction(sum(n**power * count for n, count in enumerate(counts, -largest)), words) for power in (2, 4)]
+    return LatticeGaussian(table, guide, reach, largest, *moments)
 
 
 def _exp_minus(exponent: Fraction) -> int:
@@ -76,11 +79,12 @@ def _exp_minus(exponent: Fraction) -> int:
 
 
 @kernel
-def gaussian_entries(words: Words, thresholds: Words, guide: Ints, largest: int, out: Ints) -> None:
-    """Write the lattice Gaussian that each word, below 2^61 - 1, means."""
+def gaussian_entries(words: Words, thresholds: Words, guide: Ints, reach: int, out: Ints) -> None:
+    """Write the lattice Gaussian that each word means."""
     for i in range(words.size):
         word = words[i]
         place = guide[word >> _GUIDE_SHIFT]
-        while thresholds[place + 1] <= word:  # one or two steps: a bucket holds few thresholds but in the tails
+        # one or two steps: a bucket holds few thresholds but in the tails
+        while place + 1 < thresholds.size and thresholds[place + 1] <= word:
             place += 1
-        out[i] = place - largest
+        out[i] = place - reach

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words, horner_wide, polynomials
+from streamsketch.hashing import Words, evaluate, polynomials
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, register
 from streamsketch.projections.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
 _BLOCK = 512
-_60 = np.uint64(60)
+_63 = np.uint64(63)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -120,20 +120,20 @@ class OPORP(Projection):
 
 @kernel
 def _bins_and_signs(keys: Words, coefficients: Words, dim: int, bins: int, places: Ints, signs: Ints) -> None:
-    """Turn places in [0, dim) into bins, and write the signs: bit 60 of each key's word, 1 is minus."""
+    """Turn places in [0, dim) into bins, and write the signs: the top bit of each key's word, 1 is minus."""
     words = np.empty(_BLOCK, dtype=np.uint64)
     size, larger = dim // bins, dim % bins
     in_larger = larger * (size + 1)
     for start in range(0, keys.size, _BLOCK):
         key_block = keys[start : start + _BLOCK]
-        horner_wide(key_block, coefficients, words[: key_block.size])
+        evaluate(key_block, coefficients, words[: key_block.size])
         for i in range(key_block.size):
             place = places[start + i]
             if place < in_larger:
                 places[start + i] = place // (size + 1)
             else:
                 places[start + i] = larger + (place - in_larger) // size
-            signs[start + i] = -1 if words[i] >> _60 else 1
+            signs[start + i] = -1 if words[i] >> _63 else 1
 
 
 @kernel

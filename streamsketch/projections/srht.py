@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words, horner_wide, polynomials
+from streamsketch.hashing import Words, evaluate, polynomials
 from streamsketch.projections.base import register
 from streamsketch.projections.explicit import ExplicitColumns
 from streamsketch.projections.hadamard import hadamard_transform
@@ -19,7 +19,7 @@ from streamsketch.projections.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
 _PADDED_CELLS = 1 << 21
-_60 = np.uint64(60)
+_63 = np.uint64(63)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
@@ -136,9 +136,9 @@ class SRHT(Hadamard):
 @kernel
 def _signs(keys: Words, coefficients: Words, out: Ints) -> None:
     words = np.empty(keys.size, dtype=np.uint64)
-    horner_wide(keys, coefficients, words)
+    evaluate(keys, coefficients, words)
     for i in range(keys.size):
-        out[i] = -1 if words[i] >> _60 else 1
+        out[i] = -1 if words[i] >> _63 else 1
 
 
 @kernel

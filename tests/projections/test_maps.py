@@ -122,7 +122,7 @@ def test_a_rotation_has_orthogonal_rows_of_length_root_dim(shape: tuple[int, int
     assert np.abs(rows @ rows.T - dim * np.eye(sketch_dim)).max() < dim * 2.0**-11
 
 
-@pytest.mark.parametrize("seed", [1649, 1786, 3784])
+@pytest.mark.parametrize("seed", [214, 419, 2053])
 def test_a_rotation_whose_gaussian_row_is_zero_is_refused(seed: int) -> None:
     """Divided by zero, it had entries of -2^63 and a sensitivity of 0: releases without noise."""
     with pytest.raises(ss.InvalidInputError, match=rf"seed={seed} at dim=1 are not independent.*another seed"):

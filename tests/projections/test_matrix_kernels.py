@@ -14,10 +14,12 @@ from scipy import sparse
 
 from streamsketch.hashing import BitSlices, polynomials
 from streamsketch.projections.matrix_kernels import block_csr, block_dense
+from streamsketch.projections.pipeline import layout_of
+from streamsketch.projections.tiles import adders
 from tests import naive
 
 DTYPES = [np.int64, np.float64, np.float32]
-BLOCK, CHUNK = 512, 4096  # of nonzeros that are hashed together, and of columns whose places are kept
+TILE, COPIED, CHUNK = 16, 1 << 14, 4096  # nonzeros hashed together, and copied; columns whose places are kept
 POOL = [0, 1, 2, 511, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**53, 2**59, 2**60 - 2, 2**60 - 1]
 
 Events: TypeAlias = list[tuple[int, Any]]  # the nonzeros of a row: (index, value)
@@ -35,13 +37,16 @@ class Sparse:
         slices = BitSlices(rows=sparsity, width=buckets.bit_length())
         coefficients = polynomials(seed, "sjlt-block", slices.words, independence)
         self.told = (coefficients, slices.rows, slices.width, slices.rows_per_word)
+        self.layout = layout_of(slices)
 
     def csr(self, rows: Sequence[Events], dtype: Any) -> np.ndarray:
         starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         keys = np.array([index for row in rows for index, _ in row], dtype=np.uint64)
         values = np.array([value for row in rows for _, value in row], dtype=dtype)
         out = self.leftovers(len(rows), dtype)
-        block_csr(starts, keys, values, *self.told, out)
+        hash_arguments = (self.told[0], self.layout, *self.told[1:])
+        add_runs = adders(self.told[0], self.layout, self.told[1], self.told[3]).add_runs
+        block_csr(starts, keys, values, add_runs, hash_arguments, out)
         return out
 
     def dense(self, matrix: np.ndarray) -> np.ndarray:
@@ -127,15 +132,16 @@ def test_csr_floats_equal_their_twin_within_rounding(dtype: Any, sparse_map: Spa
 @pytest.mark.parametrize(
     "lengths",
     [
-        [BLOCK],
-        [BLOCK - 1, 1, 0, BLOCK],  # rows end where blocks do
-        [0, 0, BLOCK + 1, 0],
-        [1] * 5 + [3 * BLOCK + 7] + [1] * 5,
-        [300, 300, 300, 300, 300],  # blocks end within rows
+        [TILE],
+        [TILE - 1, 1, 0, TILE],
+        [0, 0, TILE + 1, 0],
+        [1] * 5 + [3 * TILE + 7] + [1] * 5,
+        [COPIED, 1, COPIED - 1, 1],  # copies end where rows do
+        [5, COPIED + 1, 5],  # one row is more than a copy
     ],
     ids=str,
 )
-def test_rows_and_blocks_may_end_anywhere(lengths: list[int], dtype: Any) -> None:
+def test_rows_and_copies_may_end_anywhere(lengths: list[int], dtype: Any) -> None:
     sparse_map = Sparse(sparsity=9, buckets=1024)  # two words, of five rows and of four
     random = np.random.default_rng(1)
     keys = random.choice(POOL, sum(lengths)).tolist()
@@ -146,10 +152,10 @@ def test_rows_and_blocks_may_end_anywhere(lengths: list[int], dtype: Any) -> Non
 
 
 @each_dtype
-def test_a_block_of_narrow_indices_may_precede_wide_ones(dtype: Any) -> None:
+def test_narrow_indices_may_precede_wide_ones(dtype: Any) -> None:
     sparse_map = Sparse(sparsity=8, buckets=128)
-    narrow: Events = [(index % 40, 1) for index in range(BLOCK)]
-    wide: Events = [(2**60 - 1 - index % 40, -1) for index in range(BLOCK)]
+    narrow: Events = [(index % 40, 1) for index in range(512)]
+    wide: Events = [(2**60 - 1 - index % 40, -1) for index in range(512)]
     rows = [narrow, wide, narrow[:9] + wide[:9], wide + narrow]
     assert sparse_map.csr(rows, dtype).tolist() == sparse_map.slowly(rows)
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.hashing import PRIME
+from streamsketch.hashing import WORD_BITS
 from streamsketch.projections.lattice_gaussian import lattice_gaussian
 from streamsketch.signs.sign_changes import (
     binomial_count,
@@ -25,8 +25,8 @@ from streamsketch.signs.sign_changes import (
 Floats = NDArray[np.float64]
 BITS = 2  # of the lattice: entries of a standard deviation of 4 steps, so that two of them can be enumerated
 TABLE = lattice_gaussian(BITS)
-ENTRIES = np.arange(-TABLE.largest, TABLE.largest + 1)
-LAW = np.diff(TABLE.thresholds.astype(np.float64)) / PRIME
+ENTRIES = np.arange(-TABLE.reach, TABLE.reach + 1)
+LAW = np.diff(TABLE.thresholds.astype(np.float64), append=2.0**WORD_BITS) / 2.0**WORD_BITS
 JOINT = np.outer(LAW, LAW)
 
 

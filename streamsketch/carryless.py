@@ -1,0 +1,264 @@
+"""Polynomials over GF(2^64) on 16 keys at a time, by the carry-less multiplication of the processor at hand.
+
+Elements are 64-bit words, addition is XOR, and x^64 = x^4 + x^3 + x + 1. A product of a word and a key below 2^60 has
+an upper half of degree at most 58, so one multiplication of that half by 0x1B, which does not leave 64 bits, reduces
+it. As 0x1B = (x + 1)(x^3 + 1), two shifts do that.
+
+An instruction that the processor does not have would abort the process. The code is therefore chosen when a kernel is
+compiled, by the features that Numba compiles for; Numba keeps those with the machine code that it caches.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+TILE = 16
+"""Keys hashed at a time."""
+
+AVX512, AVX2, PCLMUL, PMULL, PLAIN = "AVX-512 VPCLMULQDQ", "AVX2 VPCLMULQDQ", "PCLMULQDQ", "PMULL", "plain code"
+
+Step = Callable[[Any], None]
+
+_LANES = {AVX512: 8, AVX2: 4, PCLMUL: 2, PMULL: 2, PLAIN: 1}
+_PRODUCT = {8: "llvm.x86.pclmulqdq.512", 4: "llvm.x86.pclmulqdq.256", 2: "llvm.x86.pclmulqdq"}
+_BYTE, _INDEX, WORD, _DOUBLE = (ir.IntType(bits) for bits in (8, 32, 64, 128))
+_CLASSES = 4  # bits that are four apart: up to 15 ones, so that no sum of products carries into the next
+_ONE_IN_FOUR = 0x1111_1111_1111_1111
+
+
+def instructions_of(triple: str, cpu: str, features: str) -> str:
+    """Return which of the five codes suits a target, as LLVM names it: only features that are named count.
+
+    Examples
+    --------
+    >>> instructions_of("x86_64-unknown-linux-gnu", "znver2", "+sse2,+avx2,+pclmul,-vpclmulqdq")
+    'PCLMULQDQ'
+    >>> instructions_of("x86_64-unknown-linux-gnu", "generic", "")
+    'plain code'
+    """
+    named = set(features.split(","))
+    if triple.startswith(("aarch64", "arm64")):
+        # LLVM may list no features of Apple's processors; all of them have this one
+        return PMULL if "+aes" in named or (cpu.startswith("apple-") and "-aes" not in named) else PLAIN
+    if not triple.startswith("x86_64") or not named >= {"+sse2", "+pclmul"}:
+        return PLAIN
+    if named >= {"+vpclmulqdq", "+avx512f", "+avx512vl"}:
+        return AVX512
+    return AVX2 if named >= {"+vpclmulqdq", "+avx2"} else PCLMUL
+
+
+def target() -> tuple[str, str, str]:
+    """Return the triple, the processor's name and the features that Numba compiles for."""
+    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
+    return triple, cpu, features
+
+
+@functools.cache
+def instructions() -> str:
+    """Return the code in force in this process; warn the first time if it is the slow one."""
+    found = instructions_of(*target())
+    if found == PLAIN:
+        warnings.warn(
+            "the processor that Numba compiles for has no carry-less multiplication (PCLMULQDQ or PMULL), so hashing "
+            "is about ten times as slow; the results are the same. Check NUMBA_CPU_NAME and NUMBA_CPU_FEATURES",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+class Emitter:
+    """Writes LLVM code for the words of a tile, by one of the five codes."""
+
+    def __init__(self, builder: Any, code: str) -> None:
+        self.builder, self.code, self.lanes = builder, code, _LANES[code]
+        self.vector = WORD if self.lanes == 1 else ir.VectorType(WORD, self.lanes)
+
+    def constant(self, value: int) -> Any:
+        """Return a word in every lane."""
+        return ir.Constant(self.vector, value if self.lanes == 1 else [value] * self.lanes)
+
+    def everywhere(self, word: Any) -> Any:
+        """Return a word known at run time in every lane."""
+        if self.lanes == 1:
+            return word
+        nothing = ir.Constant(self.vector, ir.Undefined)
+        one = self.builder.insert_element(nothing, word, ir.Constant(_INDEX, 0))
+        return self.builder.shuffle_vector(one, nothing, self._lane_numbers([0] * self.lanes))
+
+    def at(self, data: Any, place: Any) -> Any:
+        """Return where the vector from ``data[place]`` on lies."""
+        address = self.builder.gep(data, [place])
+        return self.builder.bitcast(address, self.vector.as_pointer())
+
+    def hash_tile(self, keys: Any, coefficients: Any, count: Any, between: Step | None = None) -> list[Any]:
+        """Return the words of the 16 keys from ``keys`` on, as vectors.
+
+        ``count`` says how many coefficients there are: an int, and the steps are written one by one, or a word known
+        at run time. ``between(j)`` writes code that comes after step j.
+        """
+        builder, steps = self.builder, range(1, count) if isinstance(count, int) else None
+        between = between or (lambda _: None)
+        if self.lanes == 1:
+            words = self._hash_singly(keys, coefficients, ir.Constant(WORD, count) if steps else count)
+            for j in steps or ():
+                between(j)
+            return words
+        places = [ir.Constant(WORD, first) for first in range(0, TILE, self.lanes)]
+        held_keys = [builder.load(self.at(keys, place), align=8) for place in places]
+        totals = [self.everywhere(builder.load(coefficients))] * len(places)
+        if steps:
+            for j in steps:
+                coefficient = self._coefficient(coefficients, ir.Constant(WORD, j))
+                totals = [self.step(total, key, coefficient) for total, key in zip(totals, held_keys, strict=True)]
+                between(j)
+            return totals
+        one, held = ir.Constant(WORD, 1), [cgutils.alloca_once_value(builder, total) for total in totals]
+        with cgutils.for_range_slice(builder, one, count, one) as (j, _):
+            coefficient = self._coefficient(coefficients, j)
+            for total, key in zip(held, held_keys, strict=True):
+                builder.store(self.step(builder.load(total), key, coefficient), total)
+            between(j)
+        return [builder.load(total) for total in held]
+
+    def step(self, total: Any, key: Any, coefficient: Any) -> Any:
+        """Return total · key + coefficient, lane by lane, for keys below 2^60."""
+        lower, upper = self._product(total, key)
+        once = self.builder.xor(upper, self.builder.shl(upper, self.constant(1)))
+        folded = self.builder.xor(once, self.builder.shl(once, self.constant(3)))
+        return self.builder.xor(self.builder.xor(lower, coefficient), folded)
+
+    def _coefficient(self, coefficients: Any, j: Any) -> Any:
+        return self.everywhere(self.builder.load(self.builder.gep(coefficients, [j])))
+
+    def _hash_singly(self, keys: Any, coefficients: Any, count: Any) -> list[Any]:
+        builder, zero, one = self.builder, ir.Constant(WORD, 0), ir.Constant(WORD, 1)
+        words = cgutils.alloca_once(builder, WORD, size=TILE)
+        total = cgutils.alloca_once(builder, WORD)
+        with cgutils.for_range_slice(builder, zero, ir.Constant(WORD, TILE), one) as (i, _):
+            key = builder.load(builder.gep(keys, [i]))
+            builder.store(builder.load(coefficients), total)
+            with cgutils.for_range_slice(builder, one, count, one) as (j, _):
+                coefficient = self._coefficient(coefficients, j)
+                builder.store(self.step(builder.load(total), key, coefficient), total)
+            builder.store(builder.load(total), builder.gep(words, [i]))
+        return [builder.load(builder.gep(words, [ir.Constant(WORD, i)])) for i in range(TILE)]
+
+    def _product(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Return the lower and the upper halves of the carry-less products of the lanes."""
+        if self.lanes == 1:
+            return self._integer_product(x, y)
+        if self.code == PMULL:
+            even, odd = (self._neon_product(x, y, lane) for lane in (0, 1))
+        else:
+            even, odd = (self._x86_product(x, y, places) for places in (0x00, 0x11))
+        pairs = [(lane, self.lanes + lane) for lane in range(0, self.lanes, 2)]
+        lower = self._lane_numbers([lane for pair in pairs for lane in pair])
+        upper = self._lane_numbers([lane + 1 for pair in pairs for lane in pair])
+        return self.builder.shuffle_vector(even, odd, lower), self.builder.shuffle_vector(even, odd, upper)
+
+    def _x86_product(self, x: Any, y: Any, places: int) -> Any:
+        kind = ir.FunctionType(self.vector, [self.vector, self.vector, _BYTE])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, _PRODUCT[self.lanes])
+        return self.builder.call(function, [x, y, ir.Constant(_BYTE, places)])
+
+    def _neon_product(self, x: Any, y: Any, lane: int) -> Any:
+        kind = ir.FunctionType(ir.VectorType(_BYTE, 16), [WORD, WORD])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.aarch64.neon.pmull64")
+        number = ir.Constant(_INDEX, lane)
+        product = self.builder.call(function, [self.builder.extract_element(one, number) for one in (x, y)])
+        return self.builder.bitcast(product, self.vector)
+
+    def _integer_product(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Multiply with carries that end in the holes between every fourth bit; y < 2^60 has 15 such bits at most."""
+        builder = self.builder
+        parts = [
+            [builder.zext(builder.and_(one, ir.Constant(WORD, _ONE_IN_FOUR << shift)), _DOUBLE) for shift in range(4)]
+            for one in (x, y)
+        ]
+        total = None
+        mask = _ONE_IN_FOUR << 64 | _ONE_IN_FOUR
+        for place in range(_CLASSES):
+            products = [builder.mul(parts[0][i], parts[1][(place - i) % _CLASSES]) for i in range(_CLASSES)]
+            ones = functools.reduce(builder.xor, products)
+            ones = builder.and_(ones, ir.Constant(_DOUBLE, mask << place & ((1 << 128) - 1)))
+            total = ones if total is None else builder.or_(total, ones)
+        upper = builder.lshr(total, ir.Constant(_DOUBLE, 64))
+        return builder.trunc(total, WORD), builder.trunc(upper, WORD)
+
+    @staticmethod
+    def _lane_numbers(lanes: list[int]) -> Any:
+        return ir.Constant(ir.VectorType(_INDEX, len(lanes)), lanes)
+
+
+def emitter(context: Any, builder: Any) -> Emitter:
+    """Return an emitter of the code that suits what ``context`` compiles for."""
+    return Emitter(builder, instructions_of(*context.codegen().magic_tuple()))
+
+
+def arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> dict[int, Any]:
+    """Return the array arguments of an intrinsic, by place."""
+    return {
+        place: context.make_array(kind)(context, builder, argument)
+        for place, (kind, argument) in enumerate(zip(signature.args, arguments, strict=True))
+        if isinstance(kind, types.Array)
+    }
+
+
+def check_contiguous(*given: Any) -> None:
+    """Raise `TypingError` unless all array types among ``given`` are C-contiguous."""
+    if {kind.layout for kind in given if isinstance(kind, types.Array)} - {"C"}:
+        raise TypingError("the arrays of a tile must be C-contiguous")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any, at: Any) -> Any:
+    """Write the words of the 16 keys from ``keys[place]`` on to ``out[at:]``.
+
+    Parameters
+    ----------
+    keys, out
+        uint64, one-dimensional, C-contiguous; keys are below 2^60, or their words are arbitrary.
+    coefficients
+        uint64, (independence,), C-contiguous, the leading one first.
+    place, at
+        In elements; bounds are the caller's to keep.
+    """
+    del typingctx, place, at  # Numba hands the types over; the values come with the arguments
+    check_contiguous(keys, coefficients, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
+        first = builder.gep(given[0].data, [arguments[1]])
+        count = builder.extract_value(given[2].shape, 0)
+        for number, words in enumerate(code.hash_tile(first, given[2].data, count)):
+            place = builder.add(arguments[4], ir.Constant(WORD, number * code.lanes))
+            builder.store(words, code.at(given[3].data, place), align=8)
+        return context.get_dummy_value()
+
+    return types.void(keys, types.intp, coefficients, out, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def multiply_add(typingctx: Any, total: Any, key: Any, coefficient: Any) -> Any:
+    """Return total · key + coefficient in GF(2^64), all uint64, for a key below 2^60."""
+    del typingctx, total, key, coefficient  # as above
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        code = emitter(context, builder).code
+        if code == PLAIN:
+            return Emitter(builder, code).step(*arguments)
+        pair = Emitter(builder, PMULL if code == PMULL else PCLMUL)
+        words = pair.step(*(pair.everywhere(argument) for argument in arguments))
+        return builder.extract_element(words, ir.Constant(_INDEX, 0))
+
+    return types.uint64(types.uint64, types.uint64, types.uint64), generate

@@ -1,0 +1,129 @@
+"""The five codes: which one a processor gets, that no other instruction is used, and that all give the same bits."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamsketch import SJLT, carryless
+from streamsketch.carryless import AVX2, AVX512, PCLMUL, PLAIN, PMULL, instructions_of
+from tests import naive, naive_maps
+
+X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
+WIDE = "+sse2,+pclmul,+vpclmulqdq"
+CODES = {  # the least features for each
+    PLAIN: "+sse2",
+    PCLMUL: "+sse2,+pclmul",
+    AVX2: f"{WIDE},+avx2",
+    AVX512: f"{WIDE},+avx2,+avx512f,+avx512vl",
+    f"{AVX512}, vbmi": f"{WIDE},+avx2,+avx512f,+avx512vl,+avx512bw,+avx512vbmi",
+}
+FORBIDDEN = {
+    PLAIN: ["clmul", "ymm", "zmm"],
+    PCLMUL: ["vpclmul", "ymm", "zmm"],
+    AVX2: ["zmm", "multishift"],
+    AVX512: ["multishift"],
+    f"{AVX512}, vbmi": [],
+}
+HOST = carryless.target()
+
+CHILD = """
+import warnings
+import numpy as np
+from streamsketch import SJLT, hashing
+from streamsketch.carryless import instructions
+from streamsketch.projections.tiles import adders
+
+projections = [
+    SJLT(dim=1 << 60, sketch_dim=8 << 7, sparsity=8, seed=1),
+    SJLT(dim=1 << 60, sketch_dim=7 << 3, sparsity=7, seed=2, independence=5),
+]
+kernels = [hashing.add_product]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for projection in projections:
+        state = np.zeros(projection.sketch_dim, dtype=np.int64)
+        projection.add_to(state, np.arange((1 << 60) - 600, 1 << 60), np.arange(600) - 300, 0)
+        print(state.tolist())
+        kernels.append(projection._adders.add_batch)
+total = np.arange(5, dtype=np.uint64)
+hashing.add_product(total, np.uint64(2**64 - 1), np.arange((1 << 60) - 5, 1 << 60, dtype=np.uint64))
+print(total.tolist())
+hits = sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
+code = "" if hits else "".join(text for kernel in kernels for text in kernel.inspect_asm().values())
+words = [word for word in ("vpclmul", "clmul", "ymm", "zmm", "multishift") if word in code]
+print(instructions(), len(caught), hits, *words, sep="|")
+"""
+
+
+def possible(features: str) -> bool:
+    return HOST[0].startswith("x86_64") and set(features.split(",")) <= set(HOST[2].split(","))
+
+
+def child(features: str, cache: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {
+        "NUMBA_CPU_NAME": "x86-64",
+        "NUMBA_CPU_FEATURES": features,
+        "NUMBA_CACHE_DIR": str(cache),
+    }
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", CHILD],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+
+
+def test_every_code_gives_the_same_bits_without_another_instruction(tmp_path: Path) -> None:
+    """Code is generated for less than this processor; a shared cache must not hand over what it was not made for."""
+    codes = [code for code, features in CODES.items() if possible(features)]
+    if not codes:
+        pytest.skip("not an x86 processor")
+    children = [(code, child(CODES[code], tmp_path)) for code in codes]
+    outputs = {code: process.communicate()[0].splitlines() for code, process in children}
+    assert [process.returncode for _, process in children] == [0] * len(codes)
+    for code, lines in outputs.items():
+        assert lines[:-1] == outputs[PLAIN][:-1], code
+        found, warned, hits, *words = lines[-1].split("|")
+        assert found == code.split(",")[0]
+        assert (warned, hits) == ("1" if code == PLAIN else "0", "0")
+        assert not set(words) & set(FORBIDDEN[code]), code
+        assert ("clmul" in words) == (code != PLAIN)
+    again = child(CODES[codes[-1]], tmp_path)
+    lines = again.communicate()[0].splitlines()
+    assert lines[:-1] == outputs[PLAIN][:-1]
+    assert int(lines[-1].split("|")[2]) > 0  # what was made for these features is found
+    totals = [int(word) for word in outputs[PLAIN][2].strip("[]").split(",")]
+    assert totals == [i ^ naive.product(2**64 - 1, 2**60 - 5 + i) for i in range(5)]
+    state = np.array([int(cell) for cell in outputs[PLAIN][1].strip("[]").split(",")])
+    text = SJLT(dim=1 << 60, sketch_dim=7 << 3, sparsity=7, seed=2, independence=5).to_json()
+    events = ((2**60 - 600 + i, i - 300) for i in range(600))
+    columns = sum(np.array(naive_maps.column(text, index)) * value for index, value in events)
+    assert state.tolist() == columns.tolist()
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "features", "code"),
+    [
+        (X86, "znver4", CODES[AVX512], AVX512),
+        (X86, "znver3", CODES[AVX2], AVX2),
+        (X86, "znver4", f"{CODES[AVX2]},+avx512f,-avx512vl", AVX2),
+        (X86, "icelake-server", f"{WIDE},-avx2", PCLMUL),
+        (X86, "skylake", "+sse2,+avx2,+avx512f,+avx512vl,+pclmul,-vpclmulqdq", PCLMUL),
+        (X86, "icelake-server", "+sse2,+avx2,-pclmul,+vpclmulqdq", PLAIN),
+        (X86, "icelake-server", "", PLAIN),  # what a name alone implies is not relied upon
+        (X86, "generic", "", PLAIN),
+        ("i686-unknown-linux-gnu", "pentium4", "+sse2,+pclmul", PLAIN),
+        (ARM, "neoverse-v1", "+neon,+aes", PMULL),
+        (ARM, "cortex-a72", "+neon", PLAIN),
+        ("arm64-apple-darwin23.1.0", "apple-m1", "", PMULL),
+        ("arm64-apple-darwin23.1.0", "apple-m1", "-aes", PLAIN),
+        ("powerpc64le-unknown-linux-gnu", "pwr9", "+vsx", PLAIN),
+    ],
+)
+def test_a_code_is_chosen_by_the_features_that_are_named(triple: str, cpu: str, features: str, code: str) -> None:
+    assert instructions_of(triple, cpu, features) == code
