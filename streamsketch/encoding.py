@@ -2,7 +2,7 @@
 
 Integer keys are indices as they are. Strings, bytes, dates and times, and tuples of columns become 60-bit
 *fingerprints*, keyed by the projection's public seed. n distinct keys collide with probability at most
-n²/2^60 (a collision costs accuracy, never privacy).
+n²/2^61 (a collision costs accuracy, never privacy).
 
 Values meet the grid by truncation toward zero, in exact rational arithmetic: the sum of |q| over any
 updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (THEORY.md 2).

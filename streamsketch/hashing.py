@@ -34,7 +34,7 @@ def field_elements(seed: int, label: str, count: int) -> list[int]:
     Examples
     --------
     >>> field_elements(seed=7, label="example", count=2)
-    [753330603531878367, 1838065021840226669]
+    [15196580579576872688, 298247208608270830]
     """
     key, start = seed.to_bytes(8, "little"), label.encode() + b"\0"
     digests = (

@@ -60,6 +60,7 @@ ORDER = [
     "explanation",
     "report",
     "sklearn",
+    "conformance",
     "beam",
     "commands",
     "cli",

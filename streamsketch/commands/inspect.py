@@ -1,5 +1,6 @@
 """``streamsketch inspect``: what a file holds and what it promises."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,12 +38,19 @@ _NOISE = {
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="a .sketch, .signs, .parquet or .raw-sketch file", metavar="FILE")],
+    file: Annotated[
+        Path | None, typer.Argument(help="a .sketch, .signs, .parquet or .raw-sketch file", metavar="FILE")
+    ] = None,
     *,
+    system: Annotated[bool, typer.Option("--system", help="Show this machine instead: how it hashes.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what a file of sketches holds and what it promises."""
-    if file.suffix == SIGNS or (file.is_file() and holds_signs(file)):
+    if system == (file is not None):
+        raise typer.BadParameter("name one file, or give --system")
+    if file is None:
+        _inspect_system(as_json=as_json)
+    elif file.suffix == SIGNS or (file.is_file() and holds_signs(file)):
         _inspect_signs(file, as_json=as_json)
     elif file.suffix == TABLE:
         _inspect_table(file, as_json=as_json)
@@ -50,6 +58,30 @@ def inspect(
         _inspect_raw(file, as_json=as_json)
     else:
         _inspect_release(file, as_json=as_json)
+
+
+def _inspect_system(*, as_json: bool) -> None:
+    import numba  # noqa: PLC0415 - files are inspected without it
+
+    from streamsketch import carryless  # noqa: PLC0415 - as above
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is what is shown here
+        hashing = carryless.instructions()
+    triple, processor, _ = carryless.target()
+    facts = {
+        "streamsketch": ss.__version__,
+        "numba": numba.__version__,
+        "target": triple,
+        "processor": processor,
+        "hashing": hashing,
+    }
+    if as_json:
+        show_json(facts)
+        return
+    if hashing == carryless.PLAIN:
+        facts["hashing"] += ": slow; Numba compiles for a processor without carry-less multiplication"
+    show_facts("this machine, as Numba sees it", facts)
 
 
 def _inspect_release(file: Path, *, as_json: bool) -> None:

@@ -223,7 +223,7 @@ class Gaussian(IndependentEntries):
     --------
     >>> projection = Gaussian(dim=1000, sketch_dim=64, seed=1)
     >>> round(projection.scale * projection.l2_sensitivity_squared**0.5, 2)
-    1.31
+    1.35
     """
 
     fraction_bits: int = 8

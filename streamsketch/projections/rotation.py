@@ -62,7 +62,7 @@ class Rotation(RandomNorms):
     >>> x = projection.sketch()
     >>> x.update([5, 50], [3, 4])
     >>> from streamsketch import squared_norm
-    >>> round(squared_norm(x).value, 2)
+    >>> round(squared_norm(x).value, 1)
     25.0
     """
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.carryless import instructions_of, target
 from streamsketch.raw import RawSketch, save_raw
 from tests.commands.running import Forks, streamsketch, succeeded
 
@@ -43,6 +44,19 @@ def save_wrong(folder: Path) -> None:
 
 
 # --- inspect ----------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_names_the_code_that_hashes_here(forks: Forks, tmp_path: Path) -> None:
+    expected = instructions_of(*target())
+    assert json.loads(forks.run("inspect", "--system", "--json", cwd=tmp_path).stdout)["hashing"] == expected
+    assert expected in " ".join(forks.run("inspect", "--system", cwd=tmp_path).stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [(), ("a.sketch", "--system")])
+def test_inspect_takes_a_file_or_the_system(arguments: tuple[str, ...], forks: Forks, tmp_path: Path) -> None:
+    done = forks.run("inspect", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--system" in done.stderr
 
 
 def test_inspect_shows_the_promise_and_the_size(files: list[Path]) -> None:

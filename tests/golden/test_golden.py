@@ -24,6 +24,7 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import Projection
+from streamsketch.conformance import column as script
 from tests import naive, naive_maps
 
 FOLDER = Path(__file__).parent
@@ -75,6 +76,16 @@ def test_the_twin_makes_the_same_columns(golden: dict[str, Any]) -> None:
     for index, nonzeros in golden["columns"].items():
         column = naive_maps.column(golden["json"], int(index))
         assert [[row, entry] for row, entry in enumerate(column) if entry] == nonzeros
+
+
+@each_projection
+def test_the_script_of_ten_lines_makes_the_same_columns(golden: dict[str, Any]) -> None:
+    fields = json.loads(golden["json"])
+    if fields["kind"] != "sjlt-block":
+        pytest.skip("the script is for sjlt-block")
+    for index, nonzeros in golden["columns"].items():
+        made = script.column(fields["seed"], fields["sketch_dim"], fields["sparsity"], fields["independence"], int(index))
+        assert sorted(map(list, made)) == nonzeros
 
 
 # --- states -------------------------------------------------------------------------------------------------

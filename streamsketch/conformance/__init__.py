@@ -1,0 +1,1 @@
+"""What other implementations check themselves against."""
