@@ -239,7 +239,7 @@ def _plain() -> Adders:
         keys: Words,
         values: Ints,
         coefficients: Words,
-        layout: Words,
+        layout: Words,  # noqa: ARG001 - it is empty
         rows: int,
         width: int,
         rows_per_word: int,
@@ -247,7 +247,6 @@ def _plain() -> Adders:
         room: np.uint64,
         state: Ints,
     ) -> Bounds:
-        del layout  # it is empty
         scratch = np.zeros(rows << width, dtype=np.int64)
         for place in range(0, keys.size, TILE):
             end = min(place + TILE, keys.size)
@@ -262,13 +261,12 @@ def _plain() -> Adders:
         values: NDArray[Any],
         starts: Ints,
         coefficients: Words,
-        layout: Words,
+        layout: Words,  # noqa: ARG001 - it is empty
         rows: int,
         width: int,
         rows_per_word: int,
         table: NDArray[Any],
     ) -> None:
-        del layout  # as above
         scratch = np.zeros(rows << width, dtype=table.dtype)
         for run in range(table.shape[0]):
             for place in range(starts[run], starts[run + 1], TILE):

@@ -84,7 +84,8 @@ def test_the_script_of_ten_lines_makes_the_same_columns(golden: dict[str, Any]) 
     if fields["kind"] != "sjlt-block":
         pytest.skip("the script is for sjlt-block")
     for index, nonzeros in golden["columns"].items():
-        made = script.column(fields["seed"], fields["sketch_dim"], fields["sparsity"], fields["independence"], int(index))
+        numbers = (fields[name] for name in ("seed", "sketch_dim", "sparsity", "independence"))
+        made = script.column(*numbers, int(index))
         assert sorted(map(list, made)) == nonzeros
 
 

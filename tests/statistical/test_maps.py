@@ -189,7 +189,10 @@ def test_unknown_fourth_powers_never_narrow_an_error_bar() -> None:
 
 
 def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
-    """Of 95 % intervals more than 85 % cover, over 400 seeds; ignoring ‖z‖₄⁴ would leave a basis vector under 75 %."""
+    """Of 95 % intervals more than 85 % cover, over 400 seeds; ignoring ‖z‖₄⁴ a basis vector would have some 76 %.
+
+    A fresh draw would exceed 335 of 400 there with probability below 1e-3.
+    """
     covered, narrow = dict.fromkeys(X, 0), 0
     for seed in range(400):
         projection = ss.VerySparse(dim=DIM, sketch_dim=128, sparsity=8, seed=seed)
@@ -202,7 +205,7 @@ def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
             if name == "basis":
                 narrow += abs(estimate.value - truth) <= 1.96 * np.sqrt(2 / 128) * estimate.value
     assert min(covered.values()) > 340
-    assert narrow < 300
+    assert narrow < 335
 
 
 @pytest.mark.parametrize(("sparsity", "percent"), [(8, 92), (32, 87), (64, 63), (128, 39)])
