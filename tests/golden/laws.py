@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tests import naive_maps
 
-P = naive_maps.P
+WORDS = naive_maps.WORDS
 EVERY_KIND = ("kind", "dim", "sketch_dim", "seed", "resolution")
 _T = {"independence"}
 FIELDS: dict[str, set[str]] = {
@@ -67,14 +67,14 @@ def moments(fields: dict[str, Any]) -> tuple[Fraction, Fraction]:
     kind = fields["kind"]
     if kind in ("very-sparse", "achlioptas"):
         s = fields.get("sparsity", 3)
-        share = Fraction(min(2 * ((P + s) // (2 * s)), P), P)
+        share = Fraction(min(2 * ((WORDS + s) // (2 * s)), WORDS), WORDS)
         return share, share
     if kind == "uniform":
         n = 2 ** fields["fraction_bits"]
         return Fraction(n * (n + 1), 3), Fraction(n * (n + 1) * (3 * n * n + 3 * n - 1), 15)
     largest, thresholds = naive_maps.gaussian_table(fields["fraction_bits"])
     counts = [after - before for before, after in pairwise(thresholds)]
-    drawn = Fraction(round(fields["density"] * P), P) if kind == "fjlt" else Fraction(1)
+    drawn = Fraction(round(fields["density"] * WORDS), WORDS) if kind == "fjlt" else Fraction(1)
     sums = (sum(n**power * count for n, count in enumerate(counts, -largest)) for power in (2, 4))
     second, fourth = (drawn * Fraction(total, thresholds[-1]) for total in sums)
     return second, fourth
