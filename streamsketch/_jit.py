@@ -1,25 +1,78 @@
 """One decorator for every Numba kernel."""
 
+import contextlib
+import functools
+import hashlib
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+SOURCES = (
+    "carryless.py",
+    "hashing.py",
+    "bounding/cut.py",
+    "bounding/digests.py",
+    "local/compressed.py",
+    "local/directions.py",
+    "local/kashin.py",
+    "local/normal.py",
+    "local/streams.py",
+    "privacy/flips.py",
+    "privacy/sampling.py",
+    "projections/explicit.py",
+    "projections/fjlt.py",
+    "projections/hadamard.py",
+    "projections/identity.py",
+    "projections/independent.py",
+    "projections/kernels.py",
+    "projections/lattice_gaussian.py",
+    "projections/matrix_kernels.py",
+    "projections/oporp.py",
+    "projections/permutation.py",
+    "projections/pipeline.py",
+    "projections/prefetch.py",
+    "projections/srht.py",
+    "projections/tiles.py",
+    "projections/vectors.py",
+    "signs/hamming.py",
+)
+"""Files with kernels, or with code that is compiled into them."""
+
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile ``function`` without the GIL and keep the machine code on disk where a disk can be written.
 
-    Numba renews what it keeps when the kernel's own file changes. Having edited a kernel that another file's kernels
-    call, run ``make clean``.
+    What is kept is compiled again when any file with kernels changes: kernels of one file call those of others.
     """
+    compiled: Any
     try:
-        compiled: Callable[Parameters, Result] = njit(nogil=True, cache=True)(function)
+        compiled = njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import
         compiled = njit(nogil=True)(function)
-    return compiled
+    else:
+        # Numba looks at the kernel's own file only, and has no public way to add others
+        with contextlib.suppress(AttributeError):
+            kept = compiled._cache._cache_file  # noqa: SLF001
+            kept._source_stamp = (kept._source_stamp, sources_stamp())  # noqa: SLF001
+    result: Callable[Parameters, Result] = compiled
+    return result
+
+
+@functools.cache
+def sources_stamp() -> str:
+    """Return a digest of all files whose code is compiled into kernels."""
+    folder = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=16)
+    for name in SOURCES:
+        with contextlib.suppress(OSError):  # compiled without sources, as in a zip
+            digest.update((folder / name).read_bytes())
+        digest.update(name.encode())
+    return digest.hexdigest()
 
 
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -1,0 +1,60 @@
+"""Machine code that is kept on disk is never that of an older source."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import streamsketch
+from streamsketch import _jit
+from streamsketch.privacy.flips import _flip_samples
+
+ROOT = Path(streamsketch.__file__).parent
+CALLED = "from streamsketch._jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
+CALLING = """
+from streamsketch._jit import kernel
+from streamsketch.privacy.sampling import called
+
+
+@kernel
+def calling(x):
+    return called(x)
+"""
+
+
+def test_every_file_with_kernels_is_in_the_stamp() -> None:
+    marks = ("from streamsketch._jit import", "from numba.extending import intrinsic")
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if any(mark in path.read_text() for mark in marks)
+    }
+    assert sorted(found) == sorted(_jit.SOURCES)
+
+
+def test_kernels_are_kept_under_the_stamp_of_all_sources() -> None:
+    assert _jit.sources_stamp() in _flip_samples._cache._cache_file._source_stamp  # type: ignore[attr-defined]
+
+
+def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
+    """Two files of the library's names, one of which calls the other's kernel."""
+    package = tmp_path / "streamsketch"
+    (package / "privacy").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "privacy" / "__init__.py").touch()
+    shutil.copy(ROOT / "_jit.py", package)
+    (package / "privacy" / "flips.py").write_text(CALLING)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def result(added: int) -> str:
+        (package / "privacy" / "sampling.py").write_text(CALLED.format(added))
+        program = "from streamsketch.privacy.flips import calling; print(calling(1), dict(calling.stats.cache_hits))"
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=tmp_path)  # noqa: S603
+        return done.stdout.decode().strip()
+
+    assert result(1) == "2 {}"
+    assert result(1) == "2 {(int64,): 1}", "kept"
+    assert result(2) == "3 {}", "compiled again"
