@@ -68,7 +68,7 @@ def instructions() -> str:
     if found == PLAIN:
         warnings.warn(
             "the processor that Numba compiles for has no carry-less multiplication (PCLMULQDQ or PMULL), so hashing "
-            "is about ten times as slow; the results are the same. Check NUMBA_CPU_NAME and NUMBA_CPU_FEATURES",
+            "takes many times as long; the results are the same. Check NUMBA_CPU_NAME and NUMBA_CPU_FEATURES",
             RuntimeWarning,
             stacklevel=2,
         )

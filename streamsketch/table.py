@@ -135,9 +135,11 @@ class SketchTable(Mapping[Any, Sketch]):
         InvalidInputError
             As `Sketch.update`; the table is then as it was.
         """
-        codes = np.ascontiguousarray(codes, dtype=np.int64)
+        codes = np.ascontiguousarray(codes, dtype=np.int32 if codes.dtype == np.int32 else np.int64)
         used = seen(codes, len(distinct))
-        new = dict.fromkeys(key for key, seen in zip(distinct, used, strict=True) if seen and key not in self._slots)
+        new = dict.fromkeys(
+            key for key, is_used in zip(distinct, used, strict=True) if is_used and key not in self._slots
+        )
         grown = len(self._slots) + len(new)
         cells, masses = self._cells, self._masses
         if grown > len(cells):

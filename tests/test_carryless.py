@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from llvmlite import ir
 
 from streamsketch import SJLT, carryless
 from streamsketch.carryless import AVX2, AVX512, PCLMUL, PLAIN, PMULL, instructions_of
@@ -104,6 +106,27 @@ def test_every_code_gives_the_same_bits_without_another_instruction(tmp_path: Pa
     events = ((2**60 - 600 + i, i - 300) for i in range(600))
     columns = sum(np.array(naive_maps.column(text, index)) * value for index, value in events)
     assert state.tolist() == columns.tolist()
+
+
+@pytest.mark.parametrize(("cpu", "features"), [("neoverse-v1", "+aes"), ("cortex-a72", "+aes"), ("apple-m1", "")])
+def test_a_step_compiles_to_pmull_on_arm(cpu: str, features: str) -> None:
+    """No more than that can be seen on another processor."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        target = llvm.Target.from_triple(ARM)
+    except RuntimeError:
+        pytest.skip("this LLVM has no code generator for ARM")
+    module = ir.Module()
+    module.triple = ARM
+    pair = ir.VectorType(ir.IntType(64), 2)
+    function = ir.Function(module, ir.FunctionType(pair, [pair] * 3), "step")
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.ret(carryless.Emitter(builder, PMULL).step(*function.args))
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=3)
+    code = machine.emit_assembly(llvm.parse_assembly(str(module))).split()
+    assert {"pmull", "pmull2"} <= set(code)
+    assert len([word for word in code if word.startswith("bl")]) == 0  # nothing is called
 
 
 @pytest.mark.parametrize(

@@ -478,3 +478,13 @@ def test_a_table_starts_from_any_collection_of_keys() -> None:
     projection = SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1)
     for keys in (["a", "b"], {"a", "b"}, {"a": 1, "b": 2}.keys(), (key for key in "ab"), projection.table(["a", "b"])):
         assert sorted(projection.table(keys)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("code", [-1, 2, 2**31 - 1])
+def test_a_place_outside_the_list_of_keys_is_refused(code: int) -> None:
+    """Kernels do not check places: one of a broken dictionary would reach memory that is not the table's."""
+    table = SJLT(dim=100, sketch_dim=64, sparsity=4, seed=1).table()
+    for dtype in (np.int32, np.int64):
+        with pytest.raises(IndexError, match="outside the list of keys"):
+            table.add_steps(["a", "b"], np.array([0, code], dtype=dtype), np.array([5, 6]), np.array([1, 1]))
+    assert len(table) == 0

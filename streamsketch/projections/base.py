@@ -123,7 +123,8 @@ class Projection(ABC):
     @property
     def grid(self) -> Fraction:
         """The resolution as the exact fraction it is kept as."""
-        return Fraction(self.resolution)
+        kept = self.resolution
+        return kept if isinstance(kept, Fraction) else Fraction(kept)
 
     @property
     @abstractmethod

@@ -140,4 +140,5 @@ class BlockHashed(Projection):
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
         starts, keys = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64)
-        matrix_kernels.block_csr(starts, keys, matrix.data, self._adders.add_runs, self._hash_arguments, out)
+        coefficients, _, rows, width, rows_per_word = self._hash_arguments
+        matrix_kernels.block_csr(starts, keys, matrix.data, coefficients, rows, width, rows_per_word, out)

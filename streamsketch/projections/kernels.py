@@ -126,9 +126,11 @@ def add_to_slots_in_order(
 
 @kernel
 def seen(codes: Ints, size: int) -> NDArray[np.bool_]:
-    """Return which of the numbers below ``size`` are among ``codes``."""
+    """Return which of the numbers below ``size`` are among ``codes``; raise `IndexError` for any other."""
     found = np.zeros(size, dtype=np.bool_)
     for i in range(codes.size):
+        if codes[i] < 0 or codes[i] >= size:
+            raise IndexError("the place of a key lies outside the list of keys")
         found[codes[i]] = True
     return found
 

@@ -3,7 +3,6 @@
 Integer cells are sums modulo 2^64, which int64 addition gives whatever wraps on the way.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,46 +11,76 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words, evaluate
-from streamsketch.projections.tiles import tile_starts
 from streamsketch.projections.vectors import VECTOR_BYTES, add_vector, transpose_tile
 
-_COPIED = 1 << 14  # nonzeros, or those of one row: their copy stays in the L2 cache
+_BLOCK = 512  # nonzeros hashed at a time
+_WORDS = 1 << 14  # unless a nonzero has so many hash words that theirs would leave the L2 cache
 _COLUMNS = 1 << 12  # columns whose places are kept at a time: theirs, and the lines turned, stay in the L2 cache
 _PLACES = 1 << 20  # and at most so many places, 8 MB, or those of 512 columns
+_0, _1 = np.uint64(0), np.uint64(1)
 
 
+@kernel
 def block_csr(
     starts: Ints,
     keys: Words,
     values: NDArray[Any],
-    add_runs: Callable[..., None],
-    hash_arguments: tuple[Any, ...],
+    coefficients: Words,
+    rows: int,
+    width: int,
+    rows_per_word: int,
     out: NDArray[Any],
 ) -> None:
     """Write the projection of each row of a CSR matrix into ``out``, (n, sketch_dim).
 
-    ``starts`` is the matrix's indptr, (n + 1). Lines are copied to whole tiles, so that tiles can be hashed across
-    their ends, some at a time.
+    ``starts`` is the matrix's indptr, (n + 1). The nonzeros are hashed in blocks that take no heed of where
+    rows end, and go straight into the row of ``out``: in a scratch with plus and minus cells apart, as a sketch
+    has it, short rows would pay for its 2k cells.
     """
-    out[:] = 0
-    line = 0
-    while line < len(out):
-        last = max(line + 1, int(np.searchsorted(starts, starts[line] + _COPIED, side="right")) - 1)
-        tile_keys, tile_values, padded = _copied(starts[line : last + 1], keys, values)
-        add_runs(tile_keys, tile_values, padded, *hash_arguments, out[line:last])
-        line = last
+    block = min(_BLOCK, max(8, _WORDS // coefficients.shape[0]))
+    words = np.empty((coefficients.shape[0], block), dtype=np.uint64)
+    base = hashed = starts[0]
+    for line in range(out.shape[0]):
+        cells = out[line].reshape(rows, -1)
+        cells[:] = 0
+        start, last = starts[line], starts[line + 1]
+        while start < last:
+            if start == hashed:
+                base, hashed = hashed, min(hashed + block, starts[-1])
+                for word in range(coefficients.shape[0]):
+                    evaluate(keys[base:hashed], coefficients[word], words[word, : hashed - base])
+            end = min(hashed, last)
+            for word in range(coefficients.shape[0]):
+                blocks = cells[word * rows_per_word : (word + 1) * rows_per_word]
+                _scatter_signed(words[word, start - base : end - base], values[start:end], blocks, width)
+            start = end
 
 
 @kernel
-def _copied(starts: Ints, keys: Words, values: NDArray[Any]) -> tuple[Words, NDArray[Any], Ints]:
-    """Return keys and values of some lines, each padded to whole tiles with zeros, and where each begins."""
-    padded = tile_starts(np.diff(starts))
-    tile_keys, tile_values = np.zeros(padded[-1], dtype=np.uint64), np.zeros(padded[-1], dtype=values.dtype)
-    for line in range(starts.size - 1):
-        shift = padded[line] - starts[line]
-        for place in range(starts[line], starts[line + 1]):
-            tile_keys[place + shift], tile_values[place + shift] = keys[place], values[place]
-    return tile_keys, tile_values, padded
+def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], width: int) -> None:
+    """Add ±``values`` to the cells each word's bit fields name, one in each row of ``blocks``."""
+    step, sign = np.uint64(width), np.uint64(1 << (width - 1))
+    bucket = sign - _1
+    row = 0
+    while row + 4 <= blocks.shape[0]:  # four rows in one pass, to load each word once
+        row_0, row_1, row_2, row_3 = blocks[row], blocks[row + 1], blocks[row + 2], blocks[row + 3]
+        offset = np.uint64(row * width)
+        for i in range(values.size):
+            word, plus, minus = words[i] >> offset, values[i], -values[i]
+            row_0[word & bucket] += plus if word & sign == _0 else minus  # a select, no branch
+            word >>= step
+            row_1[word & bucket] += plus if word & sign == _0 else minus
+            word >>= step
+            row_2[word & bucket] += plus if word & sign == _0 else minus
+            word >>= step
+            row_3[word & bucket] += plus if word & sign == _0 else minus
+        row += 4
+    while row < blocks.shape[0]:
+        cells, offset = blocks[row], np.uint64(row * width)
+        for i in range(values.size):
+            word = words[i] >> offset
+            cells[word & bucket] += values[i] if word & sign == _0 else -values[i]
+        row += 1
 
 
 @kernel

@@ -88,6 +88,20 @@ def fold_scratch(scratch: NDArray[Any], width: int, state: NDArray[Any]) -> None
 
 
 @kernel
+def empty_into(scratch: NDArray[Any], width: int, state: NDArray[Any]) -> None:
+    """As `fold_scratch`, and clear the scratch for the next."""
+    buckets = 1 << (width - 1)
+    for first in range(0, state.size, buckets):
+        plus = scratch[2 * first : 2 * first + buckets]
+        minus = scratch[2 * first + buckets : 2 * first + 2 * buckets]
+        cells = state[first : first + buckets]
+        for bucket in range(buckets):
+            cells[bucket] += plus[bucket] - minus[bucket]
+        plus[:] = 0
+        minus[:] = 0
+
+
+@kernel
 def within(bounds: Bounds, last_key: np.uint64, room: np.uint64) -> bool:
     """Return whether the largest key is at most ``last_key``, and Σ|values| at most ``room`` < 2^63."""
     largest, upper, lower = bounds
@@ -226,8 +240,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
                 while starts[run + 1] <= place:
                     run += 1
                 if starts[run + 1] == place + TILE:
-                    fold_scratch(scratch, width, table[run])
-                    scratch[:past] = 0
+                    empty_into(scratch, width, table[run])
 
     return Adders(kernel(add_batch), kernel(add_runs))
 
@@ -272,8 +285,7 @@ def _plain() -> Adders:
             for place in range(starts[run], starts[run + 1], TILE):
                 add_plainly(keys, values, place, place + TILE, coefficients, rows, width, rows_per_word, scratch)
             if starts[run] < starts[run + 1]:
-                fold_scratch(scratch, width, table[run])
-                scratch[:] = 0
+                empty_into(scratch, width, table[run])
 
     return Adders(kernel(add_batch), kernel(add_runs))
 

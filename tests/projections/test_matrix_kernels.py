@@ -14,12 +14,10 @@ from scipy import sparse
 
 from streamsketch.hashing import BitSlices, polynomials
 from streamsketch.projections.matrix_kernels import block_csr, block_dense
-from streamsketch.projections.pipeline import layout_of
-from streamsketch.projections.tiles import adders
 from tests import naive
 
 DTYPES = [np.int64, np.float64, np.float32]
-TILE, COPIED, CHUNK = 16, 1 << 14, 4096  # nonzeros hashed together, and copied; columns whose places are kept
+BLOCK, CHUNK = 512, 4096  # of nonzeros that are hashed together, and of columns whose places are kept
 POOL = [0, 1, 2, 511, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**53, 2**59, 2**60 - 2, 2**60 - 1]
 
 Events: TypeAlias = list[tuple[int, Any]]  # the nonzeros of a row: (index, value)
@@ -37,16 +35,13 @@ class Sparse:
         slices = BitSlices(rows=sparsity, width=buckets.bit_length())
         coefficients = polynomials(seed, "sjlt-block", slices.words, independence)
         self.told = (coefficients, slices.rows, slices.width, slices.rows_per_word)
-        self.layout = layout_of(slices)
 
     def csr(self, rows: Sequence[Events], dtype: Any) -> np.ndarray:
         starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         keys = np.array([index for row in rows for index, _ in row], dtype=np.uint64)
         values = np.array([value for row in rows for _, value in row], dtype=dtype)
         out = self.leftovers(len(rows), dtype)
-        hash_arguments = (self.told[0], self.layout, *self.told[1:])
-        add_runs = adders(self.told[0], self.layout, self.told[1], self.told[3]).add_runs
-        block_csr(starts, keys, values, add_runs, hash_arguments, out)
+        block_csr(starts, keys, values, *self.told, out)
         return out
 
     def dense(self, matrix: np.ndarray) -> np.ndarray:
@@ -132,16 +127,15 @@ def test_csr_floats_equal_their_twin_within_rounding(dtype: Any, sparse_map: Spa
 @pytest.mark.parametrize(
     "lengths",
     [
-        [TILE],
-        [TILE - 1, 1, 0, TILE],
-        [0, 0, TILE + 1, 0],
-        [1] * 5 + [3 * TILE + 7] + [1] * 5,
-        [COPIED, 1, COPIED - 1, 1],  # copies end where rows do
-        [5, COPIED + 1, 5],  # one row is more than a copy
+        [BLOCK],
+        [BLOCK - 1, 1, 0, BLOCK],  # rows end where blocks do
+        [0, 0, BLOCK + 1, 0],
+        [1] * 5 + [3 * BLOCK + 7] + [1] * 5,
+        [300, 300, 300, 300, 300],  # blocks end within rows
     ],
     ids=str,
 )
-def test_rows_and_copies_may_end_anywhere(lengths: list[int], dtype: Any) -> None:
+def test_rows_and_blocks_may_end_anywhere(lengths: list[int], dtype: Any) -> None:
     sparse_map = Sparse(sparsity=9, buckets=1024)  # two words, of five rows and of four
     random = np.random.default_rng(1)
     keys = random.choice(POOL, sum(lengths)).tolist()
