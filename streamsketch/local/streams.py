@@ -19,7 +19,7 @@ _1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)
 
 
 def salt(seed: int, label: str) -> np.uint64:
-    """Return the salt of one use of the seeds of reports: the field element of (seed, label), 61 bits."""
+    """Return the salt of one use of the seeds of reports: the field element of (seed, label)."""
     return np.uint64(field_elements(seed, label, 1)[0])
 
 

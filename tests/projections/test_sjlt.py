@@ -26,11 +26,11 @@ PROJECTIONS: list[Projection] = [
     CountSketch(dim=DIM, sketch_dim=2**20, seed=2**64 - 1, independence=13),
     SJLT(dim=DIM, sketch_dim=8, sparsity=1, seed=4),  # the sparsity of a CountSketch, but another kind
     SJLT(dim=DIM, sketch_dim=64, sparsity=4, seed=0, independence=4),  # one word
-    SJLT(dim=DIM, sketch_dim=63, sparsity=63, seed=5, independence=7),  # fields of one bit, two words
-    SJLT(dim=DIM, sketch_dim=61, sparsity=61, seed=6, independence=6),  # fields of one bit, one word
-    SJLT(dim=DIM, sketch_dim=1024, sparsity=8, seed=7),  # two words of four rows
+    SJLT(dim=DIM, sketch_dim=65, sparsity=65, seed=5, independence=7),  # fields of one bit, two words
+    SJLT(dim=DIM, sketch_dim=64, sparsity=64, seed=6, independence=6),  # fields of one bit, one word
+    SJLT(dim=DIM, sketch_dim=1024, sparsity=8, seed=7),  # one word of eight rows
     SJLT(dim=DIM, sketch_dim=1024 * 9, sparsity=9, seed=8, independence=9),  # two words, of five rows and of four
-    SJLT(dim=DIM, sketch_dim=256 * 21, sparsity=21, seed=9, independence=16),  # four words, the last one not full
+    SJLT(dim=DIM, sketch_dim=256 * 22, sparsity=22, seed=9, independence=16),  # four words, the last one not full
     SJLT(dim=DIM, sketch_dim=2**16 * 3, sparsity=3, seed=10, independence=4),  # 17 bits a field
 ]
 
@@ -122,7 +122,7 @@ def test_columns_of_hashed_keys_are_those_of_their_indices() -> None:
 @each_projection
 @pytest.mark.parametrize("size", [0, 1, 3, 511, 512, 513, 1100])
 def test_one_row_and_many_rows_and_columns_give_the_same_cells(projection: Projection, size: int) -> None:
-    # batches below 8 · sketch_dim / sparsity are scattered, larger ones go through a scratch
+    # batches of fewer than 2 · sketch_dim entries are added one by one, larger ones go through a scratch
     indices, values = random_events(size, seed=size)
     indices[::3] >>= 28  # blocks of both widths within one batch
     indices[: min(size, 512)] >>= 28
@@ -156,7 +156,7 @@ def test_a_large_batch_equals_its_twin(projection: Projection, shift: int) -> No
 
 @pytest.mark.parametrize("largest", [2**32 - 1, 2**32, 2**32 + 1])
 @pytest.mark.parametrize("size", [1, 600])
-def test_the_largest_narrow_and_the_smallest_wide_index_are_told_apart(largest: int, size: int) -> None:
+def test_indices_on_both_sides_of_32_bits_have_their_own_columns(largest: int, size: int) -> None:
     projection = SJLT(dim=DIM, sketch_dim=64, sparsity=4, seed=11)
     state = int64([0] * 64)
     projection.add_to(state, int64([largest] * size), int64([3] * size), 0)
