@@ -81,7 +81,7 @@ class PartialSketches:
 
 
 def _sketches(table: SketchTable) -> Iterator[tuple[Any, Sketch]]:
-    for key, sketch in table.items():
+    for key in table:
         if not isinstance(key, str | bytes | int):  # Beam has no deterministic bytes for others
             raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
-        yield key, sketch
+        yield key, table[key]

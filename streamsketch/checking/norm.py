@@ -61,6 +61,8 @@ def least_squared_norm(noises: Sequence[CellNoise], cells: int) -> float:
     0.69
     """
     variance = sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises)
+    if variance == 0:  # below the least float: nothing is impossible
+        return 0.0
     deviation = math.sqrt(variance)
     return max(_bound(noises, cells, float(rate) / variance, deviation) for rate in _RATES)
 

@@ -22,7 +22,14 @@ def ids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
 
     def recording(self: Any, projection: ss.Projection) -> releasing.Plan:
         guarantee, draw = plan(self, projection)
-        return releasing.Plan(guarantee, lambda sketch, bits, ids: found.append(tuple(ids)) or draw(sketch, bits, ids))
+
+        def noted(sketch: ss.Sketch, bits: Any) -> Any:
+            found.append(tuple(sorted(sketch.data_ids.parts)))
+            released = draw(sketch, bits)
+            assert set(found[-1]) < set(released.data_ids)
+            return released
+
+        return releasing.Plan(guarantee, noted)
 
     monkeypatch.setattr(releasing._NoiseRule, "plan", recording)
     return found
