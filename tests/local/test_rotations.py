@@ -13,7 +13,7 @@ from tests import naive_local
 from tests.local.directions import directions
 
 SEEDS = np.array([5, 2**64 - 1, 77], dtype=np.uint64)
-SINGULAR = 35442  # in the plane
+SINGULAR = 14993  # in the plane
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ MAPS: list[ss.Projection] = [
     ss.OPORP(dim=3, sketch_dim=2, seed=1),
     ss.OPORP(dim=3, sketch_dim=3, seed=2),
     ss.Achlioptas(dim=3, sketch_dim=5, seed=1),
-    ss.Gaussian(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
+    ss.Gaussian(dim=3, sketch_dim=3, seed=2, fraction_bits=2),
     ss.Uniform(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
     ss.SRHT(dim=3, sketch_dim=3, seed=1),
     ss.FJLT(dim=3, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
