@@ -114,6 +114,28 @@ def test_sums_that_contradict_themselves_are_found_out(
     assert reason in check.reason
 
 
+@pytest.mark.parametrize("factor", ["1/1000", "3/2"])
+def test_a_part_in_fractions_of_the_steps_is_found_out(factor: str) -> None:
+    """A sum of releases multiplies each by whole numbers: a fraction would make its noise vanish beside exact cells."""
+    one = released()
+    part = NoisePart(one.noise, one.guarantee, Fraction(factor))
+    forged = changed(one, noise=one.noise.scaled(float(Fraction(factor))), parts=[part], values=SJLT.sketch().state)
+    check = check_release(PrivateSketch.from_bytes(forged.to_bytes()))
+    assert check.verdict == "too little"
+    assert "a fraction of the steps of the sum" in check.reason
+
+
+def test_cells_without_noise_are_found_out_in_sums_of_many_parts() -> None:
+    total = released()
+    for number in range(12):
+        total = total.merge(released(1.0 + number / 8), populations="disjoint")
+    unknown = total.merge(tampered(released(), mechanism="a mechanism that no check knows"), populations="disjoint")
+    for one in (total, unknown):
+        assert len(one.parts) > checking._MOST_NOISES
+        assert checking.impossible_norm(one) is None
+        assert checking.impossible_norm(changed(one, values=SJLT.sketch().state)) == 0
+
+
 def test_a_part_that_was_not_checked_leaves_the_sum_unchecked() -> None:
     unknown = tampered(released(), mechanism="a mechanism that no check knows")
     check = check_release(released().merge(unknown, populations="overlapping"))
