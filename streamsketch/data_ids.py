@@ -1,12 +1,17 @@
 """Data ids: random names by which copies, merges and releases of the same data are recognised.
 
 Every `Sketch` and `SketchTable` is born with one. Copies, pickles and raw files inherit it, a merge has those of its
-parts, and every release publishes them, so that two releases made "for disjoint populations" from shared data can be
-refused. An id is drawn from the operating system's CSPRNG before there are data, so it says nothing about them.
+parts, and every release publishes a hash of each, so that two releases made "for disjoint populations" from shared data
+can be refused. An id is drawn from the operating system's CSPRNG before there are data, so it says nothing about them.
 
 How many sketches were merged may depend on the data (one sketch a customer, say). So every release publishes the same
-number of ids, `PUBLISHED`: those of its parts, filled up with fresh random ones. A merge of more parts than that
-publishes the id of the sketch that the others were merged into; the party's own raw files keep the ids of all parts.
+number of ids, `PUBLISHED`: those of its parts, filled up with hashes of the id of the sketch that the others were
+merged into. The ids themselves stay secret, so nobody can tell the two apart; and a second release of the same sketch
+publishes the same ids, so what both have in common does not tell them apart either. A merge of more parts than
+`PUBLISHED` publishes nothing of the other parts; the party's own raw files keep the ids of all.
+
+What two releases have in common does tell how many of up to `PUBLISHED` merged sketches are in both, where they are of
+different sketches, or more was merged in between.
 """
 
 import hashlib
@@ -18,12 +23,17 @@ from streamsketch.encoding import canonical_bytes
 from streamsketch.errors import InvalidInputError
 
 ID_BYTES = 8
+"""Length of a published id."""
+
+SECRET_BYTES = 16
+"""Length of an id inside a sketch, of which the published ones are hashes."""
+
 PUBLISHED = 16
 """How many ids a release of one sketch publishes."""
 
 
 class DataIds(NamedTuple):
-    """The ids of one sketch's data: secret in number, until `published` has hidden that."""
+    """The ids of one sketch's data, secret: they would tell which of the published ones are of parts, and how many."""
 
     own: bytes
     """Of the sketch that others were merged into."""
@@ -39,36 +49,44 @@ class DataIds(NamedTuple):
         suffix = canonical_bytes(key)
         return DataIds(_derived(self.own, suffix), frozenset(_derived(one, suffix) for one in self.parts))
 
-    def published(self, spare: bytes) -> tuple[bytes, ...]:
-        """Return `PUBLISHED` ids, ascending, filled up from ``spare``, `SPARE_BYTES` random bytes."""
+    def published(self) -> tuple[bytes, ...]:
+        """Return `PUBLISHED` ids, ascending: as many for any number of parts, the same in every release."""
         known = self.parts if len(self.parts) <= PUBLISHED else {self.own}
-        fillers = (spare[at : at + ID_BYTES] for at in range(0, len(spare), ID_BYTES))
-        ids = set(known)
+        ids = {_published(one, b"") for one in known}
+        number = 0
         while len(ids) < PUBLISHED:
-            ids.add(next(fillers))
+            number += 1
+            ids.add(_published(self.own, b"%d" % number))
         return tuple(sorted(ids))
-
-
-SPARE_BYTES = (2 * PUBLISHED) * ID_BYTES  # twice what can be needed: two equal random ids are no fault
 
 
 def new() -> DataIds:
     """Return the ids of data that have yet to come."""
-    own = os.urandom(ID_BYTES)
+    own = os.urandom(SECRET_BYTES)
     return DataIds(own, frozenset([own]))
 
 
 def from_list(ids: Iterable[bytes]) -> DataIds:
     """Return ids that were listed, ``own`` first; raise `InvalidInputError` unless they are sound."""
-    own, *others = check(ids)
+    own, *others = _distinct(ids, SECRET_BYTES)
     return DataIds(own, frozenset([own, *others]))
 
 
 def check(ids: Iterable[bytes]) -> list[bytes]:
-    """Return ids as a list; raise `InvalidInputError` unless they are distinct, of `ID_BYTES` bytes, at least one."""
+    """Return published ids as a list.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless they are distinct, of `ID_BYTES` bytes, and at least one.
+    """
+    return _distinct(ids, ID_BYTES)
+
+
+def _distinct(ids: Iterable[bytes], length: int) -> list[bytes]:
     found = list(ids)
-    if not found or len(set(found)) < len(found) or any(len(one) != ID_BYTES for one in found):
-        raise InvalidInputError(f"data ids must be distinct, of {ID_BYTES} bytes, and at least one")
+    if not found or len(set(found)) < len(found) or any(len(one) != length for one in found):
+        raise InvalidInputError(f"data ids must be distinct, of {length} bytes, and at least one")
     return found
 
 
@@ -83,4 +101,8 @@ def shared(several: Iterable[Collection[bytes]]) -> bool:
 
 
 def _derived(one: bytes, suffix: bytes) -> bytes:
-    return hashlib.blake2b(suffix, key=one, digest_size=ID_BYTES, person=b"streamsketch.id").digest()
+    return hashlib.blake2b(suffix, key=one, digest_size=SECRET_BYTES, person=b"streamsketch.id").digest()
+
+
+def _published(one: bytes, number: bytes) -> bytes:
+    return hashlib.blake2b(number, key=one, digest_size=ID_BYTES, person=b"streamsketch.pub").digest()

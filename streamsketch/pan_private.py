@@ -140,7 +140,7 @@ class PanPrivateSketch:
             cumulants + cumulants,
             self._guarantee,
             release_ids=[bits.read(RELEASE_ID_BYTES)],
-            data_ids=self._ids.published(bits.read(data_ids.SPARE_BYTES)),
+            data_ids=self._ids.published(),
         )
 
     @contextlib.contextmanager

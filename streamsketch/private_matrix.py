@@ -94,7 +94,7 @@ class PrivateProjection:
                 noise.cumulants,
                 guarantee,
                 release_ids=[bits.read(RELEASE_ID_BYTES)],
-                data_ids=data_ids.new().published(bits.read(data_ids.SPARE_BYTES)),  # a row is one person's
+                data_ids=data_ids.new().published(),  # a row is one person's
             )
             for row in np.add(cells, drawn)
         ]

@@ -106,7 +106,7 @@ def release_vector(
         dataclasses.replace(guarantee, mechanism=f"{guarantee.mechanism}, on {place}"),
         noise_place=noise_place,
         release_ids=[bits.read(RELEASE_ID_BYTES)],
-        data_ids=data_ids.new().published(bits.read(data_ids.SPARE_BYTES)),
+        data_ids=data_ids.new().published(),
     )
 
 

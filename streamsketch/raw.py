@@ -305,7 +305,7 @@ def _header(text: memoryview) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise WireFormatError("header", "is not JSON") from None
     if isinstance(header, dict) and "data_ids" not in header:  # of version 1 before ids: copies still have the same
-        header["data_ids"] = [hashlib.blake2b(text, digest_size=data_ids.ID_BYTES).hexdigest()]
+        header["data_ids"] = [hashlib.blake2b(text, digest_size=data_ids.SECRET_BYTES).hexdigest()]
     wanted = {
         "projection": (str, "text"),
         "keys": (int | None, "an integer from 0 to 2^63 - 1, or null"),

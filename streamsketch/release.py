@@ -397,7 +397,7 @@ def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSourc
     # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
     values = sketch.state + drawn
     release_id = bits.read(RELEASE_ID_BYTES)
-    ids = sketch.data_ids.published(bits.read(ids_of_data.SPARE_BYTES))
+    ids = sketch.data_ids.published()
     return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[release_id], data_ids=ids)
 
 

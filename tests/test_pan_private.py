@@ -107,7 +107,7 @@ def test_bits_come_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) ->
     law = DiscreteLaplace(Fraction(4))
     counter = pan_private()
     assert np.array_equal(inner(counter), law.sample(64, bits))
-    bits.read(8)  # the id of the data
+    bits.read(16)  # the id of the data
     assert np.array_equal(counter.release().values, inner(counter) + law.sample(64, bits))
 
 

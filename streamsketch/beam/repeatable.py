@@ -6,7 +6,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
-from streamsketch.data_ids import ID_BYTES
+from streamsketch.data_ids import SECRET_BYTES
 from streamsketch.privacy.sampling import KeyedBits
 
 
@@ -29,7 +29,7 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
 
 
 def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> bytes:
-    """Return the id of one key's data in one window: 8 bytes, a function of names and the run, not of the data.
+    """Return the id of one key's data in one window: 16 secret bytes, a function of names and the run, not of the data.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> byte
         The key's window.
     """
     named = _named(key, window, source.encode())
-    return hashlib.blake2b(named, digest_size=ID_BYTES, key=secret, person=b"streamsketch.did").digest()
+    return hashlib.blake2b(named, digest_size=SECRET_BYTES, key=secret, person=b"streamsketch.did").digest()
 
 
 def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:

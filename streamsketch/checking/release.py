@@ -134,6 +134,10 @@ def _check_within(stated: Stated, most_entries: int | None, limits: Limits) -> N
 
 def _check_parts(stated: Stated, most_entries: int | None) -> NoiseCheck:
     """Check a sum by what it says of each release in it."""
+    if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
+        # its noise would shrink without its guarantee
+        reason = "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does"
+        return NoiseCheck("too little", reason)
     if len(stated.parts) > _MOST_PARTS:
         return NoiseCheck("not checked", f"it has {len(stated.parts):,} parts, more than the {_MOST_PARTS:,} looked at")
     mismatch = _sum_mismatch(stated)
@@ -161,9 +165,6 @@ def _inside(releases: int) -> str:
 def _sum_mismatch(stated: Stated) -> str | None:
     """Return where a sum contradicts its parts, or None."""
     guarantee = stated.guarantee
-    if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
-        # its noise would shrink without its guarantee
-        return "a release inside is multiplied by a fraction of the steps of the sum, which no sum of releases does"
     try:
         noise = sum((_in_steps(part, stated.multiplier) for part in stated.parts), start=Cumulants())
     except (InvalidInputError, OverflowError):

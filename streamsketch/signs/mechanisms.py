@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.data_ids import SPARE_BYTES
 from streamsketch.encoding import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import flips, rate_below
@@ -100,7 +99,7 @@ class SignMechanism(SignPublisher[SignSketch]):
             released.law,
             released.guarantee,
             release_id=released.release_id,
-            data_ids=sketch.data_ids.published(bits.read(SPARE_BYTES)),
+            data_ids=sketch.data_ids.published(),
         )
 
     def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[SignSketch]:

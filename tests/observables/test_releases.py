@@ -1,6 +1,7 @@
 """What an outsider sees of releases made in Python: nothing but the noise depends on one event."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -211,7 +212,17 @@ def only_keys_with_data_have_ids(patch: pytest.MonkeyPatch) -> None:
 
 
 def ids_of_parts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(data_ids.DataIds, "published", lambda ids, _: tuple(sorted(ids.parts)))
+    patch.setattr(
+        data_ids.DataIds, "published", lambda ids: tuple(sorted(one[: data_ids.ID_BYTES] for one in ids.parts))
+    )
+
+
+def fresh_fillers(patch: pytest.MonkeyPatch) -> None:
+    def published(ids: data_ids.DataIds) -> tuple[bytes, ...]:
+        fillers = [os.urandom(data_ids.ID_BYTES) for _ in range(data_ids.PUBLISHED - len(ids.parts))]
+        return tuple(sorted([*(one[: data_ids.ID_BYTES] for one in ids.parts), *fillers]))
+
+    patch.setattr(data_ids.DataIds, "published", published)
 
 
 FAULTS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -238,18 +249,24 @@ def one_sketch_a_person(events: list[Event], folder: Path) -> Iterator[Any]:
     total = PROJECTION.sketch()
     for part in parts:
         total.merge(part)
-    yield [exact(events)]
-    released = total.release(**LAPLACE)
+    yield [exact(events)] * 2
+    released, again = total.release(**LAPLACE), total.release(**LAPLACE)
     released.save(folder / "a.sketch")
     yield len(released.data_ids), (folder / "a.sketch").stat().st_size
+    yield len(set(released.data_ids) & set(again.data_ids))
 
 
-def test_how_many_sketches_were_merged_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", [ids_of_parts, fresh_fillers])
+def test_how_many_sketches_were_merged_is_not_shown(
+    fault: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = worlds(one_sketch_a_person, tmp_path, monkeypatch)
+    assert seen[0]["end"] == "done"
     assert len({str(one["shown"]) for one in seen}) == 1
-    ids_of_parts(monkeypatch)
+    fault(monkeypatch)
     (tmp_path / "again").mkdir()
     seen = worlds(one_sketch_a_person, tmp_path / "again", monkeypatch)
+    assert seen[0]["end"] == "done"
     assert len({str(one["shown"]) for one in seen}) > 1
 
 
