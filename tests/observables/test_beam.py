@@ -5,6 +5,7 @@ Every release is drawn as in the games of `tests.observables.game`: whatever its
 public, the table that is written, and how the job ends.
 """
 
+import functools
 import hashlib
 import pickle
 from collections.abc import Callable
@@ -20,16 +21,23 @@ import streamsketch as ss
 from streamsketch import release
 from streamsketch.beam import (
     BoundContributions,
+    DistancesTo,
+    MeanPerKey,
+    MergeSketches,
+    NearestNeighbours,
+    NearestSigns,
     PairwiseDistances,
     ReleasePerKey,
     ReleaseSignsPerKey,
     SelectKeys,
     SketchPerKey,
+    SlidingWindowSums,
     TumblingWindows,
     WriteTable,
 )
 from streamsketch.beam import releasing as beam_releasing
 from streamsketch.encoding import Ints
+from streamsketch.local import PrivHS
 from streamsketch.projections.base import MAX_MASS
 from tests.beam.running import run
 from tests.beam.test_ordering import first_of
@@ -39,6 +47,8 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 SIGNED = ss.Rademacher(dim=1000, sketch_dim=64, seed=7)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
+REFERENCE = PROJECTION.sketch().release(**PRIVACY)
+REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
 LARGE = (1 << 63) - 4
 KEYS = ["A", "B", "C", "D"]
 
@@ -141,6 +151,37 @@ def distances(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     return public_keys(pipeline, events) | PairwiseDistances()
 
 
+def nearest(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return public_keys(pipeline, events) | NearestNeighbours(top=2)
+
+
+def distances_to(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return public_keys(pipeline, events) | DistancesTo({"reference": REFERENCE})
+
+
+def nearest_signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return signs(pipeline, events) | NearestSigns(top=2)
+
+
+def windows_are_public(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
+    sketches = stamped | TumblingWindows(100) | SketchPerKey(PROJECTION)
+    return sketches | ReleasePerKey(keys_are_public=True, **PRIVACY)
+
+
+def sliding(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    return windows(pipeline, events) | SlidingWindowSums(40, 20)
+
+
+def merged(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    """Sketches are made elsewhere, one for each event, and merged."""
+    made = [(key, PROJECTION.sketch()) for key, _, _ in events]
+    for (_, sketch), (_, index, value) in zip(made, events, strict=True):
+        sketch.update(index, value)
+    sketches = pipeline | beam.Create(made) | beam.CombinePerKey(MergeSketches(PROJECTION))
+    return sketches | ReleasePerKey(public_keys=KEYS, projection=PROJECTION, **PRIVACY)
+
+
 def malformed(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     """One person's rows are of every wrong type."""
     units: list[Any] = [(f"unit {number}", *event) for number, event in enumerate(events[1:])]
@@ -168,18 +209,30 @@ GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
     "bounded": (bounded, WORLDS),
     "selected keys": (selected, WORLDS[:2]),
     "distances": (distances, WORLDS[:2]),
+    "nearest": (nearest, WORLDS[:2]),
+    "distances to": (distances_to, WORLDS[:2]),
+    "nearest signs": (nearest_signs, WORLDS[:2]),
+    "windows are public": (windows_are_public, WORLDS[:2]),
+    "sliding windows": (sliding, WORLDS[:2]),
+    "merged sketches": (merged, WORLDS[:2]),
     "malformed rows": (malformed, WORLDS[:2]),
 }
 
 
-def play(build: Build, events: list[Event], folder: Path, *options: str, written: bool = False) -> Seen:
+def play(
+    build: Callable[..., beam.PCollection],
+    events: Any,
+    folder: Path,
+    *options: str,
+    write: Callable[[str], beam.PTransform] | None = None,
+) -> Seen:
     folder.mkdir()
     table = folder / "written" / "all.parquet"
 
     def observed(pipeline: beam.Pipeline) -> beam.PCollection:
         releases = build(pipeline, events)
-        if written:
-            releases | WriteTable(str(table))
+        if write is not None:
+            releases | write(str(table))
         return releases
 
     try:
@@ -187,9 +240,9 @@ def play(build: Build, events: list[Event], folder: Path, *options: str, written
     except Exception as error:  # noqa: BLE001 - whatever it is, it is seen
         return {"end": f"{type(error).__name__}"}
     seen: Seen = {"elements": [pickle.dumps(element) for element in elements], "counters": counters, "end": "done"}
-    return seen | (
-        {"table": table.read_bytes(), "names": [path.name for path in table.parent.iterdir()]} if written else {}
-    )
+    if write is None:
+        return seen
+    return seen | {"table": table.read_bytes(), "names": [path.name for path in table.parent.iterdir()]}
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -201,14 +254,35 @@ def test_nothing_but_the_noise_tells_one_event(name: str, tmp_path: Path) -> Non
     assert_alike(seen)
 
 
-def test_repeated_bundles_show_no_more(tmp_path: Path) -> None:
-    repeat = "--direct_runner_bundle_repeat=2"
-    seen = [play(public_keys, events, tmp_path / str(number), repeat) for number, events in enumerate(A_KEY_LESS)]
+def means(pipeline: beam.Pipeline, order: str) -> beam.PCollection:
+    """Add up reports, which are private already: what is left to show is the order in which they came."""
+    reports = pipeline | beam.Create([(key, REPORTS[key]) for key in order])
+    return reports | MeanPerKey(PrivHS(dim=3, epsilon=2.0))
+
+
+def test_means_do_not_show_the_order_of_reports(tmp_path: Path) -> None:
+    seen = [play(means, order, tmp_path / order) for order in ("BAC", "CAB")]
+    assert seen[0]["end"] == "done"
+    assert len(seen[0]["elements"]) == 3
     assert_alike(seen)
 
 
-def test_the_table_that_is_written_is_the_same(tmp_path: Path) -> None:
-    seen = [play(public_keys, events, tmp_path / str(number), written=True) for number, events in enumerate(A_KEY_LESS)]
+@pytest.mark.parametrize("name", ["public keys", "signs", "selected keys"])
+def test_repeated_bundles_show_no_more(name: str, tmp_path: Path) -> None:
+    build, streams = GAMES[name]
+    repeat = "--direct_runner_bundle_repeat=2"
+    seen = [play(build, events, tmp_path / str(number), repeat) for number, events in enumerate(streams[-2:])]
+    assert seen[0]["end"] == "done"
+    assert_alike(seen)
+
+
+@pytest.mark.parametrize(
+    ("build", "write"), [(public_keys, WriteTable), (signs, functools.partial(WriteTable, signs=True))]
+)
+def test_the_table_that_is_written_is_the_same(
+    build: Build, write: Callable[[str], beam.PTransform], tmp_path: Path
+) -> None:
+    seen = [play(build, events, tmp_path / str(number), write=write) for number, events in enumerate(A_KEY_LESS)]
     assert seen[0]["end"] == "done"
     assert_alike(seen)
 
@@ -223,6 +297,12 @@ def test_the_game_finds_keys_with_data_that_come_first(tmp_path: Path, monkeypat
         known = {key for key, _, _ in events}
         monkeypatch.setattr(beam_releasing, "InOrder", lambda *_, known=known: first_of(known))
         seen.append(play(public_keys, events, tmp_path / str(number)))
+    assert differences(seen) == ["elements"]
+
+
+def test_the_game_finds_means_in_order_of_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamsketch.beam.means.InOrder", lambda *_: beam.Reshuffle())
+    seen = [play(means, order, tmp_path / order) for order in ("BAC", "CAB")]
     assert differences(seen) == ["elements"]
 
 

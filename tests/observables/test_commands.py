@@ -1,17 +1,29 @@
 """What an outsider sees of the commands that write or print a release: nothing but the noise depends on one event."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import streamsketch as ss
+from streamsketch.encoding import Ints
 from streamsketch.raw import RawSketch, load_raw, save_raw
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
-from tests.observables.test_releases import KEYS, ORDERS, Event, exact, in_order_of_events, sketch_of, table_of
+from tests.observables.test_releases import (
+    KEYS,
+    ORDERS,
+    SIGNED,
+    SIGNS,
+    Event,
+    exact,
+    in_order_of_events,
+    sketch_of,
+    table_of,
+)
 
+Command = list[str] | Callable[[list[Event]], None]
 RELEASE = ["--epsilon", "1", "--l1", "1", "--unit", "sale"]
 
 
@@ -27,8 +39,17 @@ def run(*arguments: str) -> int:
     return 0
 
 
-def play(events: list[Event], folder: Path, patch: pytest.MonkeyPatch, *commands: list[str], keys: list[str]) -> Seen:
+def play(
+    events: list[Event],
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    *commands: Command,
+    hide: list[Ints] | None = None,
+    keys: list[str],
+) -> Seen:
     """Let one party release what it has, keep its secrets elsewhere, and run further commands on what it published."""
+    if hide is None:
+        hide = [exact(events), *(exact(events, key=key) for key in keys)]
     secret, public = folder / "secret", folder / "public"
     for place in (secret, public):
         place.mkdir(parents=True)
@@ -38,8 +59,9 @@ def play(events: list[Event], folder: Path, patch: pytest.MonkeyPatch, *commands
         save_raw(RawSketch(table_of(events), len(events)), secret / "many.raw-sketch")
         raw = load_raw(secret / "one.raw-sketch"), load_raw(secret / "many.raw-sketch")
         assert raw[1].state.keys() <= set(KEYS)
-        with hidden(patch, [exact(events), *(exact(events, key=key) for key in keys)]):
-            seen["exit codes"] = [run(*command) for command in commands]
+        save_raw(RawSketch(sketch_of(events), len(events)), secret / "two.raw-sketch")
+        with hidden(patch, hide):
+            seen["exit codes"] = [run(*one) if isinstance(one, list) else one(events) for one in commands]
     return seen | {"files": {name: found for name, found in files_in(public).items() if not name.endswith(".html")}}
 
 
@@ -61,6 +83,55 @@ CASES = {
     "public keys": (["--public-key", "C", "--public-key", "A", "--public-key", "D"], ["A", "C", "D"]),
     "keys are public": (["--keys-are-public"], KEYS),
 }
+
+
+def publish_signs(events: list[Event]) -> None:
+    """Publish signs as the library does, which has no command for it."""
+    table = table_of(events, SIGNED)
+    ss.signs.save_table({key: SIGNS.release(sketch) for key, sketch in table.items()}, "signs.parquet")
+    SIGNS.release(table["A"]).save("A.signs")
+
+
+ON_SIGNS: list[Command] = [
+    publish_signs,
+    ["inspect", "signs.parquet"],
+    ["explain", "A.signs", "signs.parquet"],
+    ["compare", "signs.parquet"],
+    ["nearest", "signs.parquet", "--top", "1"],
+    ["report", "signs.parquet", "-o", "page.html"],  # refused
+]
+SUMS: list[Command] = [
+    *(["release", f"../secret/{name}.raw-sketch", "-o", f"{name}.sketch", *RELEASE] for name in ("one", "two")),
+    ["mean", "one.sketch", "two.sketch", "-o", "mean.sketch", "--populations", "disjoint"],
+    ["merge", "one.sketch", "two.sketch", "-o", "sum.sketch", "--populations", "overlapping"],
+    ["release", "../secret/one.raw-sketch", "-o", "again.sketch", "--again", *RELEASE],
+    ["mean", "one.sketch", "again.sketch", "-o", "no.sketch", "--populations", "disjoint"],  # refused: the same data
+    ["explain", "one.sketch", "two.sketch", "mean.sketch", "--populations", "overlapping"],
+    ["inspect", "sum.sketch"],
+    ["compare", "mean.sketch", "again.sketch", "--json"],
+]
+
+
+@pytest.mark.parametrize(
+    ("commands", "codes"),
+    [(ON_SIGNS, [None, 0, 0, 0, 0, 2]), (SUMS, [0, 0, 0, 0, 0, 2, 0, 0, 0])],
+    ids=["signs", "sums"],
+)
+def test_further_commands_show_nothing_of_one_event(
+    commands: list[Command], codes: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hide(events: list[Event]) -> list[Ints]:
+        if commands is SUMS:
+            return [exact(events)] * 3
+        return [exact(events, SIGNED, key) for key in [*KEYS, "A"]]
+
+    seen = [
+        play(events, tmp_path / str(number), monkeypatch, *commands, hide=hide(events), keys=[])
+        for number, events in enumerate(ORDERS)
+    ]
+    assert seen[0]["end"] == "done", seen[0]
+    assert seen[0]["exit codes"] == codes, seen[0]["stderr"]
+    assert_alike(seen)
 
 
 @pytest.fixture
