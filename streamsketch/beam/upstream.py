@@ -59,8 +59,8 @@ def projection_of(collection: beam.PCollection) -> Projection | None:
 def sources_of(collection: beam.PCollection) -> list[str]:
     """Return the labels of the steps that the data of sketches came from, sorted: a function of the graph alone.
 
-    Where sketches come from `SketchPerKey`, that is the step which made its events, before `BoundContributions`; else
-    the steps that have no input.
+    Those are the steps without input, whatever was done with their output since: a branch that was filtered, or bounded
+    in another way, holds some of the same data.
     """
     return sorted(set(_sources(collection, set())))
 
@@ -101,13 +101,6 @@ def _bounds_above(collection: beam.PCollection, seen: set[Any]) -> Iterator[bool
 
 
 def _sources(collection: beam.PCollection, seen: set[Any]) -> Iterator[str]:
-    applied = _outermost(collection, (BoundContributions, SketchPerKey))
-    if applied is not None:
-        while applied is not None:
-            (collection,) = applied.main_inputs.values()
-            applied = _outermost(collection, (BoundContributions,))
-        yield _name(collection)
-        return
     producer = collection.producer
     if producer is None or producer in seen:
         return

@@ -55,6 +55,16 @@ def test_releases_of_the_same_data_share_ids_and_others_do_not(ids: list[Any]) -
     assert len(set(ids)) == 4
 
 
+def test_branches_of_one_source_share_ids(ids: list[Any]) -> None:
+    """However their events were filtered or made anew, they may be of the same people."""
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        events = pipeline | beam.Create(EVENTS)
+        publish(events | SketchPerKey(PROJECTION), "all")
+        some = events | beam.Filter(lambda event: event[1] < 7)
+        publish(some | "Sketch some" >> SketchPerKey(PROJECTION), "some")
+    assert sorted(ids.count(one) for one in set(ids)) == [2, 2]
+
+
 def test_joined_data_have_the_ids_of_all_sources(ids: list[Any]) -> None:
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         parts = [
