@@ -1,5 +1,6 @@
 """Whether a release, or a sum of releases, can be what it states of its noise."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from streamsketch.release import PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 
+_NOT_COMPARED = "its cells were not compared with that noise, which was added before the map"
 _MOST_PARTS = 1024  # different ones of a sum: each may take a millisecond
 _MOST_NOISES = 8  # different ones in a cell, to be integrated over: about 5 ms each
 _SUMS = 1e-9  # what sums of floats are off
@@ -69,11 +71,13 @@ def check_release(release: PrivateSketch, *, most_entries: int | None = None) ->
         Larger random matrices are not read for their sensitivity.
     """
     stated = stated_by(release)
-    return with_norm(check_stated(stated, most_entries=most_entries), impossible_norm(release, stated))
+    return with_norm(check_stated(stated, most_entries=most_entries), impossible_norm(release, stated), stated.place)
 
 
-def with_norm(check: NoiseCheck, norm: float | None) -> NoiseCheck:
-    """Return a check in the light of `impossible_norm`."""
+def with_norm(check: NoiseCheck, norm: float | None, place: NoisePlace) -> NoiseCheck:
+    """Return a check in the light of `impossible_norm`, which nothing is known of where noise is before the map."""
+    if place != "output" and check.verdict == "enough":
+        return dataclasses.replace(check, reason=f"{check.reason}; {_NOT_COMPARED}")
     if norm is None or check.verdict == "too little":
         return check
     return NoiseCheck(

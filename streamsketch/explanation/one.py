@@ -128,7 +128,7 @@ class Explanation(Explained):
     @functools.cached_property
     def check(self) -> NoiseCheck:
         """Whether the noise stated is enough for the guarantee, and the cells can hold it."""
-        return with_norm(check_stated(self._stated), self.too_short)
+        return with_norm(check_stated(self._stated), self.too_short, self._stated.place)
 
     @property
     def composition(self) -> Composition | None:

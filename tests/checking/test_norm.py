@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import streamsketch as ss
 from streamsketch.checking import norm
 from streamsketch.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm
-from streamsketch.checking.release import impossible_norm
+from streamsketch.checking.release import check_release, impossible_norm
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
 
 NOISES: dict[str, list[CellNoise]] = {
@@ -94,3 +94,8 @@ def test_noise_before_the_map_is_left_out() -> None:
         projection, release.values * 0, release.noise, release.guarantee, noise_place="input", release_ids=[b"01234567"]
     )
     assert impossible_norm(nothing) is None
+    for check in (check_release(nothing), nothing.explain().check):
+        assert check.verdict == "enough"
+        assert "cells were not compared with that noise" in check.reason, "nobody shall take it for checked"
+    sketch = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=1).sketch()
+    assert "not compared" not in check_release(sketch.release(epsilon=1.0, neighbours=ss.L1(1))).reason
