@@ -92,7 +92,7 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InvalidInputError
-        If what is there is not a sound raw sketch: it is not replaced.
+        If what is there is not a sound raw sketch, or has several names by hard links: it is not replaced.
     OSError
         If the file cannot be written.
     """
@@ -111,7 +111,17 @@ def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch over whatever is there, whole or not at all; the caller holds `files.locked`.
 
     A symbolic link stays one: the file it names is replaced, so that every name of it shows the same record.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file has several names by hard links: the others would keep the old content and forget releases.
     """
+    if Path(path).exists() and Path(path).stat().st_nlink > 1:
+        raise InvalidInputError(
+            f"{path} is one of several names of one file (hard links), and the others would not remember what is "
+            f"released. Keep one name, and make symbolic links for others"
+        )
     remove_partial(path)
     write_whole(path, _in_parts(raw, _MAX_BYTES), secret=True)
 

@@ -299,7 +299,7 @@ class PrivateSketch:
             noise_place=self._noise_place,
             multiplier=step,
             release_ids=self._release_ids + other._release_ids,
-            data_ids={*self._data_ids, *other._data_ids} if self._data_ids and other._data_ids else (),
+            data_ids={*self._data_ids, *other._data_ids},
             parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
         )
 

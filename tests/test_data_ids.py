@@ -189,11 +189,15 @@ def test_equal_hashes_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(data_ids.new().published())) == PUBLISHED
 
 
-def test_unknown_data_is_never_called_shared() -> None:
-    one = release(sketch_of(1))
+def test_unknown_data_is_never_called_shared_and_what_is_known_is_kept() -> None:
+    sketch = sketch_of(1)
+    one = release(sketch)
     unknown = ss.PrivateSketch(PROJECTION, one.values, one.noise, one.guarantee, release_ids=[b"release2"], data_ids=())
     assert disjoint(one, unknown).epsilon == 1.0
-    assert one.merge(unknown, populations="disjoint").data_ids == ()
+    total = unknown.merge(one, populations="disjoint")
+    assert total.data_ids == one.data_ids
+    with pytest.raises(ss.InvalidInputError, match="are of the same data"):
+        total.merge(release(sketch), populations="disjoint")
 
 
 @pytest.mark.parametrize("ids", [[b"short"], [b"8 bytes!"] * 2], ids=["length", "repeated"])

@@ -312,6 +312,7 @@ def test_intervals_of_few_cells_cover_what_their_docstring_says(
 # --- large cells ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew this noise
 @pytest.mark.parametrize("offset", [1 << 54, 1 << 60, -(1 << 61)])
 @pytest.mark.parametrize("scale", [1, Fraction(1, 3)])
 def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> None:
@@ -329,6 +330,7 @@ def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> No
         assert ss.pairwise([far, *releases]).value[i + 1, j + 1] == exact
 
 
+@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew this noise
 def test_differences_past_63_bits_are_those_of_floats() -> None:
     one, other = (wide_release(np.full(256, sign * 3 << 61), number) for number, sign in enumerate((1, -1)))
     exact = 256 * (3 * 2.0**62) ** 2 * WIDE.unit**2
@@ -336,6 +338,7 @@ def test_differences_past_63_bits_are_those_of_floats() -> None:
     assert ss.pairwise([one, other]).value[0, 1] == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew this noise
 @pytest.mark.parametrize("scale", [(1, 1), (Fraction(1, 3), 2)], ids=["alike", "unlike"])
 def test_pairs_are_listed_in_an_order_of_their_keys_alone(scale: tuple[Fraction, Fraction]) -> None:
     releases = [wide_release(np.arange(256) * n, n).scaled(scale[n % 2]) for n in range(4)]

@@ -232,6 +232,16 @@ def test_a_release_through_a_link_is_remembered_by_the_file_itself(tmp_path: Pat
     assert sorted(path.name for path in link.parent.iterdir()) == ["link.raw-sketch"]
 
 
+def test_a_file_of_several_names_is_not_released_by_one_of_them(tmp_path: Path) -> None:
+    one, other = tmp_path / "a.raw-sketch", tmp_path / "b.raw-sketch"
+    save_raw(RawSketch(PROJECTION.sketch()), one)
+    other.hardlink_to(one)
+    before = one.read_bytes()
+    with pytest.raises(ss.InvalidInputError, match="one of several names of one file"):
+        save_raw(RawSketch(PROJECTION.sketch()), other)
+    assert one.read_bytes() == other.read_bytes() == before
+
+
 def test_files_of_before_data_ids_are_read_and_copies_of_them_recognised(tmp_path: Path) -> None:
     encoded = encode(RawSketch(PROJECTION.sketch()))
     start = len(MAGIC) + 9

@@ -179,7 +179,7 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         | {"conditions": sorted({*promises[0]["conditions"], *promises[1]["conditions"]})},
         "multiplier": step,
         "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
-        "data_ids": sorted({*x["data_ids"], *y["data_ids"]}) if x["data_ids"] and y["data_ids"] else [],
+        "data_ids": sorted({*x["data_ids"], *y["data_ids"]}),
         "parts": ordered([*as_parts(x), *as_parts(y)]) if stated else [],
     }
     return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
