@@ -247,7 +247,7 @@ class Projection(ABC):
 
     def check_bounds(self, keys: Words, values: Ints, mass: int) -> int:
         """As `check_batch`, from the batch itself."""
-        largest, upper, lower = batch_bounds(keys, values)
+        largest, upper, lower = batch_bounds(keys, values, 0, keys.size)
         return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
 
     # --- making sketches -----------------------------------------------------------------------------------

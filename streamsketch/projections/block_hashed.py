@@ -15,7 +15,7 @@ from streamsketch.hashing import BitSlices, Words, polynomials
 from streamsketch.projections import kernels, matrix_kernels
 from streamsketch.projections.base import MAX_INDEPENDENCE, MAX_MASS, Projection
 from streamsketch.projections.pipeline import layout_of
-from streamsketch.projections.tiles import Adders, adders
+from streamsketch.projections.tiles import Adders, adders, scratch_for
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 2  # entries of a batch for each cell; a scratch is cleared and folded, twice as many cells
@@ -75,6 +75,10 @@ class BlockHashed(Projection):
         coefficients, layout, rows, _, rows_per_word = self._hash_arguments
         return adders(coefficients, layout, rows, rows_per_word)
 
+    def _scratch(self) -> Ints:
+        _, layout, rows, width, _ = self._hash_arguments
+        return scratch_for(layout, rows, width)
+
     @property
     def scale_squared(self) -> Fraction:
         """c² = 1/s."""
@@ -111,6 +115,7 @@ class BlockHashed(Projection):
             *self._hash_arguments,
             np.uint64(self.dim - 1),
             np.uint64(MAX_MASS // self.max_entry - mass),
+            self._scratch(),
             state,
         )
         return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
@@ -126,7 +131,8 @@ class BlockHashed(Projection):
         if entries * _CELLS_WORTH_ORDER < table.size:
             kernels.add_to_slots(table, slots, keys, values, coefficients, *rest)
         else:
-            kernels.add_to_slots_in_order(table, slots, keys, values, self._adders.add_runs, *self._hash_arguments)
+            more = (*self._hash_arguments, self._scratch())
+            kernels.add_to_slots_in_order(table, slots, keys, values, self._adders.add_runs, *more)
         return mass
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:

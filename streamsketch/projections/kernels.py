@@ -110,9 +110,12 @@ def put_in_order(
 
 
 def add_to_slots_in_order(
-    table: Ints, slots: Ints, keys: Words, values: Ints, add_runs: Callable[..., None], *hash_arguments: Any
+    table: Ints, slots: Ints, keys: Words, values: Ints, add_runs: Callable[..., None], *more: Any
 ) -> None:
-    """As `add_to_slots`, row of the table by row: worth it where rows get many items each."""
+    """As `add_to_slots`, row of the table by row: worth it where rows get many items each.
+
+    ``more`` is what ``add_runs`` takes between the runs and the table.
+    """
     chunk = max(_ORDERED, _ITEMS_A_ROW * len(table))
     room = min(chunk, keys.size) + (TILE - 1) * min(len(table), keys.size)
     ordered_keys, ordered_values = np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.int64)
@@ -121,7 +124,7 @@ def add_to_slots_in_order(
         part = slice(first, first + chunk)
         starts = put_in_order(slots[part], keys[part], values[part], counts, ordered_keys, ordered_values)
         end = starts[-1]
-        add_runs(ordered_keys[:end], ordered_values[:end], starts, *hash_arguments, table)
+        add_runs(ordered_keys[:end], ordered_values[:end], starts, *more, table)
 
 
 @kernel

@@ -52,76 +52,78 @@ def _packed(lanes: list[int]) -> int:
     return sum((number & _MOST_CELLS - 1) << 16 * lane for lane, number in enumerate(lanes))
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def address(typingctx: Any, array: Any, place: Any) -> Any:
+    """Return where ``array[place]`` lies in memory; one-dimensional and C-contiguous."""
+    del typingctx, place  # as in `hash_tile`
+    check_contiguous(array)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = arrays(context, builder, signature, arguments)[0].data
+        return builder.ptrtoint(builder.gep(data, [arguments[1]]), WORD)
+
+    return types.intp(array, types.intp), generate
+
+
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def hash_and_add(
     typingctx: Any,
-    keys: Any,
-    next_place: Any,
+    next_keys: Any,
     coefficients: Any,
     next_word: Any,
     layout: Any,
-    cells: Any,
     write: Any,
     read: Any,
     straight: Any,
     rows: Any,
     values: Any,
-    place: Any,
-    scratch: Any,
-    base: Any,
+    cells: Any,
 ) -> Any:
-    """Write the cells of one word of the next tile, and add the values of this tile to the cells written before.
+    """Write the cell numbers of one word of the next tile, and add the values of this tile to its cells.
+
+    Keys, values and all that is written are given by their `address`: a tile's keys and values may lie in one of two
+    arrays, and the code is long.
 
     Parameters
     ----------
-    keys, next_place
-        The next tile is ``keys[next_place : next_place + 16]``; uint64, C-contiguous.
+    next_keys
+        The next tile's 16 keys, uint64.
     coefficients, next_word
-        uint64, (words, independence), and which of the words.
+        uint64, (words, independence), and which of the words; C-contiguous, as all arrays are.
     layout
         As `layout_of` returns it.
-    cells, write, read
-        uint16: the next tile's cells go to ``cells[write:]``, this tile's are at ``cells[read:]``, (groups, 16, 4).
+    write, read
+        Where the next tile's numbers go, and this tile's are: uint16, (groups, 16, 4).
     straight, rows
         How many rows this tile's word serves. If it is 4 or 8 and the independence the common one, ``straight`` may be
         that literal, for straight code; else the literal 0.
-    values, place
-        This tile's values are ``values[place : place + 16]``.
-    scratch, base
-        Cell c is ``scratch[base + c]``, of the values' dtype.
+    values
+        This tile's 16 values, int64.
+    cells
+        The first of the cells that are numbered, int64.
     """
     del typingctx
-    check_contiguous(keys, coefficients, layout, cells, values, scratch)
-    del next_place, next_word, write, read, rows, place, base  # as in `hash_tile`
+    check_contiguous(coefficients, layout)
+    del next_keys, next_word, write, read, rows, values, cells  # as in `hash_tile`
     if not isinstance(straight, types.IntegerLiteral):
         raise TypingError("straight must be a literal")
     size = types.intp
-    signature = types.void(
-        keys, size, coefficients, size, layout, cells, size, size, straight, size, values, size, scratch, size
-    )
+    signature = types.void(size, coefficients, size, layout, size, size, straight, size, size, size)
     return signature, _generate
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
-    next_place, next_word, write, read, rows, place, base = (arguments[i] for i in (1, 3, 6, 7, 9, 11, 13))
-    count = builder.extract_value(given[2].shape, 1)
-    coefficients = builder.gep(given[2].data, [builder.mul(next_word, count)])
-    adder = _Adder(
-        builder,
-        read=builder.gep(given[5].data, [read]),
-        values=builder.gep(given[10].data, [place]),
-        scratch=builder.gep(given[12].data, [base]),
-        floats=isinstance(signature.args[10].dtype, types.Float),
-    )
-    first_key = builder.gep(given[0].data, [next_place])
-    groups = signature.args[8].literal_value // QUAD or None
+    next_keys, write, values, cells = (builder.inttoptr(arguments[i], WORD.as_pointer()) for i in (0, 4, 8, 9))
+    count = builder.extract_value(given[1].shape, 1)
+    coefficients = builder.gep(given[1].data, [builder.mul(arguments[2], count)])
+    adder = _Adder(builder, read=builder.inttoptr(arguments[5], _SHORT.as_pointer()), values=values, cells=cells)
+    groups = signature.args[6].literal_value // QUAD or None
     if groups:
-        words = _in_step(code, adder, first_key, coefficients, groups)
+        words = _in_step(code, adder, next_keys, coefficients, groups)
     else:
-        words = _in_portions(code, adder, first_key, coefficients, count, rows)
-    target = builder.gep(given[5].data, [write])
-    _write_cells(context, builder, code, given[4], target, words, groups)
+        words = _in_portions(code, adder, next_keys, coefficients, count, arguments[7])
+    _write_cells(context, builder, code, given[3], write, words, groups)
     return context.get_dummy_value()
 
 
@@ -174,9 +176,8 @@ def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, c
 class _Adder:
     """Writes code that adds values to cells."""
 
-    def __init__(self, builder: Any, *, read: Any, values: Any, scratch: Any, floats: bool) -> None:
-        self.builder, self.read, self.values, self.scratch = builder, read, values, scratch
-        self.add = builder.fadd if floats else builder.add
+    def __init__(self, builder: Any, *, read: Any, values: Any, cells: Any) -> None:
+        self.builder, self.read, self.values, self.cells = builder, read, values, cells
 
     def quad(self, number: Any) -> None:
         """Add one value to four cells; ``number`` counts the tile's items first, then the groups of rows."""
@@ -199,8 +200,8 @@ class _Adder:
 
     def _add_at(self, place: Any, value: Any) -> None:
         cell = self.builder.zext(self.builder.load(self.builder.gep(self.read, [place])), WORD)
-        address = self.builder.gep(self.scratch, [cell])
-        self.builder.store(self.add(self.builder.load(address), value), address)
+        address = self.builder.gep(self.cells, [cell])
+        self.builder.store(self.builder.add(self.builder.load(address), value), address)
 
 
 def _write_cells(
@@ -210,7 +211,6 @@ def _write_cells(
 
     Behind a loop's test, LLVM would also put the hashing of straight code, and so after the additions.
     """
-    target = builder.bitcast(target, WORD.as_pointer())
 
     def write(group: Any) -> None:
         line = builder.mul(group, ir.Constant(WORD, _NUMBERS))

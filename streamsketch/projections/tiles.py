@@ -6,24 +6,23 @@ additions once, since compiling them takes long.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
+from streamsketch._jit import kernel, part
 from streamsketch.carryless import TILE, hash_tile
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words
-from streamsketch.projections.pipeline import COMMON_INDEPENDENCE, QUAD, hash_and_add
+from streamsketch.projections.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 from streamsketch.projections.prefetch import prefetch
 
 Bounds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64]
 
 _BLOCK = 256  # items whose bounds are found at a time: they stay in the L1 cache
 _AHEAD = 256  # items: bounds and tiles are read faster than memory answers
-_LINE = 64  # bytes
 _WORDS_OF_LINE = 8
+_LAST_OF_LINE = _WORDS_OF_LINE - 1
 _LOW_32, _31, _32 = np.uint64((1 << 32) - 1), np.uint64(31), np.uint64(32)
 
 
@@ -35,15 +34,16 @@ class Adders(NamedTuple):
 
 
 @kernel
-def batch_bounds(keys: Words, values: Ints) -> Bounds:
-    """Return the largest key and Σ|values| as two limbs: (max, units of 2^32, the rest), uint64.
+def batch_bounds(keys: Words, values: Ints, start: int, end: int) -> Bounds:
+    """Return the largest key and Σ|values| from ``start`` to ``end``, as two limbs: (max, units of 2^32, the rest).
 
-    Negative indices seen as uint64 are huge, so one comparison finds them too. The limbs cannot overflow
+    Negative indices seen as uint64 are huge, so one comparison finds them too. The limbs, uint64, cannot overflow
     for fewer than 2^31 items.
     """
     largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
-    for i in range(keys.size):
-        largest = max(largest, keys[i])
+    for item in range(end - start):
+        i = np.uint64(start + item)  # a place that cannot be negative: vector code
+        largest = keys[i] if keys[i] > largest else largest  # noqa: FURB136 - `max` takes long to compile
         magnitude = np.uint64(abs(values[i]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
         upper += magnitude >> _32
         lower += magnitude & _LOW_32
@@ -53,14 +53,14 @@ def batch_bounds(keys: Words, values: Ints) -> Bounds:
 @kernel
 def add_plainly(
     keys: Words,
-    values: NDArray[Any],
+    values: Ints,
     start: int,
     end: int,
     coefficients: Words,
     rows: int,
     width: int,
     rows_per_word: int,
-    scratch: NDArray[Any],
+    scratch: Ints,
 ) -> None:
     """Add up to 16 items, from ``start`` to ``end``, to ``scratch``."""
     tile, words, field = np.zeros(TILE, dtype=np.uint64), np.empty(TILE, dtype=np.uint64), np.uint64((1 << width) - 1)
@@ -76,46 +76,32 @@ def add_plainly(
 
 
 @kernel
-def fold_scratch(scratch: NDArray[Any], width: int, state: NDArray[Any]) -> None:
-    """Add plus minus minus cells of a scratch to the k cells of ``state``."""
+def empty_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
+    """Add plus minus minus cells, from ``scratch[first]`` on, to the k cells of ``state``; clear them for the next."""
     buckets = 1 << (width - 1)
-    for first in range(0, state.size, buckets):
-        plus = scratch[2 * first : 2 * first + buckets]
-        minus = scratch[2 * first + buckets : 2 * first + 2 * buckets]
-        cells = state[first : first + buckets]
+    for row_start in range(0, state.size, buckets):
+        plus = first + 2 * row_start
         for bucket in range(buckets):
-            cells[bucket] += plus[bucket] - minus[bucket]
+            plus_cell, minus_cell = np.uint64(plus + bucket), np.uint64(plus + buckets + bucket)
+            state[np.uint64(row_start + bucket)] += scratch[plus_cell] - scratch[minus_cell]
+    for cell in range(2 * state.size):  # in the loop above it would stop vector code
+        scratch[np.uint64(first + cell)] = 0
 
 
-@kernel
-def empty_into(scratch: NDArray[Any], width: int, state: NDArray[Any]) -> None:
-    """As `fold_scratch`, and clear the scratch for the next."""
-    buckets = 1 << (width - 1)
-    for first in range(0, state.size, buckets):
-        plus = scratch[2 * first : 2 * first + buckets]
-        minus = scratch[2 * first + buckets : 2 * first + 2 * buckets]
-        cells = state[first : first + buckets]
-        for bucket in range(buckets):
-            cells[bucket] += plus[bucket] - minus[bucket]
-        plus[:] = 0
-        minus[:] = 0
-
-
-@kernel
-def within(bounds: Bounds, last_key: np.uint64, room: np.uint64) -> bool:
+@part
+def within(largest: np.uint64, upper: np.uint64, lower: np.uint64, last_key: np.uint64, room: np.uint64) -> bool:
     """Return whether the largest key is at most ``last_key``, and Σ|values| at most ``room`` < 2^63."""
-    largest, upper, lower = bounds
     units = upper + (lower >> _32)
     return bool(largest <= last_key and units >> _31 == 0 and (units << _32 | (lower & _LOW_32)) <= room)
 
 
-@kernel
-def empty_cells(layout: Words) -> NDArray[np.uint16]:
-    """Return room for the cells of two tiles, zeros, that begins at a cache line."""
-    size = 2 * layout.shape[0] * TILE * QUAD
-    room = np.zeros(size + _LINE // 2, dtype=np.uint16)
-    start = (-room.ctypes.data % _LINE) // 2
-    return room[start : start + size]
+def scratch_for(layout: Words, rows: int, width: int) -> Ints:
+    """Return zeroed memory for kernels, as allocations of their own would take long to compile.
+
+    From the first cache line on it holds the cell numbers of two tiles, 16 keys, 16 values, plus and minus cells of all
+    rows, and one more cell. The next call may use it again unless the last one found its batch out of bounds.
+    """
+    return np.zeros(_LAST_OF_LINE + 2 * (len(layout) + 1) * TILE + (rows << width) + 1, dtype=np.int64)
 
 
 @kernel
@@ -133,7 +119,7 @@ def tile_starts(counts: Ints) -> Ints:
 def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
     """Return kernels that hash a tile while they add the one before it; ``straight`` as in `hash_and_add`.
 
-    The first turn adds what is in the first tile to one cell past the others, which nobody reads.
+    The first turn adds zeros to the one cell past the others, which nobody reads.
     """
 
     def add_batch(
@@ -146,101 +132,103 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         rows_per_word: int,
         last_key: np.uint64,
         room: np.uint64,
+        scratch: Ints,
         state: Ints,
     ) -> Bounds:
         """Add a batch to the cells of one sketch, unless a key exceeds ``last_key`` or Σ|values| exceeds ``room``.
 
-        Bounds are returned as by `batch_bounds`. Keys out of range reach arbitrary cells of a scratch, never ``state``.
+        Bounds are returned as by `batch_bounds`. Keys out of range reach arbitrary cells of ``scratch``, never
+        ``state``.
         """
-        past = rows << width
-        scratch, cells = np.zeros(past + 1, dtype=np.int64), empty_cells(layout)
         words, whole = coefficients.shape[0], keys.size - keys.size % TILE
-        read, write = 0, cells.size // 2
-        largest, upper, lower = batch_bounds(keys[whole:], values[whole:])
-        for place in range(-TILE, whole, TILE):
+        first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
+        spare = first + 2 * layout.shape[0] * TILE  # the last tile, if it is not whole
+        first_cell = spare + 2 * TILE
+        for i in range(first, first_cell):
+            scratch[i] = 0
+        for i in range(whole, keys.size):
+            scratch[spare + i - whole], scratch[spare + TILE + i - whole] = np.int64(keys[i]), values[i]
+        write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
+        largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+        for place in range(-TILE, keys.size, TILE):
             for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
                 prefetch(keys, item)
                 prefetch(values, item)
-            if place % _BLOCK == 0:
-                end = min(place + _BLOCK, whole)
-                block_largest, block_upper, block_lower = batch_bounds(keys[place:end], values[place:end])
-                largest = max(largest, block_largest)
+            if place & (_BLOCK - 1) == 0:
+                end = place + _BLOCK if place + _BLOCK < keys.size else keys.size  # noqa: FURB136
+                block_largest, block_upper, block_lower = batch_bounds(keys, values, place, end)
+                largest = block_largest if block_largest > largest else largest  # noqa: FURB136
                 upper += block_upper
                 lower += block_lower
-            for word in range(0 if place >= 0 else words - 1, words if whole else 0):
-                next_word, next_place = word + 1, place
-                if next_word == words:
-                    next_word, next_place = 0, min(place + TILE, whole - TILE)
-                first = word * rows_per_word
+            tile = address(keys, place)
+            next_tile = address(keys, place + TILE) if place + TILE < whole else address(scratch, spare)
+            added = address(values, place) if 0 <= place < whole else address(scratch, spare + TILE)
+            for word in range(0 if place >= 0 else words - 1, words):
+                first_row = word * rows_per_word
                 hash_and_add(
-                    keys,
-                    next_place,
+                    tile if word + 1 < words else next_tile,
                     coefficients,
-                    next_word,
+                    word + 1 if word + 1 < words else 0,
                     layout,
-                    cells,
                     write,
                     read,
                     straight,
-                    min(rows_per_word, rows - first),
-                    values,
-                    max(place, 0),
-                    scratch,
-                    first << width if place >= 0 else past,
+                    rows_per_word if first_row + rows_per_word < rows else rows - first_row,
+                    added,
+                    address(scratch, first_cell + ((first_row if place >= 0 else rows) << width)),
                 )
                 read, write = write, read
-        if whole < keys.size:
-            add_plainly(keys, values, whole, keys.size, coefficients, rows, width, rows_per_word, scratch)
-        if within((largest, upper, lower), last_key, room):
-            fold_scratch(scratch, width, state)
+        if within(largest, upper, lower, last_key, room):
+            empty_into(scratch, first_cell, width, state)
         return largest, upper, lower
 
     def add_runs(
         keys: Words,
-        values: NDArray[Any],
+        values: Ints,
         starts: Ints,
         coefficients: Words,
         layout: Words,
         rows: int,
         width: int,
         rows_per_word: int,
-        table: NDArray[Any],
+        scratch: Ints,
+        table: Ints,
     ) -> None:
         """Add the items of run r, from ``starts[r]`` to ``starts[r + 1]``, to ``table[r]``; runs are whole tiles."""
-        past = rows << width
-        scratch, cells = np.zeros(past + 1, dtype=table.dtype), empty_cells(layout)
-        words, read, write, run = coefficients.shape[0], 0, cells.size // 2, 0
+        words, run = coefficients.shape[0], 0
+        first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
+        spare = first + 2 * layout.shape[0] * TILE
+        first_cell = spare + 2 * TILE
+        for i in range(first, first_cell):
+            scratch[i] = 0
+        write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
         for place in range(-TILE, keys.size, TILE):
             for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
                 prefetch(keys, item)
                 prefetch(values, item)
-            for word in range(0 if place >= 0 else words - 1, words if keys.size else 0):
-                next_word, next_place = word + 1, place
-                if next_word == words:
-                    next_word, next_place = 0, min(place + TILE, keys.size - TILE)
-                first = word * rows_per_word
+            tile = address(keys, place)
+            next_tile = address(keys, place + TILE) if place + TILE < keys.size else address(scratch, spare)
+            added = address(values, place) if place >= 0 else address(scratch, spare + TILE)
+            for word in range(0 if place >= 0 else words - 1, words):
+                first_row = word * rows_per_word
                 hash_and_add(
-                    keys,
-                    next_place,
+                    tile if word + 1 < words else next_tile,
                     coefficients,
-                    next_word,
+                    word + 1 if word + 1 < words else 0,
                     layout,
-                    cells,
                     write,
                     read,
                     straight,
-                    min(rows_per_word, rows - first),
-                    values,
-                    max(place, 0),
-                    scratch,
-                    first << width if place >= 0 else past,
+                    rows_per_word if first_row + rows_per_word < rows else rows - first_row,
+                    added,
+                    address(scratch, first_cell + ((first_row if place >= 0 else rows) << width)),
                 )
                 read, write = write, read
             if place >= 0:
                 while starts[run + 1] <= place:
                     run += 1
                 if starts[run + 1] == place + TILE:
-                    empty_into(scratch, width, table[run])
+                    empty_into(scratch, first_cell, width, table[run])
 
     return Adders(kernel(add_batch), kernel(add_runs))
 
@@ -258,34 +246,34 @@ def _plain() -> Adders:
         rows_per_word: int,
         last_key: np.uint64,
         room: np.uint64,
+        scratch: Ints,
         state: Ints,
     ) -> Bounds:
-        scratch = np.zeros(rows << width, dtype=np.int64)
         for place in range(0, keys.size, TILE):
             end = min(place + TILE, keys.size)
             add_plainly(keys, values, place, end, coefficients, rows, width, rows_per_word, scratch)
-        bounds = batch_bounds(keys, values)
-        if within(bounds, last_key, room):
-            fold_scratch(scratch, width, state)
-        return bounds
+        largest, upper, lower = batch_bounds(keys, values, 0, keys.size)
+        if within(largest, upper, lower, last_key, room):
+            empty_into(scratch, 0, width, state)
+        return largest, upper, lower
 
     def add_runs(
         keys: Words,
-        values: NDArray[Any],
+        values: Ints,
         starts: Ints,
         coefficients: Words,
         layout: Words,  # noqa: ARG001 - it is empty
         rows: int,
         width: int,
         rows_per_word: int,
-        table: NDArray[Any],
+        scratch: Ints,
+        table: Ints,
     ) -> None:
-        scratch = np.zeros(rows << width, dtype=table.dtype)
         for run in range(table.shape[0]):
             for place in range(starts[run], starts[run + 1], TILE):
                 add_plainly(keys, values, place, place + TILE, coefficients, rows, width, rows_per_word, scratch)
             if starts[run] < starts[run + 1]:
-                empty_into(scratch, width, table[run])
+                empty_into(scratch, 0, width, table[run])
 
     return Adders(kernel(add_batch), kernel(add_runs))
 

@@ -10,7 +10,7 @@ from streamsketch.carryless import TILE, hash_tile
 from streamsketch.hashing import BitSlices, Words
 from streamsketch.projections import kernels
 from streamsketch.projections.pipeline import layout_of
-from streamsketch.projections.tiles import adders
+from streamsketch.projections.tiles import adders, scratch_for
 from tests import naive_maps
 
 BITS = 60
@@ -53,8 +53,9 @@ def test_batches_of_every_length_are_sums_of_single_items(projection: Projection
     coefficients, layout, rows, width, per_word = projection._hash_arguments  # type: ignore[attr-defined]
     state = np.zeros(projection.sketch_dim, dtype=np.int64)
     keys, last, room = indices.view(np.uint64), np.uint64((1 << BITS) - 1), np.uint64(2**62)
+    scratch = scratch_for(layout, rows, width)
     adding = adders(coefficients, layout, rows, per_word)
-    bounds = adding.add_batch(keys, values, coefficients, layout, rows, width, per_word, last, room, state)
+    bounds = adding.add_batch(keys, values, coefficients, layout, rows, width, per_word, last, room, scratch, state)
     assert list(map(int, bounds)) == [indices.max(), 0, np.abs(values).sum()]
     single = np.zeros((1, projection.sketch_dim), dtype=np.int64)
     slots = np.zeros(n, dtype=np.int64)
@@ -63,7 +64,7 @@ def test_batches_of_every_length_are_sums_of_single_items(projection: Projection
     ordered = np.zeros((3, projection.sketch_dim), dtype=np.int64)
     slots[1::2] = 2
     kernels.add_to_slots_in_order(
-        ordered, slots, keys, values, adding.add_runs, coefficients, layout, rows, width, per_word
+        ordered, slots, keys, values, adding.add_runs, coefficients, layout, rows, width, per_word, scratch
     )
     assert np.array_equal(ordered.sum(axis=0), state)
     assert not ordered[1].any()
@@ -90,10 +91,12 @@ def test_a_batch_out_of_bounds_changes_nothing(last: int, room: int) -> None:
     keys, values = np.arange(200, dtype=np.uint64), np.full(200, -3)
     state = np.arange(32)
     arguments, add_batch = projection._hash_arguments, projection._adders.add_batch
-    largest, upper, lower = add_batch(keys, values, *arguments, np.uint64(last), np.uint64(room), state)
+    largest, upper, lower = add_batch(
+        keys, values, *arguments, np.uint64(last), np.uint64(room), projection._scratch(), state
+    )
     assert (int(largest), int(upper), int(lower)) == (199, 0, 600)
     assert np.array_equal(state, np.arange(32))
-    add_batch(keys, values, *arguments, np.uint64(199), np.uint64(600), state)
+    add_batch(keys, values, *arguments, np.uint64(199), np.uint64(600), projection._scratch(), state)
     assert not np.array_equal(state, np.arange(32))
 
 

@@ -252,7 +252,7 @@ def test_a_mass_that_wraps_64_bits_many_times_is_found() -> None:
 )
 def test_bounds_equal_their_twin(values: list[int], repeats: int) -> None:
     keys = int64(values).view(np.uint64).repeat(repeats)
-    largest, upper, lower = batch_bounds(keys, int64(values).repeat(repeats))
+    largest, upper, lower = batch_bounds(keys, int64(values).repeat(repeats), 0, keys.size)
     assert int(largest) == max((value % 2**64 for value in values), default=0)
     assert (int(upper) << 32) + int(lower) == repeats * sum(map(abs, values))
 
@@ -262,7 +262,7 @@ def test_bounds_equal_their_twin(values: list[int], repeats: int) -> None:
 def test_full_blocks_of_one_magnitude_are_summed_exactly(power: int, offset: int) -> None:
     magnitude = 2**power + offset
     values = int64([-magnitude] * 512 + [magnitude - 1] * 512)
-    _, upper, lower = batch_bounds(values.view(np.uint64), values)
+    _, upper, lower = batch_bounds(values.view(np.uint64), values, 0, values.size)
     assert (int(upper) << 32) + int(lower) == 512 * (2 * magnitude - 1)
 
 
