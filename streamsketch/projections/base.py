@@ -24,7 +24,6 @@ from streamsketch.encoding import (
     short,
 )
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.limits import json_fields
 from streamsketch.projections.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
@@ -125,6 +124,11 @@ class Projection(ABC):
         """The resolution as the exact fraction it is kept as."""
         kept = self.resolution
         return kept if isinstance(kept, Fraction) else Fraction(kept)
+
+    @functools.cached_property
+    def has_unit_grid(self) -> bool:
+        """Whether a grid step is 1, so that integers are on the grid."""
+        return self.resolution == 1
 
     @property
     @abstractmethod
@@ -245,9 +249,9 @@ class Projection(ABC):
         check_indices(largest, self.dim)
         return mass + added
 
-    def check_bounds(self, keys: Words, values: Ints, mass: int) -> int:
+    def check_bounds(self, indices: Ints, values: Ints, mass: int) -> int:
         """As `check_batch`, from the batch itself."""
-        largest, upper, lower = batch_bounds(keys, values, 0, keys.size)
+        largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
         return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
 
     # --- making sketches -----------------------------------------------------------------------------------

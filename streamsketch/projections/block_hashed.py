@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +14,9 @@ from streamsketch.encoding import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.hashing import BitSlices, Words, polynomials
 from streamsketch.projections import kernels, matrix_kernels
-from streamsketch.projections.base import MAX_INDEPENDENCE, MAX_MASS, Projection
+from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 from streamsketch.projections.pipeline import layout_of
-from streamsketch.projections.tiles import Adders, adders, scratch_for
+from streamsketch.projections.tiles import Adders, Bounds, adders, scratch_size
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 2  # entries of a batch for each cell; a scratch is cleared and folded, twice as many cells
@@ -75,9 +76,16 @@ class BlockHashed(Projection):
         coefficients, layout, rows, _, rows_per_word = self._hash_arguments
         return adders(coefficients, layout, rows, rows_per_word)
 
-    def _scratch(self) -> Ints:
+    @functools.cached_property
+    def _scratch_size(self) -> int:
         _, layout, rows, width, _ = self._hash_arguments
-        return scratch_for(layout, rows, width)
+        return scratch_size(layout, rows, width)
+
+    @functools.cached_property
+    def _batches(self) -> tuple[Callable[..., Bounds], int, int, tuple[Any, ...]]:
+        """How batches are added: the kernel, the size of its scratch, the least batch for it, and its arguments."""
+        least = -(-_WORTH_A_SCRATCH * self.sketch_dim // self.blocks)
+        return self._adders.add_batch, self._scratch_size, least, (*self._hash_arguments, self.dim - 1)
 
     @property
     def scale_squared(self) -> Fraction:
@@ -106,33 +114,26 @@ class BlockHashed(Projection):
 
     def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
-        if indices.size * self.blocks < _WORTH_A_SCRATCH * self.sketch_dim:
+        add_batch, size, least, arguments = self._batches
+        if indices.size < least:
             slots = np.zeros(indices.size, dtype=np.int64)
             return self.add_to_rows(state.reshape(1, -1), slots, indices, values, mass)
-        largest, upper, lower = self._adders.add_batch(
-            indices.view(np.uint64),
-            values,
-            *self._hash_arguments,
-            np.uint64(self.dim - 1),
-            np.uint64(MAX_MASS // self.max_entry - mass),
-            self._scratch(),
-            state,
-        )
-        return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
+        scratch = np.empty(size, dtype=np.int64)
+        largest, upper, lower = map(int, add_batch(indices, values, *arguments, scratch, state))
+        return self.check_batch(largest, (upper << 32) + lower, mass)
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
         entries = indices.size * self.blocks
-        if len(table) == 1 and entries >= _WORTH_A_SCRATCH * self.sketch_dim:
+        if len(table) == 1 and indices.size >= self._batches[2]:
             return self.add_to(table[0], indices, values, mass)
-        keys = indices.view(np.uint64)
-        mass = self.check_bounds(keys, values, mass)
+        mass = self.check_bounds(indices, values, mass)
         coefficients, _, *rest = self._hash_arguments
         if entries * _CELLS_WORTH_ORDER < table.size:
-            kernels.add_to_slots(table, slots, keys, values, coefficients, *rest)
+            kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
         else:
-            more = (*self._hash_arguments, self._scratch())
-            kernels.add_to_slots_in_order(table, slots, keys, values, self._adders.add_runs, *more)
+            more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
+            kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
         return mass
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:

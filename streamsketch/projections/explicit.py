@@ -50,7 +50,7 @@ class ExplicitColumns(Projection):
     def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add A x̃ of one batch to a sketch's cells in O(k) an item; see `Projection.add_to`."""
         keys = indices.view(np.uint64)
-        mass = self.check_bounds(keys, values, mass)
+        mass = self.check_bounds(indices, values, mass)
         for part in self._parts(keys.size):
             _add_block(self.block(keys[part]), values[part], state)
         return mass
@@ -58,7 +58,7 @@ class ExplicitColumns(Projection):
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each item's column to its row of a table in O(k); see `Projection.add_to_rows`."""
         keys = indices.view(np.uint64)
-        mass = self.check_bounds(keys, values, mass)
+        mass = self.check_bounds(indices, values, mass)
         for part in self._parts(keys.size):
             _add_block_to_rows(self.block(keys[part]), slots[part], values[part], table)
         return mass

@@ -70,7 +70,7 @@ class Identity(Projection):
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each value to its row's cell; see `Projection.add_to_rows`."""
-        mass = self.check_bounds(indices.view(np.uint64), values, mass)
+        mass = self.check_bounds(indices, values, mass)
         _add(table, slots, indices, values)
         return mass
 

@@ -88,7 +88,7 @@ def add_to_slots(
 
 @kernel
 def put_in_order(
-    slots: Ints, keys: Words, values: Ints, counts: Ints, ordered_keys: Words, ordered_values: Ints
+    slots: Ints, indices: Ints, values: Ints, counts: Ints, ordered_indices: Ints, ordered_values: Ints
 ) -> Ints:
     """Write items slot by slot, each slot's padded to whole tiles with zeros; return where each begins, and the end.
 
@@ -102,29 +102,29 @@ def put_in_order(
     for i in range(slots.size):
         place = places[slots[i]]
         places[slots[i]] = place + 1
-        ordered_keys[place], ordered_values[place] = keys[i], values[i]
+        ordered_indices[place], ordered_values[place] = indices[i], values[i]
     for slot in range(places.size):
         for place in range(places[slot], starts[slot + 1]):
-            ordered_keys[place], ordered_values[place] = np.uint64(0), np.int64(0)
+            ordered_indices[place], ordered_values[place] = 0, 0
     return starts
 
 
 def add_to_slots_in_order(
-    table: Ints, slots: Ints, keys: Words, values: Ints, add_runs: Callable[..., None], *more: Any
+    table: Ints, slots: Ints, indices: Ints, values: Ints, add_runs: Callable[..., None], *more: Any
 ) -> None:
     """As `add_to_slots`, row of the table by row: worth it where rows get many items each.
 
     ``more`` is what ``add_runs`` takes between the runs and the table.
     """
     chunk = max(_ORDERED, _ITEMS_A_ROW * len(table))
-    room = min(chunk, keys.size) + (TILE - 1) * min(len(table), keys.size)
-    ordered_keys, ordered_values = np.empty(room, dtype=np.uint64), np.empty(room, dtype=np.int64)
+    room = min(chunk, indices.size) + (TILE - 1) * min(len(table), indices.size)
+    ordered_indices, ordered_values = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
     counts = np.empty(len(table), dtype=np.int64)
-    for first in range(0, keys.size, chunk):
+    for first in range(0, indices.size, chunk):
         part = slice(first, first + chunk)
-        starts = put_in_order(slots[part], keys[part], values[part], counts, ordered_keys, ordered_values)
+        starts = put_in_order(slots[part], indices[part], values[part], counts, ordered_indices, ordered_values)
         end = starts[-1]
-        add_runs(ordered_keys[:end], ordered_values[:end], starts, *more, table)
+        add_runs(ordered_indices[:end], ordered_values[:end], starts, *more, table)
 
 
 @kernel

@@ -101,7 +101,7 @@ class OPORP(Projection):
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each item's column to its row of a table in O(1); see `Projection.add_to_rows`."""
-        mass = self.check_bounds(indices.view(np.uint64), values, mass)
+        mass = self.check_bounds(indices, values, mass)
         bins, signs = self.bins_and_signs(indices)
         _add(table, slots, bins, signs, values)
         return mass

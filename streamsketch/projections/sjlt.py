@@ -98,7 +98,7 @@ class SJLT(BlockHashed):
         if self.construction == "block":
             return super().add_to_rows(table, slots, indices, values, mass)
         keys = indices.view(np.uint64)
-        mass = self.check_bounds(keys, values, mass)
+        mass = self.check_bounds(indices, values, mass)
         kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
         return mass
 

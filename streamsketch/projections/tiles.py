@@ -23,7 +23,7 @@ _BLOCK = 256  # items whose bounds are found at a time: they stay in the L1 cach
 _AHEAD = 256  # items: bounds and tiles are read faster than memory answers
 _WORDS_OF_LINE = 8
 _LAST_OF_LINE = _WORDS_OF_LINE - 1
-_LOW_32, _31, _32 = np.uint64((1 << 32) - 1), np.uint64(31), np.uint64(32)
+_LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class Adders(NamedTuple):
@@ -34,16 +34,17 @@ class Adders(NamedTuple):
 
 
 @kernel
-def batch_bounds(keys: Words, values: Ints, start: int, end: int) -> Bounds:
-    """Return the largest key and Σ|values| from ``start`` to ``end``, as two limbs: (max, units of 2^32, the rest).
+def batch_bounds(indices: Ints, values: Ints, start: int, end: int) -> Bounds:
+    """Return the largest index and Σ|values| from ``start`` to ``end``, as two limbs: (max, units of 2^32, the rest).
 
-    Negative indices seen as uint64 are huge, so one comparison finds them too. The limbs, uint64, cannot overflow
-    for fewer than 2^31 items.
+    Indices are seen as uint64, where negative ones are huge, so one comparison finds them too. The limbs, uint64,
+    cannot overflow for fewer than 2^31 items.
     """
     largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
     for item in range(end - start):
         i = np.uint64(start + item)  # a place that cannot be negative: vector code
-        largest = keys[i] if keys[i] > largest else largest  # noqa: FURB136 - `max` takes long to compile
+        key = np.uint64(indices[i])
+        largest = key if key > largest else largest  # noqa: FURB136 - `max` takes long to compile
         magnitude = np.uint64(abs(values[i]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
         upper += magnitude >> _32
         lower += magnitude & _LOW_32
@@ -52,7 +53,7 @@ def batch_bounds(keys: Words, values: Ints, start: int, end: int) -> Bounds:
 
 @kernel
 def add_plainly(
-    keys: Words,
+    indices: Ints,
     values: Ints,
     start: int,
     end: int,
@@ -65,7 +66,7 @@ def add_plainly(
     """Add up to 16 items, from ``start`` to ``end``, to ``scratch``."""
     tile, words, field = np.zeros(TILE, dtype=np.uint64), np.empty(TILE, dtype=np.uint64), np.uint64((1 << width) - 1)
     for i in range(end - start):  # an assignment of slices takes seconds to compile: its error is a formatted text
-        tile[i] = keys[start + i]
+        tile[i] = np.uint64(indices[start + i])
     for word in range(coefficients.shape[0]):
         hash_tile(tile, 0, coefficients[word], words, 0)
         first = word * rows_per_word
@@ -88,20 +89,20 @@ def empty_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
         scratch[np.uint64(first + cell)] = 0
 
 
-@part
-def within(largest: np.uint64, upper: np.uint64, lower: np.uint64, last_key: np.uint64, room: np.uint64) -> bool:
-    """Return whether the largest key is at most ``last_key``, and Σ|values| at most ``room`` < 2^63."""
-    units = upper + (lower >> _32)
-    return bool(largest <= last_key and units >> _31 == 0 and (units << _32 | (lower & _LOW_32)) <= room)
+def scratch_size(layout: Words, rows: int, width: int) -> int:
+    """Return how much memory kernels take, int64, whatever it holds: allocations of their own take long to compile.
 
-
-def scratch_for(layout: Words, rows: int, width: int) -> Ints:
-    """Return zeroed memory for kernels, as allocations of their own would take long to compile.
-
-    From the first cache line on it holds the cell numbers of two tiles, 16 keys, 16 values, plus and minus cells of all
-    rows, and one more cell. The next call may use it again unless the last one found its batch out of bounds.
+    From the first cache line on there are the cell numbers of two tiles, 16 keys, 16 values, plus and minus cells of
+    all rows, and one more cell.
     """
-    return np.zeros(_LAST_OF_LINE + 2 * (len(layout) + 1) * TILE + (rows << width) + 1, dtype=np.int64)
+    return _LAST_OF_LINE + 2 * (len(layout) + 1) * TILE + (rows << width) + 1
+
+
+@part
+def clear(scratch: Ints) -> None:
+    """Write zeros."""
+    for i in range(scratch.size):
+        scratch[i] = 0
 
 
 @kernel
@@ -123,45 +124,42 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
     """
 
     def add_batch(
-        keys: Words,
+        indices: Ints,
         values: Ints,
         coefficients: Words,
         layout: Words,
         rows: int,
         width: int,
         rows_per_word: int,
-        last_key: np.uint64,
-        room: np.uint64,
+        last_index: int,
         scratch: Ints,
         state: Ints,
     ) -> Bounds:
-        """Add a batch to the cells of one sketch, unless a key exceeds ``last_key`` or Σ|values| exceeds ``room``.
+        """Add a batch to the cells of one sketch, unless an index exceeds ``last_index``; return its bounds.
 
-        Bounds are returned as by `batch_bounds`. Keys out of range reach arbitrary cells of ``scratch``, never
-        ``state``.
+        Bounds are those of `batch_bounds`. Indices out of range reach arbitrary cells of ``scratch``, never ``state``.
         """
-        words, whole = coefficients.shape[0], keys.size - keys.size % TILE
+        words, whole = coefficients.shape[0], indices.size - indices.size % TILE
         first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
         spare = first + 2 * layout.shape[0] * TILE  # the last tile, if it is not whole
         first_cell = spare + 2 * TILE
-        for i in range(first, first_cell):
-            scratch[i] = 0
-        for i in range(whole, keys.size):
-            scratch[spare + i - whole], scratch[spare + TILE + i - whole] = np.int64(keys[i]), values[i]
+        clear(scratch)
+        for i in range(whole, indices.size):
+            scratch[spare + i - whole], scratch[spare + TILE + i - whole] = indices[i], values[i]
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
         largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
-        for place in range(-TILE, keys.size, TILE):
+        for place in range(-TILE, indices.size, TILE):
             for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
-                prefetch(keys, item)
+                prefetch(indices, item)
                 prefetch(values, item)
             if place & (_BLOCK - 1) == 0:
-                end = place + _BLOCK if place + _BLOCK < keys.size else keys.size  # noqa: FURB136
-                block_largest, block_upper, block_lower = batch_bounds(keys, values, place, end)
+                end = place + _BLOCK if place + _BLOCK < indices.size else indices.size  # noqa: FURB136
+                block_largest, block_upper, block_lower = batch_bounds(indices, values, place, end)
                 largest = block_largest if block_largest > largest else largest  # noqa: FURB136
                 upper += block_upper
                 lower += block_lower
-            tile = address(keys, place)
-            next_tile = address(keys, place + TILE) if place + TILE < whole else address(scratch, spare)
+            tile = address(indices, place)
+            next_tile = address(indices, place + TILE) if place + TILE < whole else address(scratch, spare)
             added = address(values, place) if 0 <= place < whole else address(scratch, spare + TILE)
             for word in range(0 if place >= 0 else words - 1, words):
                 first_row = word * rows_per_word
@@ -178,12 +176,12 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
                     address(scratch, first_cell + ((first_row if place >= 0 else rows) << width)),
                 )
                 read, write = write, read
-        if within(largest, upper, lower, last_key, room):
+        if largest <= np.uint64(last_index):
             empty_into(scratch, first_cell, width, state)
         return largest, upper, lower
 
     def add_runs(
-        keys: Words,
+        indices: Ints,
         values: Ints,
         starts: Ints,
         coefficients: Words,
@@ -199,15 +197,14 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
         spare = first + 2 * layout.shape[0] * TILE
         first_cell = spare + 2 * TILE
-        for i in range(first, first_cell):
-            scratch[i] = 0
+        clear(scratch)
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
-        for place in range(-TILE, keys.size, TILE):
+        for place in range(-TILE, indices.size, TILE):
             for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
-                prefetch(keys, item)
+                prefetch(indices, item)
                 prefetch(values, item)
-            tile = address(keys, place)
-            next_tile = address(keys, place + TILE) if place + TILE < keys.size else address(scratch, spare)
+            tile = address(indices, place)
+            next_tile = address(indices, place + TILE) if place + TILE < indices.size else address(scratch, spare)
             added = address(values, place) if place >= 0 else address(scratch, spare + TILE)
             for word in range(0 if place >= 0 else words - 1, words):
                 first_row = word * rows_per_word
@@ -237,28 +234,28 @@ def _plain() -> Adders:
     """Return kernels for words whose rows have more than 2^16 cells together: memory, not hashing, sets the time."""
 
     def add_batch(
-        keys: Words,
+        indices: Ints,
         values: Ints,
         coefficients: Words,
         layout: Words,  # noqa: ARG001 - it is empty
         rows: int,
         width: int,
         rows_per_word: int,
-        last_key: np.uint64,
-        room: np.uint64,
+        last_index: int,
         scratch: Ints,
         state: Ints,
     ) -> Bounds:
-        for place in range(0, keys.size, TILE):
-            end = min(place + TILE, keys.size)
-            add_plainly(keys, values, place, end, coefficients, rows, width, rows_per_word, scratch)
-        largest, upper, lower = batch_bounds(keys, values, 0, keys.size)
-        if within(largest, upper, lower, last_key, room):
+        clear(scratch)
+        for place in range(0, indices.size, TILE):
+            end = min(place + TILE, indices.size)
+            add_plainly(indices, values, place, end, coefficients, rows, width, rows_per_word, scratch)
+        largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
+        if largest <= np.uint64(last_index):
             empty_into(scratch, 0, width, state)
         return largest, upper, lower
 
     def add_runs(
-        keys: Words,
+        indices: Ints,
         values: Ints,
         starts: Ints,
         coefficients: Words,
@@ -269,9 +266,10 @@ def _plain() -> Adders:
         scratch: Ints,
         table: Ints,
     ) -> None:
+        clear(scratch)
         for run in range(table.shape[0]):
             for place in range(starts[run], starts[run + 1], TILE):
-                add_plainly(keys, values, place, place + TILE, coefficients, rows, width, rows_per_word, scratch)
+                add_plainly(indices, values, place, place + TILE, coefficients, rows, width, rows_per_word, scratch)
             if starts[run] < starts[run + 1]:
                 empty_into(scratch, 0, width, table[run])
 
