@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamsketch.release import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
+_INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many
 
 
@@ -158,7 +159,6 @@ class Sketch:
         encoded, quantised = encode_batch(self._projection, indices, values)
         self._flush()
         self._mass = min(self._projection.add_to(self._state, encoded, quantised, self._mass), MAX_MASS)
-        self._fit_buffer(len(self._indices))
 
     def update_rows(self, rows: Any, *, index: str | Sequence[str], value: str | None = None) -> None:
         """Add the rows of a whole table: of pandas, polars, Arrow, DuckDB, or any other with Arrow's C stream.
@@ -365,6 +365,15 @@ def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Int
     InvalidInputError
         For wrong types, NaN, nulls or lengths that differ. Ranges of integers are the kernel's to check.
     """
+    if type(indices) is np.ndarray and indices.dtype is _INT64 and indices.strides == _CONTIGUOUS:
+        whole = projection.has_unit_grid  # the common case, in little time
+        if whole and type(values) is int and -(1 << 63) < values < 1 << 63:
+            repeated = np.empty(indices.size, dtype=np.int64)
+            repeated.fill(values)
+            return indices, repeated
+        given = whole and type(values) is np.ndarray and values.dtype is _INT64 and values.strides == _CONTIGUOUS
+        if given and values.size == indices.size:
+            return indices, values
     if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
         encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
     else:
