@@ -157,7 +157,8 @@ class Sketch:
             self.update(int(indices), int(values))
             return
         encoded, quantised = encode_batch(self._projection, indices, values)
-        self._flush()
+        if self._pending:
+            self._flush()
         self._mass = min(self._projection.add_to(self._state, encoded, quantised, self._mass), MAX_MASS)
 
     def update_rows(self, rows: Any, *, index: str | Sequence[str], value: str | None = None) -> None:

@@ -252,7 +252,7 @@ class Projection(ABC):
     def check_bounds(self, indices: Ints, values: Ints, mass: int) -> int:
         """As `check_batch`, from the batch itself."""
         largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
-        return self.check_batch(int(largest), (int(upper) << 32) + int(lower), mass)
+        return self.check_batch(largest, (upper << 32) + lower, mass)
 
     # --- making sketches -----------------------------------------------------------------------------------
 

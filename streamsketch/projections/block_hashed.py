@@ -119,7 +119,7 @@ class BlockHashed(Projection):
             slots = np.zeros(indices.size, dtype=np.int64)
             return self.add_to_rows(state.reshape(1, -1), slots, indices, values, mass)
         scratch = np.empty(size, dtype=np.int64)
-        largest, upper, lower = map(int, add_batch(indices, values, *arguments, scratch, state))
+        largest, upper, lower = add_batch(indices, values, *arguments, scratch, state)
         return self.check_batch(largest, (upper << 32) + lower, mass)
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:

@@ -6,7 +6,7 @@ additions once, since compiling them takes long.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from streamsketch.hashing import Words
 from streamsketch.projections.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 from streamsketch.projections.prefetch import prefetch
 
-Bounds: TypeAlias = tuple[np.uint64, np.uint64, np.uint64]
+Bounds: TypeAlias = tuple[Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
 
 _BLOCK = 256  # items whose bounds are found at a time: they stay in the L1 cache
 _AHEAD = 256  # items: bounds and tiles are read faster than memory answers
