@@ -287,6 +287,10 @@ def test_what_is_out_of_range_changes_nothing(projection: ss.Projection) -> None
     with pytest.raises(ss.InvalidInputError, match="indices must lie in"):
         sketch.update([0, projection.dim], [1, 1])
     assert (sketch.state == before).all()
+    sketch.update([0, 0], [2**62, 2**62])  # a sum beyond 63 bits is no error
+    wrapped = before + 2 * (projection.columns([0])[:, 0] << 62)
+    assert (sketch.state == wrapped).all()
+    assert sketch.mass == 2**63 - 1
 
 
 def test_the_zoo_has_every_kind() -> None:
