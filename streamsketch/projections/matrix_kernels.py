@@ -11,13 +11,27 @@ from numpy.typing import NDArray
 from streamsketch._jit import kernel
 from streamsketch.encoding import Ints
 from streamsketch.hashing import Words, evaluate
-from streamsketch.projections.vectors import VECTOR_BYTES, add_vector, transpose_tile
+from streamsketch.projections.vectors import VECTOR_BYTES, add_signed, transpose_tile
 
 _BLOCK = 512  # nonzeros hashed at a time
 _WORDS = 1 << 14  # unless a nonzero has so many hash words that theirs would leave the L2 cache
 _COLUMNS = 1 << 12  # columns whose places are kept at a time: theirs, and the lines turned, stay in the L2 cache
 _PLACES = 1 << 20  # and at most so many places, 8 MB, or those of 512 columns
 _0, _1 = np.uint64(0), np.uint64(1)
+
+
+@kernel
+def largest_bits(numbers: NDArray[Any], mask: Any) -> Any:
+    """Return the largest of the unsigned ``numbers & mask``.
+
+    Those of the absolute values of floats, without their sign bits, are in the same order: infinity is above all
+    finite ones, and NaN above infinity.
+    """
+    largest = mask & ~mask
+    for i in range(numbers.size):
+        bits = numbers[i] & mask
+        largest = bits if bits > largest else largest  # noqa: FURB136 - `max` takes long to compile
+    return largest
 
 
 @kernel
@@ -89,38 +103,40 @@ def block_dense(
 ) -> None:
     """Write the projection of each row of (n, dim), C-contiguous, into ``out``, (n, sketch_dim)."""
     lines, dim = matrix.shape
-    size = 1 << width
+    buckets = 1 << (width - 1)
     lanes = VECTOR_BYTES // matrix.itemsize  # matrix rows that go together: one scatter is one vector addition
     step = min(_COLUMNS, max(512, _PLACES // rows))
     places = np.empty((rows, min(step, dim)), dtype=np.int64)
+    signs = np.empty(places.shape, dtype=matrix.dtype)
     turned = aligned_zeros(places.shape[1] * lanes, matrix)
-    scratch = aligned_zeros((rows * size + lanes) * lanes, matrix)  # the last tile of a fold may end past the cells
+    scratch = aligned_zeros((rows * buckets + lanes) * lanes, matrix)  # the last tile of a fold may end past the cells
     tile = aligned_zeros(lanes * lanes, matrix)
-    out[:] = 0
-    for start in range(0, dim, step):
+    for start in range(0, max(dim, 1), step):
         columns = min(step, dim - start)
-        _fill_places(start, columns, coefficients, rows, width, rows_per_word, places)
+        keys = np.arange(start, start + columns).astype(np.uint64)
+        _fill_places(keys, coefficients, rows, width, rows_per_word, lanes, places, signs)
         for first in range(0, lines, lanes):
             _turn(matrix[first : first + lanes], start, columns, turned, lanes)
-            _scatter_lanes(turned, places, columns, lanes, scratch)
-            _fold_lanes(scratch, rows, size, tile, lanes, out[first : first + lanes])
+            _scatter_lanes(turned, places, signs, columns, lanes, scratch)
+            if start == 0:
+                out[first : first + lanes] = 0
+            _fold_lanes(scratch, rows, buckets, tile, lanes, out[first : first + lanes])
 
 
 @kernel
-def _scatter_lanes(turned: NDArray[Any], places: Ints, columns: int, lanes: int, scratch: NDArray[Any]) -> None:
-    """Add vector j of ``turned`` at the places that column j has, one in each row block."""
+def _scatter_lanes(
+    turned: NDArray[Any], places: Ints, signs: NDArray[Any], columns: int, lanes: int, scratch: NDArray[Any]
+) -> None:
+    """Add vector j of ``turned``, signed, at the places that column j has, one in each row block."""
     row = 0
-    while row + 4 <= places.shape[0]:  # four rows in one pass, as in `_scatter_word`
-        row_0, row_1, row_2, row_3 = places[row], places[row + 1], places[row + 2], places[row + 3]
+    while row + 2 <= places.shape[0]:  # two rows in one pass: the vectors of more would not stay in the L1 cache
+        row_0, row_1, signs_0, signs_1 = places[row], places[row + 1], signs[row], signs[row + 1]
         for j in range(columns):
-            add_vector(scratch, row_0[j] * lanes, turned, j * lanes)
-            add_vector(scratch, row_1[j] * lanes, turned, j * lanes)
-            add_vector(scratch, row_2[j] * lanes, turned, j * lanes)
-            add_vector(scratch, row_3[j] * lanes, turned, j * lanes)
-        row += 4
+            add_signed(scratch, (row_0[j], row_1[j]), turned, j * lanes, (signs_0[j], signs_1[j]))
+        row += 2
     while row < places.shape[0]:
         for j in range(columns):
-            add_vector(scratch, places[row, j] * lanes, turned, j * lanes)
+            add_signed(scratch, (places[row, j],), turned, j * lanes, (signs[row, j],))
         row += 1
 
 
@@ -147,38 +163,39 @@ def aligned_zeros(size: int, like: NDArray[Any]) -> NDArray[Any]:
 
 
 @kernel
-def _fold_lanes(scratch: NDArray[Any], rows: int, size: int, tile: NDArray[Any], lanes: int, out: NDArray[Any]) -> None:
-    """Add plus minus minus cells to the lines of ``out``, and clear the scratch."""
-    buckets = size // 2
+def _fold_lanes(
+    scratch: NDArray[Any], rows: int, buckets: int, tile: NDArray[Any], lanes: int, out: NDArray[Any]
+) -> None:
+    """Add the cells of the scratch to the lines of ``out``, and clear it."""
     cells = min(lanes, buckets)  # of a tile: both are powers of two
-    for row in range(rows):
-        first = row * size * lanes
-        plus = scratch[first : first + buckets * lanes]
-        minus = scratch[first + buckets * lanes : first + size * lanes]
-        for i in range(plus.size):
-            plus[i] -= minus[i]
-        for bucket in range(0, buckets, lanes):
-            transpose_tile(scratch, first + bucket * lanes, lanes, tile, 0)
-            place = row * buckets + bucket
-            for lane in range(out.shape[0]):
-                line, column = out[lane, place : place + cells], tile[lane * lanes : lane * lanes + cells]
-                for i in range(cells):
-                    line[i] += column[i]
+    for place in range(0, rows * buckets, cells):
+        transpose_tile(scratch, place * lanes, lanes, tile, 0)
+        for lane in range(out.shape[0]):
+            line, column = out[lane, place : place + cells], tile[lane * lanes : lane * lanes + cells]
+            for i in range(cells):
+                line[i] += column[i]
     scratch[:] = 0
 
 
 @kernel
 def _fill_places(
-    start: int, columns: int, coefficients: Words, rows: int, width: int, rows_per_word: int, places: Ints
+    keys: Words,
+    coefficients: Words,
+    rows: int,
+    width: int,
+    rows_per_word: int,
+    lanes: int,
+    places: Ints,
+    signs: NDArray[Any],
 ) -> None:
-    """Write the scratch place that each row block has for the indices from ``start`` on."""
-    keys = np.arange(start, start + columns).astype(np.uint64)
-    words = np.empty(columns, dtype=np.uint64)
-    mask = np.uint64((1 << width) - 1)
+    """Write the scratch place and the sign that each row block has for each of ``keys``."""
+    words = np.empty(keys.size, dtype=np.uint64)
+    bucket = np.uint64((1 << (width - 1)) - 1)
     for word in range(coefficients.shape[0]):
         evaluate(keys, coefficients[word], words)
         first = word * rows_per_word
         for row in range(first, min(first + rows_per_word, rows)):
-            offset = np.uint64((row - first) * width)
-            for j in range(columns):
-                places[row, j] = (row << width) + np.int64((words[j] >> offset) & mask)
+            offset, sign = np.uint64((row - first) * width), np.uint64((row - first) * width + width - 1)
+            for j in range(keys.size):
+                places[row, j] = ((row << (width - 1)) + np.int64((words[j] >> offset) & bucket)) * lanes
+                signs[row, j] = 1 - 2 * np.int64((words[j] >> sign) & _1)

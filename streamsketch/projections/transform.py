@@ -8,6 +8,7 @@ from scipy import sparse
 
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.projections.matrices import matrix_of, steps_of
+from streamsketch.projections.matrix_kernels import largest_bits
 
 if TYPE_CHECKING:
     from streamsketch.projections.base import Projection
@@ -102,7 +103,14 @@ def _as_float(matrix: Any) -> tuple[Any, float]:
         numbers = floats.data
     else:
         floats = numbers = np.ascontiguousarray(matrix, dtype=wanted)
-    largest = float(np.maximum(numbers.max(initial=0), -numbers.min(initial=0)))
+    largest = _largest_magnitude(numbers)
     if not np.isfinite(largest):
         raise InvalidInputError("the matrix holds NaN or infinite values; fill or drop them first")
     return floats, largest
+
+
+def _largest_magnitude(numbers: NDArray[Any]) -> float:
+    """Return the largest absolute value of C-contiguous floats, 0 if there are none, NaN if any is NaN."""
+    bits = np.dtype(f"u{numbers.itemsize}")
+    mask = bits.type(np.iinfo(bits).max >> 1)
+    return float(np.array(largest_bits(numbers.reshape(-1).view(bits), mask), dtype=bits).view(numbers.dtype))

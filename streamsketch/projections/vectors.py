@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
@@ -70,32 +71,45 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def add_vector(typingctx: Any, target: Any, offset: Any, source: Any, start: Any) -> Any:
-    """Add the 64 bytes of ``source`` from ``start`` on to those of ``target`` from ``offset`` on.
+def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: Any, signs: Any) -> Any:
+    """Add ±1 times the 64 bytes of ``source`` from ``start`` on to those of ``target`` from each of ``offsets`` on.
 
     Parameters
     ----------
     target, source
         One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are the caller's to keep.
-    offset, start
-        In elements.
+    offsets, start
+        A tuple, and a number, of elements.
+    signs
+        A tuple of 1 and -1, of that dtype, one for each offset.
     """
-    del typingctx, offset, start  # as above
-    signature = types.void(target, types.intp, source, types.intp)
+    del typingctx, start  # as above
+    signature = types.void(target, offsets, source, types.intp, signs)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.args[0].dtype
         size = dtype.bitwidth // 8
         vector = ir.VectorType(context.get_data_type(dtype), VECTOR_BYTES // size)
 
-        def pointer(which: int) -> Any:
+        def pointer(which: int, place: Any) -> Any:
             array = context.make_array(signature.args[which])(context, builder, arguments[which])
-            return builder.bitcast(builder.gep(array.data, [arguments[which + 1]]), vector.as_pointer())
+            return builder.bitcast(builder.gep(array.data, [place]), vector.as_pointer())
 
-        place = pointer(0)
-        held, added = builder.load(place, align=size), builder.load(pointer(2), align=size)
-        total = builder.fadd(held, added) if isinstance(dtype, types.Float) else builder.add(held, added)
-        builder.store(total, place, align=size)
+        def everywhere(number: Any) -> Any:
+            nothing = ir.Constant(vector, ir.Undefined)
+            first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(first, nothing, _mask([0] * vector.count))
+
+        added = builder.load(pointer(2, arguments[3]), align=size)
+        for offset, sign in zip(*(cgutils.unpack_tuple(builder, arguments[i]) for i in (1, 4)), strict=True):
+            place = pointer(0, offset)
+            if isinstance(dtype, types.Float):
+                total = builder.fadd(builder.load(place, align=size), builder.fmul(added, everywhere(sign)))
+            else:  # a product of 64 bits takes several instructions
+                minus = everywhere(builder.ashr(sign, ir.Constant(sign.type, 63)))
+                one = builder.sub(builder.xor(added, minus), minus)
+                total = builder.add(builder.load(place, align=size), one)
+            builder.store(total, place, align=size)
         return context.get_dummy_value()
 
     return signature, generate

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsketch.hashing import BitSlices, polynomials
-from streamsketch.projections.matrix_kernels import block_csr, block_dense
+from streamsketch.projections.matrix_kernels import block_csr, block_dense, largest_bits
 from tests import naive
 
 DTYPES = [np.int64, np.float64, np.float32]
@@ -246,3 +246,17 @@ def test_what_overflows_in_one_row_stays_there(lines: int, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         assert np.array_equal(sparse_map.dense(spoilt)[others], clean[others])
         assert np.array_equal(sparse_map.csr(events_of(spoilt), dtype)[others], clean[others])
+
+
+@pytest.mark.parametrize(("floats", "bits"), [(np.float32, np.uint32), (np.float64, np.uint64)])
+def test_the_largest_bits_are_those_of_the_largest_magnitude(floats: Any, bits: Any) -> None:
+    rng = np.random.default_rng(5)
+    mask = bits(np.iinfo(bits).max >> 1)
+    for size in (0, 1, 2, 17, 1000):
+        numbers = (rng.normal(size=size) * 10.0 ** rng.integers(-30, 30, size)).astype(floats)
+        for extreme in (None, -0.0, -np.finfo(floats).max, np.inf, -np.inf, np.nan, -np.nan):
+            if extreme is not None and size:
+                numbers[size // 2] = extreme
+            found = np.array(largest_bits(numbers.view(bits), mask), dtype=bits).view(floats)
+            slowly = max(map(abs, numbers.tolist()), default=0.0)
+            assert found == slowly or (math.isnan(found) and np.isnan(numbers).any())
