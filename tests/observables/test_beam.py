@@ -21,7 +21,6 @@ import streamsketch as ss
 from streamsketch import release
 from streamsketch.beam import (
     BoundContributions,
-    DistancesTo,
     MeanPerKey,
     MergeSketches,
     NearestNeighbours,
@@ -155,18 +154,8 @@ def nearest(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     return public_keys(pipeline, events) | NearestNeighbours(top=2)
 
 
-def distances_to(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    return public_keys(pipeline, events) | DistancesTo({"reference": REFERENCE})
-
-
 def nearest_signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     return signs(pipeline, events) | NearestSigns(top=2)
-
-
-def windows_are_public(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
-    sketches = stamped | TumblingWindows(100) | SketchPerKey(PROJECTION)
-    return sketches | ReleasePerKey(keys_are_public=True, **PRIVACY)
 
 
 def sliding(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -210,9 +199,7 @@ GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
     "selected keys": (selected, WORLDS[:2]),
     "distances": (distances, WORLDS[:2]),
     "nearest": (nearest, WORLDS[:2]),
-    "distances to": (distances_to, WORLDS[:2]),
     "nearest signs": (nearest_signs, WORLDS[:2]),
-    "windows are public": (windows_are_public, WORLDS[:2]),
     "sliding windows": (sliding, WORLDS[:2]),
     "merged sketches": (merged, WORLDS[:2]),
     "malformed rows": (malformed, WORLDS[:2]),
