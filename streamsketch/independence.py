@@ -31,7 +31,7 @@ def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
         if not seen.isdisjoint(ids):
             raise DependentNoiseError(
                 "two of these sketches share the noise of a release (the same one twice, or a merge beside one of its "
-                "parts), so their errors are not independent. Compare separate releases; for one sketch's own size "
+                "parts), so their errors are not independent. Use separate releases; for one sketch's own size "
                 "use squared_norm"
             )
         seen.update(ids)

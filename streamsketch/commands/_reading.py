@@ -12,6 +12,7 @@ import streamsketch as ss
 from streamsketch.checking.release import check_release
 from streamsketch.checking.warn import mismatch
 from streamsketch.commands._showing import say
+from streamsketch.independence import check_independent
 from streamsketch.parquet import column_names
 from streamsketch.raw import SUFFIX, is_raw, load_raw
 from streamsketch.signs.exchange import is_signs
@@ -42,8 +43,19 @@ def load_sketches(paths: list[Path], *, least: int, command: str, raw: bool = Fa
         For fewer than ``least`` sketches, files named twice, or raw ones unless ``raw`` says that they are wanted.
     IncompatibleProjectionsError
         If their projections differ.
+    DependentNoiseError
+        If two of them share the noise of a release.
     """
-    return _by_name(paths, lambda path: _sketches_of(path, command, raw=raw), least, command)
+    found = _by_name(paths, lambda path: _sketches_of(path, command, raw=raw), least, command)
+    releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
+    names: dict[bytes, str] = {}
+    for name, release in releases.items():
+        for release_id in release.release_ids:
+            first = names.setdefault(release_id, name)
+            if first != name:
+                with naming(first, name):
+                    check_independent([releases[first], release])
+    return found
 
 
 def load_signs(paths: list[Path], *, least: int, command: str) -> dict[str, Signs]:
@@ -128,8 +140,8 @@ Found = TypeVar("Found", bound=Any)
 def _by_name(
     paths: list[Path], read: Callable[[Path], Mapping[Any, Found]], least: int, command: str
 ) -> dict[str, Found]:
-    if named_twice(paths):
-        raise ss.InvalidInputError(f"a file is named twice; {command} different releases")
+    if twice := named_twice(paths):
+        raise ss.InvalidInputError(f"{twice}; {command} takes each release once")
     found: list[tuple[Path, Any, Found]] = []
     for path in paths:
         found += [(path, key, sketch) for key, sketch in read(path).items()]
@@ -216,11 +228,15 @@ def _is_release(path: Path) -> bool:
     return True
 
 
-def named_twice(paths: list[Path]) -> bool:
-    """Return whether two of the paths name one file, through links or detours."""
-    files = [path.stat() if path.exists() else path for path in paths]  # what is not there is said where it is read
-    named = {(found.st_dev, found.st_ino) if isinstance(found, os.stat_result) else found for found in files}
-    return len(named) < len(paths)
+def named_twice(paths: list[Path]) -> str:
+    """Return which two of the paths name one file, also through links or detours; nothing if none do."""
+    named: dict[tuple[int, int] | Path, Path] = {}
+    for path in paths:
+        found = path.stat() if path.exists() else path  # what is not there is said where it is read
+        first = named.setdefault((found.st_dev, found.st_ino) if isinstance(found, os.stat_result) else found, path)
+        if first is not path:
+            return f"{path} is named twice" if first == path else f"{first} and {path} are one file, named twice"
+    return ""
 
 
 def new_file(path: Path, suffix: str | tuple[str, ...], what: str) -> Path:

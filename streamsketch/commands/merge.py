@@ -25,8 +25,8 @@ def merge(
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"merge needs at least two files, got {len(files)}")
-    if named_twice(files):
-        raise ss.InvalidInputError("a file is named twice, perhaps by two names of it; its events would count twice")
+    if twice := named_twice(files):
+        raise ss.InvalidInputError(f"{twice}; its events would count twice")
     raw = [is_raw(file) for file in files]
     if any(raw) and not all(raw):
         raise ss.InvalidInputError(

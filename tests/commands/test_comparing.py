@@ -36,6 +36,7 @@ def save_wrong(folder: Path) -> None:
     """Write files that commands must refuse."""
     (folder / "cut.sketch").write_bytes((folder / "north.sketch").read_bytes()[:-1])
     (folder / "copy.sketch").write_bytes((folder / "north.sketch").read_bytes())
+    (folder / "link.sketch").symlink_to(folder / "north.sketch")
     release(1, PROJECTION.replace(seed=4)).save(folder / "other.sketch")
     save_raw(RawSketch(stream(500)), folder / "mine.raw-sketch")
     (folder / "disguised.sketch").write_bytes((folder / "mine.raw-sketch").read_bytes())
@@ -180,7 +181,8 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
     north, south = files[:2]
     for arguments, message in [
         ([north], "at least two files, got 1"),
-        ([north, north], "named twice"),
+        ([north, north], f"{north} is named twice; compare takes each release once"),
+        ([north, "link.sketch"], "link.sketch are one file, named twice"),
         ([north, "copy.sketch"], "share the noise"),
         ([north, "other.sketch"], "seed (3 here, 4 there)"),
         ([north, south, "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),

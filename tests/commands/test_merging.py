@@ -49,14 +49,14 @@ def test_one_file_by_two_names_and_copies_do_not_count_twice(raws: Path, forks: 
     shutil.copy(raws / "a.raw-sketch", raws / "copy.raw-sketch")
     streamsketch("merge", "a.raw-sketch", "b.raw-sketch", "-o", "sum.raw-sketch", cwd=raws)
     for other, message in [
-        ("sub/../a.raw-sketch", "perhaps by two names"),
-        ("link.raw-sketch", "perhaps by two names"),
-        ("hard.raw-sketch", "perhaps by two names"),
+        ("sub/../a.raw-sketch", "are one file, named twice; its events would count twice"),
+        ("link.raw-sketch", "are one file, named twice; its events would count twice"),
+        ("hard.raw-sketch", "are one file, named twice; its events would count twice"),
         ("copy.raw-sketch", "holds data that a file before it holds too"),
         ("sum.raw-sketch", "holds data that a file before it holds too"),
     ]:
         assert message in forks.refused("merge", "a.raw-sketch", other, "-o", "twice.raw-sketch", cwd=raws)
-    assert "perhaps by two names" in forks.refused(
+    assert "are one file, named twice; its events would count twice" in forks.refused(
         "merge", "a.sketch", "sub/../a.sketch", "-o", "c.sketch", "--populations", "overlapping", cwd=raws
     )
 
