@@ -25,6 +25,9 @@ _BLOCK = 1 << 18
 class Limits:
     """How much memory and work a reader may spend on bytes that it cannot trust. All are positive integers.
 
+    Change them for a block of code by `reading_limits`, or for a whole process, its commands and its workers by the
+    environment variable ``STREAMSKETCH_LIMITS``, such as ``max_bytes=1073741824,max_keys=10000000``.
+
     Parameters
     ----------
     max_bytes
@@ -74,6 +77,7 @@ class Limits:
                 raise InvalidInputError(f"{field.name} must be a positive integer, got {value!r:.60}")
 
 
+_NAMES = tuple(field.name for field in dataclasses.fields(Limits))
 _CHANGED: contextvars.ContextVar[Limits | None] = contextvars.ContextVar("streamsketch_limits", default=None)
 
 
@@ -90,7 +94,9 @@ def current_limits() -> Limits:
 
 @contextlib.contextmanager
 def reading_limits(**changes: int) -> Iterator[Limits]:
-    """Change limits for all that reads untrusted bytes inside a ``with`` block, in this thread or task.
+    """Raise or lower limits for all that reads untrusted bytes inside a ``with`` block, in this thread or task.
+
+    For a whole process and its workers, set ``STREAMSKETCH_LIMITS``; see `Limits`.
 
     Parameters
     ----------
@@ -110,6 +116,8 @@ def reading_limits(**changes: int) -> Iterator[Limits]:
     ...     limits.max_entries == current_limits().max_entries
     True
     """
+    if unknown := changes.keys() - _NAMES:
+        raise TypeError(f"there is no limit {', '.join(sorted(unknown))}. The limits are {', '.join(_NAMES)}")
     changed = dataclasses.replace(current_limits(), **changes)
     token = _CHANGED.set(changed)
     try:
@@ -124,10 +132,9 @@ def _of_the_process(text: str) -> Limits:
         pairs = [part.split("=") for part in text.split(",") if part.strip()]
         return Limits(**{name.strip(): int(value) for name, value in pairs})
     except (InvalidInputError, TypeError, ValueError):
-        names = ", ".join(field.name for field in dataclasses.fields(Limits))
         raise InvalidInputError(
             f"the environment variable {_VARIABLE} must list limits such as max_bytes=1073741824,max_keys=10000000, "
-            f"got {text!r:.100}. The limits are {names}"
+            f"got {text!r:.100}. The limits are {', '.join(_NAMES)}"
         ) from None
 
 

@@ -49,6 +49,11 @@ def test_limits_are_raised_for_a_block_and_by_the_environment(monkeypatch: pytes
     assert current_limits() == ss.Limits(max_keys=9, max_bytes=8)
 
 
+def test_a_name_that_is_no_limit_is_answered_with_those_that_are() -> None:
+    with pytest.raises(TypeError, match=r"no limit most\. The limits are max_bytes, max_table_bytes"):
+        ss.reading_limits(most=3).__enter__()
+
+
 @pytest.mark.parametrize("text", ["max_keys", "max_keys=x", "max_keys=0", "most=3", "max_keys=1=2"])
 def test_a_wrong_environment_says_what_is_wanted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMSKETCH_LIMITS", text)
