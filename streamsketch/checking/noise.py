@@ -64,8 +64,13 @@ def check_noise(
     if len(stated) != 1:
         return NoiseCheck("not checked", "its text names no single noise, so one sensitivity does not tell")
     (one,) = stated
-    if not agree(one.cumulants.times(2 if is_pan_private(guarantee) else 1), noise):
-        return NoiseCheck("too little", f"the estimates assume another noise than the {one} that the text names")
+    expected = one.cumulants.times(2 if is_pan_private(guarantee) else 1)
+    if not agree(expected, noise):
+        return NoiseCheck(
+            "too little",
+            f"the estimates assume another noise than the {one} that the text names: the stated cumulants are "
+            f"{noise.k2:.6g} and {noise.k4:.6g}, those of that noise {expected.k2:.6g} and {expected.k4:.6g}",
+        )
     selection = key_selection_in(guarantee)
     if selection is None and names_keys(guarantee):
         return NoiseCheck("not checked", "its text names a share for the keys that is no ε and δ")

@@ -91,6 +91,8 @@ def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:
     told = tampered(release, noise=ss.Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
     assert told.check.verdict == "too little"
     assert "another noise than the discrete Laplace, scale 4" in told.check.reason
+    assert f"cumulants are {release.noise.k2 / 4:.6g} and" in told.check.reason
+    assert f"those of that noise {release.noise.k2:.6g} and" in told.check.reason
     gaussian = tampered(released(**GAUSSIAN), delta=1e-9)
     assert gaussian.explain().check.verdict == "too little"
 
