@@ -135,7 +135,7 @@ def _cost(file: Path, releases: Sequence[PastRelease], promise: ss.Guarantee) ->
 def _together(releases: Sequence[PastRelease]) -> str:
     guarantees = [past.guarantee for past in releases]
     if len({guarantee.neighbours for guarantee in guarantees}) > 1:
-        return "several relations are promised, and what each release gives away of one unit adds up"
+        return "the releases are for different neighbours, so their ε do not add up to one number; each is spent"
     try:
         total = ss.compose(guarantees, populations="overlapping")
     except ss.InvalidInputError as error:

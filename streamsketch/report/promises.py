@@ -23,8 +23,8 @@ def promises(releases: Mapping[str, PrivateSketch]) -> str:
     told = "".join(_promise(one, names, alone=len(groups) == 1) for one, names in groups.items())
     verdicts = Counter(one.check.verdict for one, names in groups.items() for _ in names)
     return (
-        f"<h2>What is promised</h2><p>{_by_themselves(verdicts)}</p>{told}<p>{_together(releases)}"
-        f"{_only_if_enough(verdicts)} The numbers below are computed from the releases alone and cost nothing more.</p>"
+        f"<h2>What is promised</h2><p>{_by_themselves(verdicts)}</p>{told}<p>{_together(releases, verdicts)} "
+        f"The numbers below are computed from the releases alone and cost nothing more.</p>"
     )
 
 
@@ -66,19 +66,20 @@ def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:
     )
 
 
-def _together(releases: Mapping[str, PrivateSketch]) -> str:
+def _together(releases: Mapping[str, PrivateSketch], verdicts: Mapping[Verdict, int]) -> str:
     try:
         joint = explain_together(releases.values(), populations="overlapping")
     except InvalidInputError as error:
         if len({release.guarantee.neighbours for release in releases.values()}) > 1:
-            return "They are promised for different relations, so their sum has no short form."
-        return f"Together they promise nothing that can be said in short: {safe(error, _LONGEST)}."
+            return "They are for different neighbours, so their ε do not add up to one number."
+        return f"No guarantee for all of them together can be stated: {safe(error, _LONGEST)}."
     over = joint.guarantee
     only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
         finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon)}"
-    return f"Together: {_apart(releases, joint)}{_budget(over)}{finer} if one may be in all.{only_if}"
+    said = f"Together: {_apart(releases, joint)}{_budget(over)}{finer} if one may be in all.{only_if}"
+    return said + _only_if_enough(verdicts)
 
 
 def _apart(releases: Mapping[str, PrivateSketch], joint: JointExplanation) -> str:

@@ -205,15 +205,15 @@ def shop_plan() -> ss.Plan:
 
 def test_relations_that_do_not_add_up_are_said_so() -> None:
     other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="user"))
-    assert "different relations" in page_of({"a": release(1), "b": other}, title="t")
+    assert "different neighbours, so their ε do not add up" in page_of({"a": release(1), "b": other}, title="t")
 
 
 def test_promises_that_add_up_to_nothing_are_said_so() -> None:
     loose = {"epsilon": 1.0, "delta": 0.6, "mechanism": "gaussian", "neighbours": ss.L1(1, unit="sale")}
     found = {name: PROJECTION.sketch().release(**loose) for name in "ab"}  # type: ignore[arg-type]
     text = page_of(found, title="t")
-    assert "promise nothing that can be said in short" in text
-    assert "different relations" not in text
+    assert "No guarantee for all of them together can be stated" in text
+    assert "different neighbours" not in text
 
 
 def test_two_releases_are_enough_and_one_is_not() -> None:
@@ -334,7 +334,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
             (["all", "-o", "there.html"], "is there already and is not replaced"),
             (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
             (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
-            (["twice", "-o", "r.html"], "share the noise"),
+            (["twice", "-o", "r.html"], "a and b: two of these sketches share the noise"),
             (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
             (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
             (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
