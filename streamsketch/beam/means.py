@@ -100,6 +100,9 @@ class _SumBundles(beam.DoFn):
         self._sums: dict[tuple[BoundedWindow, Any], MeanAggregator] = {}
 
     def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        return self._sums_when_large(element, window)  # Beam warns of a process that has both yield and return
+
+    def _sums_when_large(self, element: Any, window: BoundedWindow) -> Iterator[WindowedValue]:
         try:
             key, reports = element
         except (TypeError, ValueError):

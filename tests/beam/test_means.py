@@ -146,6 +146,12 @@ def test_damaged_bytes_are_named_by_the_error_of_their_own(tmp_path: Path) -> No
     assert (str(again), again.where) == (str(caught.value), caught.value.where)
 
 
+def test_beam_has_nothing_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    _ = pipeline | beam.Create([("north", b"")]) | MeanPerKey(PrivHS(dim=3, epsilon=1.0))
+    assert "Using yield and return" not in caplog.text
+
+
 def test_a_batch_of_nobody_makes_no_key(tmp_path: Path) -> None:
     nobody = MECHANISM.randomize_many(np.empty((0, 20)))
     elements = [("north", nobody), ("south", REPORTS[0]), ("south", nobody)]
