@@ -349,7 +349,7 @@ class PrivateSketch:
         return decode(data, expect=expect, max_bytes=max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes` to a file, by custom named ``….sketch``; the file appears whole or not at all."""
+        """Write `to_bytes` to a file, whose name usually ends in ``.sketch``; it appears whole or not at all."""
         write_whole(path, self.to_bytes())
 
 

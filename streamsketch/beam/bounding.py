@@ -32,10 +32,13 @@ _MAX_LIMIT = 1 << 62
 class BoundContributions(beam.PTransform):
     """Cut every privacy unit to its bounds: ``PCollection[events] → PCollection[BoundedEvents]``, for `SketchPerKey`.
 
-    Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, or rows ``(unit, key, index, value)``. Values
-    meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret, and
-    in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever added
-    up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
+    Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, or rows ``(unit, key, index, value)``: tuples
+    in this order, whatever the columns are called. A dict is not such a row, and is dropped as malformed; make a tuple
+    of it first.
+
+    Values meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret,
+    and in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever
+    added up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
     D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. `ReleasePerKey` finds this transform upstream,
     with nothing but `SketchPerKey` in between, calibrates its noise to these and names the unit in the guarantee.
 

@@ -24,7 +24,8 @@ def compare(
 ) -> None:
     """Estimate squared distances and cosines between private sketches, nearest pair first.
 
-    Each interval is for its pair alone: the least of many estimates is biased down.
+    Each interval is for its pair alone: the least of many estimates is biased down. Where noise dominates, a squared
+    distance may be negative and a cosine above 1; intervals of distances are clipped at zero.
 
     Between published signs: how many differ, and angles and cosines, with the flips' share taken out.
     """

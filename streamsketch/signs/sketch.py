@@ -154,7 +154,7 @@ class Signs:
         return decode(data, cls, expect=expect, max_bytes=max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes` to a file, by custom named ``….signs``; the file appears whole or not at all."""
+        """Write `to_bytes` to a file, whose name usually ends in ``.signs``; it appears whole or not at all."""
         write_whole(path, self.to_bytes())
 
 
