@@ -46,7 +46,6 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 SIGNED = ss.Rademacher(dim=1000, sketch_dim=64, seed=7)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
-REFERENCE = PROJECTION.sketch().release(**PRIVACY)
 REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
 LARGE = (1 << 63) - 4
 KEYS = ["A", "B", "C", "D"]
