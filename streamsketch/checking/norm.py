@@ -1,5 +1,6 @@
 """How small the squared norm of a release can be, whatever its data: noise alone makes it large."""
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,7 +29,8 @@ class CellNoise(NamedTuple):
     draws: int
 
 
-def least_squared_norm(noises: Sequence[CellNoise], cells: int) -> float:
+@functools.lru_cache(maxsize=1024)  # releases of many projections have few different noises
+def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     """Return a bound that ‖Y‖² is below with probability `FALSE_ALARMS` at most, for cells Y = signal + noise.
 
     The bound is Chernoff's, so it is below the exact quantile, and it holds for every signal. 0 or less where nothing
@@ -56,7 +58,7 @@ def least_squared_norm(noises: Sequence[CellNoise], cells: int) -> float:
     --------
     >>> from fractions import Fraction
     >>> from streamsketch.privacy.noise import DiscreteLaplace
-    >>> bound = least_squared_norm([CellNoise(DiscreteLaplace(Fraction(4)), 1.0, 1)], cells=1024)
+    >>> bound = least_squared_norm((CellNoise(DiscreteLaplace(Fraction(4)), 1.0, 1),), cells=1024)
     >>> round(bound / (1024 * DiscreteLaplace(Fraction(4)).cumulants.k2), 2)
     0.69
     """

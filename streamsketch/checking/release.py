@@ -232,7 +232,7 @@ def _least_norm(stated: Stated) -> float:
             factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
             noises.append(CellNoise(named[0], factor, draws * part.count))
     noises.sort(key=lambda one: one.draws * one.factor**2 * one.noise.cumulants.k2, reverse=True)
-    return least_squared_norm(noises[:_MOST_NOISES], stated.projection.sketch_dim) if noises else 0.0
+    return least_squared_norm(tuple(noises[:_MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
 
 
 def _in_steps(part: NoisePart, multiplier: Fraction) -> Cumulants:

@@ -62,13 +62,13 @@ def test_no_signal_makes_the_bound_wrong(name: str) -> None:
 @pytest.mark.parametrize("cells", [16, 64, 1024, 1 << 20])
 def test_the_bound_is_below_the_exact_quantile_and_near_it(cells: int) -> None:
     wide = CellNoise(DiscreteGaussian(Fraction(10_000)), 1.0, 1)  # as good as continuous: ‖η‖² is σ² times χ²
-    bound, exact = least_squared_norm([wide], cells) / 10_000, chi2.ppf(FALSE_ALARMS, cells)
+    bound, exact = least_squared_norm((wide,), cells) / 10_000, chi2.ppf(FALSE_ALARMS, cells)
     assert 0.6 * exact < bound < exact
     assert cells - bound < 1.2 * (cells - exact)
 
 
 def test_a_cell_alone_tells_nothing() -> None:
-    assert least_squared_norm(NOISES["Laplace"], 1) <= 0
+    assert least_squared_norm(tuple(NOISES["Laplace"]), 1) <= 0
 
 
 @pytest.mark.usefixtures("fixed_noise")
