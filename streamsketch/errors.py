@@ -19,7 +19,7 @@ class IncompatibleProjectionsError(StreamsketchError, ValueError):
 
 
 class SketchOverflowError(StreamsketchError, OverflowError):
-    """An update or merge could carry a cell past 63 bits; it was not applied."""
+    """Published or projected numbers leave 63 bits or the range of floats. Sums of secret cells wrap around instead."""
 
 
 class DependentNoiseError(StreamsketchError, ValueError):

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from streamsketch.encoding import Ints, quantise, quantise_one
-from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.errors import InvalidInputError
 
-_SAFE_SUM = 2.0**62
 _REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "bsr", "coo")}
 
 
@@ -38,8 +37,10 @@ def matrix_of(matrix: Any, *, exact: bool) -> Any:
     ------
     InvalidInputError
         For nulls, masks, ragged rows, and sparse indices outside their matrix.
-    SketchOverflowError
-        If duplicate entries of a sparse matrix of integers add up to more than 63 bits.
+
+    Notes
+    -----
+    Duplicate entries of a sparse matrix are added up; integers, where ``exact``, modulo 2^64, as cells are.
     """
     if sparse.issparse(matrix):
         return _canonical(matrix, exact=exact) if matrix.ndim == 2 else matrix
@@ -75,8 +76,6 @@ def _canonical(matrix: Any, *, exact: bool) -> Any:
     given = _sound(matrix)
     wide = _wide_enough(given, exact=exact)
     rows = _summed(wide)
-    if wide.dtype == np.int64 and wide.nnz > rows.nnz:
-        _check_sums(wide, rows)
     return rows.astype(np.float32) if given.dtype == np.float32 and not exact else rows
 
 
@@ -117,18 +116,6 @@ def _summed(matrix: Any) -> Any:
         rows = rows.copy()
         rows.sum_duplicates()
     return rows
-
-
-def _check_sums(parts: Any, sums: Any) -> None:
-    """Raise if a sum of int64 duplicates has wrapped: then it is 2^64 off the sum of their floats."""
-    rough = parts.astype(np.float64)
-    if np.abs(rough.data).sum() >= _SAFE_SUM and (
-        np.abs(_summed(rough).data - sums.data.astype(np.float64)).max() > _SAFE_SUM
-    ):
-        raise SketchOverflowError(
-            "duplicate entries of the sparse matrix add up to more than 63 bits; nothing was projected. Add them up in "
-            "floating point, or scale them down first"
-        )
 
 
 # --- tables, vectors, lists ---------------------------------------------------------------------------------

@@ -95,8 +95,8 @@ class SignPublisher(ABC, Generic[Published]):
 
         Raises
         ------
-        InvalidInputError, SketchOverflowError
-            As `check` and `Projection.transform`; for fractions under `L1`.
+        InvalidInputError
+            As `check` and `Projection.transform`; for fractions under `L1`. Never for sums.
         """
         given = matrix_of(matrix, exact=True)
         check_whole_steps(projection, self.neighbours, given.dtype)

@@ -162,11 +162,18 @@ def test_duplicates_add_up_in_a_type_that_fits_their_sum(form: str, dtype: Any, 
     assert cells_of(published)[0][0] == count * float(data[0])
 
 
-def test_duplicates_past_63_bits_are_refused() -> None:
+def test_duplicates_past_63_bits_wrap_around_and_are_released() -> None:
+    """One entry would decide whether there is a release (THEORY.md 4.2)."""
     places = (np.zeros(2, dtype=int), np.zeros(2, dtype=int))
-    for beyond in (np.array([2**62, 2**62]), np.array([-(2**63), -1])):
-        with pytest.raises(ss.SketchOverflowError, match="more than 63 bits"):
-            IDENTITY.transform(sparse.coo_array((beyond, places), shape=(1, 4)), exact=True)
+    publish = ss.PrivateProjection(projection=IDENTITY, epsilon=1, neighbours=ss.L1(1))
+    for beyond, wrapped in ((np.array([2**62, 2**62]), -(2**63)), (np.array([-(2**63), -1]), 2**63 - 1)):
+        for build in (
+            sparse.coo_array,
+            lambda *given, shape: sparse.csr_array((given[0][0], [0, 0], [0, 2]), shape=shape),
+        ):
+            matrix = build((beyond, places), shape=(1, 4))
+            assert IDENTITY.transform(matrix, exact=True)[0].tolist() == [wrapped, 0, 0, 0]
+            publish.release(matrix)
     within = sparse.coo_array((np.array([2**62, 2**62 - 1]), places), shape=(1, 4))
     assert IDENTITY.transform(within, exact=True)[0, 0] == 2**63 - 1
     unsigned = sparse.coo_array((np.array([2**63, 1], dtype=np.uint64), places), shape=(1, 4))
