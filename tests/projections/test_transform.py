@@ -167,11 +167,8 @@ def test_duplicates_past_63_bits_wrap_around_and_are_released() -> None:
     places = (np.zeros(2, dtype=int), np.zeros(2, dtype=int))
     publish = ss.PrivateProjection(projection=IDENTITY, epsilon=1, neighbours=ss.L1(1))
     for beyond, wrapped in ((np.array([2**62, 2**62]), -(2**63)), (np.array([-(2**63), -1]), 2**63 - 1)):
-        for build in (
-            sparse.coo_array,
-            lambda *given, shape: sparse.csr_array((given[0][0], [0, 0], [0, 2]), shape=shape),
-        ):
-            matrix = build((beyond, places), shape=(1, 4))
+        rows = sparse.csr_array((beyond, [0, 0], [0, 2]), shape=(1, 4))
+        for matrix in (sparse.coo_array((beyond, places), shape=(1, 4)), rows):
             assert IDENTITY.transform(matrix, exact=True)[0].tolist() == [wrapped, 0, 0, 0]
             publish.release(matrix)
     within = sparse.coo_array((np.array([2**62, 2**62 - 1]), places), shape=(1, 4))
