@@ -19,7 +19,7 @@ from streamsketch.projections.pipeline import layout_of
 from streamsketch.projections.tiles import Adders, Bounds, adders, scratch_size
 from streamsketch.projections.variance import MapVariance, independent_entries
 
-_WORTH_A_SCRATCH = 2  # entries of a batch for each cell; a scratch is cleared and folded, twice as many cells
+_WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
 _CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
 _MATRIX_PRODUCT = 8  # from one nonzero in so many on, a product of dense matrices is the faster one
 
@@ -84,7 +84,7 @@ class BlockHashed(Projection):
     @functools.cached_property
     def _batches(self) -> tuple[Callable[..., Bounds], int, int, tuple[Any, ...]]:
         """How batches are added: the kernel, the size of its scratch, the least batch for it, and its arguments."""
-        least = -(-_WORTH_A_SCRATCH * self.sketch_dim // self.blocks)
+        least = self.sketch_dim // (_WORTH_A_SCRATCH * self.blocks)
         return self._adders.add_batch, self._scratch_size, least, (*self._hash_arguments, self.dim - 1)
 
     @property
@@ -116,24 +116,26 @@ class BlockHashed(Projection):
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
         add_batch, size, least, arguments = self._batches
         if indices.size < least:
-            slots = np.zeros(indices.size, dtype=np.int64)
-            return self.add_to_rows(state.reshape(1, -1), slots, indices, values, mass)
+            return self._add_to_slots(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
         scratch = np.empty(size, dtype=np.int64)
         largest, upper, lower = add_batch(indices, values, *arguments, scratch, state)
         return self.check_batch(largest, (upper << 32) + lower, mass)
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
-        entries = indices.size * self.blocks
-        if len(table) == 1 and indices.size >= self._batches[2]:
+        if len(table) == 1:
             return self.add_to(table[0], indices, values, mass)
+        if indices.size * self.blocks * _CELLS_WORTH_ORDER < table.size:
+            return self._add_to_slots(table, slots, indices, values, mass)
+        mass = self.check_bounds(indices, values, mass)
+        more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
+        kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
+        return mass
+
+    def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         mass = self.check_bounds(indices, values, mass)
         coefficients, _, *rest = self._hash_arguments
-        if entries * _CELLS_WORTH_ORDER < table.size:
-            kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
-        else:
-            more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
-            kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
+        kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
         return mass
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:

@@ -77,16 +77,14 @@ def add_plainly(
 
 
 @kernel
-def empty_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
-    """Add plus minus minus cells, from ``scratch[first]`` on, to the k cells of ``state``; clear them for the next."""
+def pour_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
+    """Add plus minus minus cells, from ``scratch[first]`` on, to the k cells of ``state``."""
     buckets = 1 << (width - 1)
     for row_start in range(0, state.size, buckets):
         plus = first + 2 * row_start
         for bucket in range(buckets):
             plus_cell, minus_cell = np.uint64(plus + bucket), np.uint64(plus + buckets + bucket)
             state[np.uint64(row_start + bucket)] += scratch[plus_cell] - scratch[minus_cell]
-    for cell in range(2 * state.size):  # in the loop above it would stop vector code
-        scratch[np.uint64(first + cell)] = 0
 
 
 def scratch_size(layout: Words, rows: int, width: int) -> int:
@@ -99,10 +97,10 @@ def scratch_size(layout: Words, rows: int, width: int) -> int:
 
 
 @part
-def clear(scratch: Ints) -> None:
-    """Write zeros."""
-    for i in range(scratch.size):
-        scratch[i] = 0
+def clear(scratch: Ints, first: int) -> None:
+    """Write zeros from ``scratch[first]`` on."""
+    for i in range(scratch.size - first):
+        scratch[np.uint64(first + i)] = 0
 
 
 @kernel
@@ -143,7 +141,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
         spare = first + 2 * layout.shape[0] * TILE  # the last tile, if it is not whole
         first_cell = spare + 2 * TILE
-        clear(scratch)
+        clear(scratch, 0)
         for i in range(whole, indices.size):
             scratch[spare + i - whole], scratch[spare + TILE + i - whole] = indices[i], values[i]
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
@@ -177,7 +175,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
                 )
                 read, write = write, read
         if largest <= np.uint64(last_index):
-            empty_into(scratch, first_cell, width, state)
+            pour_into(scratch, first_cell, width, state)
         return largest, upper, lower
 
     def add_runs(
@@ -197,7 +195,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
         spare = first + 2 * layout.shape[0] * TILE
         first_cell = spare + 2 * TILE
-        clear(scratch)
+        clear(scratch, 0)
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
         for place in range(-TILE, indices.size, TILE):
             for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
@@ -225,7 +223,8 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
                 while starts[run + 1] <= place:
                     run += 1
                 if starts[run + 1] == place + TILE:
-                    empty_into(scratch, first_cell, width, table[run])
+                    pour_into(scratch, first_cell, width, table[run])
+                    clear(scratch, first_cell)
 
     return Adders(kernel(add_batch), kernel(add_runs))
 
@@ -245,13 +244,13 @@ def _plain() -> Adders:
         scratch: Ints,
         state: Ints,
     ) -> Bounds:
-        clear(scratch)
+        clear(scratch, 0)
         for place in range(0, indices.size, TILE):
             end = min(place + TILE, indices.size)
             add_plainly(indices, values, place, end, coefficients, rows, width, rows_per_word, scratch)
         largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
         if largest <= np.uint64(last_index):
-            empty_into(scratch, 0, width, state)
+            pour_into(scratch, 0, width, state)
         return largest, upper, lower
 
     def add_runs(
@@ -266,12 +265,13 @@ def _plain() -> Adders:
         scratch: Ints,
         table: Ints,
     ) -> None:
-        clear(scratch)
+        clear(scratch, 0)
         for run in range(table.shape[0]):
             for place in range(starts[run], starts[run + 1], TILE):
                 add_plainly(indices, values, place, place + TILE, coefficients, rows, width, rows_per_word, scratch)
             if starts[run] < starts[run + 1]:
-                empty_into(scratch, 0, width, table[run])
+                pour_into(scratch, 0, width, table[run])
+                clear(scratch, 0)
 
     return Adders(kernel(add_batch), kernel(add_runs))
 
