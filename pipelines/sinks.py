@@ -16,7 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 
 import streamsketch as ss
 from streamsketch.beam import WriteTable
-from streamsketch.text import spreadsheet_text
+from streamsketch.core.text import spreadsheet_text
 
 _LONGEST_NAME = 200
 SKETCHES, DISTANCES, MEANS = "sketches.parquet", "distances.parquet", "means.parquet"

@@ -14,8 +14,10 @@ from streamsketch._version import __version__
 
 if TYPE_CHECKING:
     from streamsketch import local, signs
+    from streamsketch.core.limits import Limits, reading_limits
+    from streamsketch.data.grid import quantise
+    from streamsketch.data.keys import HASHED_DIM
     from streamsketch.distances import pairwise
-    from streamsketch.encoding import HASHED_DIM, quantise
     from streamsketch.errors import (
         DependentNoiseError,
         IncompatibleProjectionsError,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation
     from streamsketch.explanation.one import Explanation
     from streamsketch.explanation.together import JointExplanation, explain_together
-    from streamsketch.limits import Limits, reading_limits
     from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
     from streamsketch.planning.facts import Goal, Streams
@@ -68,7 +69,8 @@ if TYPE_CHECKING:
     from streamsketch.table import SketchTable
 
 _HOMES = {
-    "streamsketch.encoding": ("HASHED_DIM", "quantise"),
+    "streamsketch.data.grid": ("quantise",),
+    "streamsketch.data.keys": ("HASHED_DIM",),
     "streamsketch.errors": (
         "DependentNoiseError",
         "IncompatibleProjectionsError",
@@ -90,7 +92,7 @@ _HOMES = {
     "streamsketch.explanation.flipped": ("IndividualSignExplanation", "SignExplanation"),
     "streamsketch.explanation.one": ("Explanation",),
     "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
-    "streamsketch.limits": ("Limits", "reading_limits"),
+    "streamsketch.core.limits": ("Limits", "reading_limits"),
     "streamsketch.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
     "streamsketch.planning.facts": ("Goal", "Streams"),

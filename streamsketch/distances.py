@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates
 from streamsketch.noise_effect import InputNoise, OutputNoise

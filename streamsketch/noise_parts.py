@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
-from streamsketch.encoding import Exact, exact_fraction
+from streamsketch.core.numbers import Exact, exact_fraction
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from streamsketch import data_ids
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import L1, Guarantee

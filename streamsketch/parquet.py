@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamsketch.columns import is_key_type, key_column, times_of
-from streamsketch.encoding import short
+from streamsketch.core.files import write_whole
+from streamsketch.core.limits import check_length, current_limits
+from streamsketch.core.numbers import short
+from streamsketch.data.columns import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.files import write_whole
-from streamsketch.limits import check_length, current_limits
 from streamsketch.parquet_pages import check_footer, measure
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch

@@ -11,8 +11,8 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
+from streamsketch.core.limits import current_limits
 from streamsketch.errors import WireFormatError
-from streamsketch.limits import current_limits
 from streamsketch.privacy.guarantee import MAX_CONDITIONS
 
 _SHORT = 1 << 16  # bytes: its objects take a megabyte or two at most

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch import data_ids
+from streamsketch.data import data_ids
+from streamsketch.data.matrices import matrix_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections import Projection
-from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.sensitivity import check_whole_steps, grid_steps, guarantee_of, sensitivity_of

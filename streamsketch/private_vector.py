@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch import data_ids
-from streamsketch.columns import value_column
-from streamsketch.encoding import Ints, quantise
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
+from streamsketch.data.columns import value_column
+from streamsketch.data.grid import quantise
 from streamsketch.errors import InvalidInputError
 from streamsketch.noise_effect import NoisePlace, effect_of
 from streamsketch.privacy import calibration

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch import data_ids
-from streamsketch.encoding import canonical_bytes
+from streamsketch.core.files import locked, remove_partial, write_whole
+from streamsketch.core.limits import Limits, check_length, current_limits, read_bounded
+from streamsketch.data import data_ids
+from streamsketch.data.keys import canonical_bytes
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.files import locked, remove_partial, write_whole
-from streamsketch.limits import Limits, check_length, current_limits, read_bounded
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.projections.base import Projection
 from streamsketch.projections.reading import check_largest_entry

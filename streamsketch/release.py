@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch import data_ids as ids_of_data
-from streamsketch.encoding import Exact, Ints, exact_fraction
+from streamsketch.core.files import write_whole
+from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.core.numbers import Exact, Ints, exact_fraction
+from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.files import write_whole
 from streamsketch.independence import check_independent, check_same_place
-from streamsketch.limits import current_limits, read_bounded
 from streamsketch.noise_effect import NoisePlace, effect_of
 from streamsketch.noise_parts import NoisePart, united
 from streamsketch.privacy import calibration
@@ -59,7 +59,7 @@ class PrivateSketch:
         One random id for each release that went into this one: estimates between sketches that share noise are
         refused, as their error bars would be wrong.
     data_ids
-        Random ids of the data inside (`streamsketch.data_ids`): releases that share one are not of disjoint
+        Random ids of the data inside (`streamsketch.data.data_ids`): releases that share one are not of disjoint
         populations. Empty where the data are unknown.
     parts
         Of a sum of releases, what each of them stated: its noise and its guarantee. Empty for a single release.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.encoding import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours

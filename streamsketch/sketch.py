@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch import data_ids
-from streamsketch.data_ids import DataIds
-from streamsketch.encoding import Ints, encode_columns, index_of, quantise, quantise_one
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
+from streamsketch.data.data_ids import DataIds
+from streamsketch.data.grid import quantise, quantise_one
+from streamsketch.data.keys import encode_columns, index_of
+from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.frames import batches_of, names_of
 from streamsketch.projections.base import MAX_MASS, Projection
 
 if TYPE_CHECKING:
@@ -271,7 +273,7 @@ class Sketch:
 
     @property
     def data_ids(self) -> DataIds:
-        """Random ids of the data inside, which copies, pickles and merges inherit (`streamsketch.data_ids`)."""
+        """Random ids of the data inside, which copies, pickles and merges inherit (`streamsketch.data.data_ids`)."""
         return self._ids
 
     def copy(self) -> "Sketch":

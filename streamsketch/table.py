@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch import data_ids
-from streamsketch.columns import key_column, value_type
-from streamsketch.data_ids import DataIds
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
+from streamsketch.data.columns import key_column, value_type
+from streamsketch.data.data_ids import DataIds
+from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.frames import batches_of, names_of
 from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.projections.kernels import add_masses, looked_up, seen
 from streamsketch.sketch import Sketch, encode_batch, index_column

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.checking.warn import warn_of_mismatches
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.independence import check_independent, check_same_place
 from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
 from streamsketch.privacy.noise import Cumulants

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from streamsketch import wire_pb2
-from streamsketch.encoding import Ints, short
+from streamsketch.core.limits import check_length, current_limits
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.limits import check_length, current_limits
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.noise_parts import NoisePart
 from streamsketch.payload import parse

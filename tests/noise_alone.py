@@ -1,6 +1,6 @@
 """A check that cells are Laplace noise and nothing else."""
 
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 
 
 def assert_noise_alone(cells: Ints, variance: float) -> None:

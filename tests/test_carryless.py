@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from streamsketch import SJLT, carryless
-from streamsketch.carryless import AVX2, AVX512, PCLMUL, PLAIN, PMULL, instructions_of
+from streamsketch import SJLT
+from streamsketch.core import carryless
+from streamsketch.core.carryless import AVX2, AVX512, PCLMUL, PLAIN, PMULL, instructions_of
 from tests import naive, naive_maps
 
 X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
@@ -36,7 +37,7 @@ CHILD = """
 import warnings
 import numpy as np
 from streamsketch import SJLT, hashing
-from streamsketch.carryless import instructions
+from streamsketch.core.carryless import instructions
 from streamsketch.projections.tiles import adders
 
 projections = [

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch import data_ids
-from streamsketch.data_ids import PUBLISHED, DataIds
+from streamsketch.data import data_ids
+from streamsketch.data.data_ids import PUBLISHED, DataIds
 from streamsketch.raw import RawSketch, load_raw, save_raw
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import streamsketch
-from streamsketch import _jit
+from streamsketch.core import jit
 from streamsketch.privacy.flips import _flip_samples
 
 ROOT = Path(streamsketch.__file__).parent
-CALLED = "from streamsketch._jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
+CALLED = "from streamsketch.core.jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
 CALLING = """
-from streamsketch._jit import kernel
+from streamsketch.core.jit import kernel
 from streamsketch.privacy.sampling import called
 
 
@@ -24,17 +24,17 @@ def calling(x):
 
 
 def test_every_file_with_kernels_is_in_the_stamp() -> None:
-    marks = ("from streamsketch._jit import", "from numba.extending import intrinsic")
+    marks = ("from streamsketch.core.jit import", "from numba.extending import intrinsic")
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
         if any(mark in path.read_text() for mark in marks)
     }
-    assert sorted(found) == sorted(_jit.SOURCES)
+    assert sorted(found) == sorted(jit.SOURCES)
 
 
 def test_kernels_are_kept_under_the_stamp_of_all_sources() -> None:
-    assert _jit.sources_stamp() in _flip_samples._cache._cache_file._source_stamp  # type: ignore[attr-defined]
+    assert jit.sources_stamp() in _flip_samples._cache._cache_file._source_stamp  # type: ignore[attr-defined]
 
 
 def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
@@ -43,7 +43,9 @@ def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     (package / "privacy").mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "privacy" / "__init__.py").touch()
-    shutil.copy(ROOT / "_jit.py", package)
+    (package / "core").mkdir()
+    (package / "core" / "__init__.py").touch()
+    shutil.copy(ROOT / "core" / "jit.py", package / "core")
     (package / "privacy" / "flips.py").write_text(CALLING)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)

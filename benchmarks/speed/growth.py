@@ -22,7 +22,7 @@ import streamsketch as ss
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.timing import Work, interleave
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 
 _DIM = 1 << 32
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch import SJLT
-from streamsketch._jit import kernel
-from streamsketch.carryless import TILE, hash_tile
-from streamsketch.encoding import Ints
-from streamsketch.hashing import BitSlices, Words, evaluate, polynomials
+from streamsketch.core.carryless import TILE, hash_tile
+from streamsketch.core.hashing import BitSlices, Words, evaluate, polynomials
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.projections.prefetch import prefetch
 
 _AHEAD = 256  # items

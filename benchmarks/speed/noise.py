@@ -13,7 +13,7 @@ import opendp.prelude as dp
 
 from benchmarks.rows import Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy.sampling import BitSource, KeyedBits, SystemBits, discrete_gaussian, discrete_laplace
 
 CELLS = 1024

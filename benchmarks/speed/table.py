@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from benchmarks.rows import MILLIONS_PER_SECOND, Effort, Row, compare
 from benchmarks.timing import Work
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 
 
 def run(effort: Effort) -> list[Row]:

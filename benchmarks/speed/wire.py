@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 import streamsketch as ss
 from benchmarks.rows import MICROSECONDS, Effort, Row, compare_each
 from benchmarks.timing import Work
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 
 
 def run(effort: Effort) -> list[Row]:

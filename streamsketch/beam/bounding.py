@@ -18,7 +18,7 @@ from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from streamsketch.bounding.cut import Bounded, bounded
-from streamsketch.encoding import Exact, short
+from streamsketch.core.numbers import Exact, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import L1
 from streamsketch.projections.base import Projection

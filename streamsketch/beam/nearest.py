@@ -11,7 +11,7 @@ from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
 from streamsketch.beam.distances import blocks_of, key_kinds, references_of
 from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
-from streamsketch.encoding import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates
 from streamsketch.release import PrivateSketch

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
 from streamsketch.sketch import Sketch

@@ -7,8 +7,8 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
+from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.formats import batches, parts_of
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its parts."""

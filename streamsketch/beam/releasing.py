@@ -21,7 +21,7 @@ from streamsketch.beam.selection import SelectKeys, selection_of
 from streamsketch.beam.sketching import merged
 from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of, projection_of, sources_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
-from streamsketch.data_ids import from_list
+from streamsketch.data.data_ids import from_list
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget

@@ -6,7 +6,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
-from streamsketch.data_ids import SECRET_BYTES
+from streamsketch.data.data_ids import SECRET_BYTES
 from streamsketch.privacy.sampling import KeyedBits
 
 

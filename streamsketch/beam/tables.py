@@ -16,7 +16,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.beam.keys import plain_key
 from streamsketch.beam.results import check_kinds, kinds_of
-from streamsketch.columns import key_column
+from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.parquet import table_of
 from streamsketch.projections.base import Projection

@@ -21,10 +21,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.bounding.digests import UnitDigests
-from streamsketch.columns import arrow_column, is_key_type, value_type
-from streamsketch.encoding import Ints, quantise, quantise_one
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import Ints
+from streamsketch.data.columns import arrow_column, is_key_type, value_type
+from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.projections.base import Projection
 
 Slot: TypeAlias = tuple[Any, int]

@@ -12,10 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
 from streamsketch.bounding.contributions import Contributions, Slot
-from streamsketch.encoding import Ints, canonical_bytes
-from streamsketch.hashing import MAX_KEY, Words, evaluate
+from streamsketch.core.hashing import MAX_KEY, Words, evaluate
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
+from streamsketch.data.keys import canonical_bytes
 
 Flags: TypeAlias = NDArray[np.bool_]
 

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.carryless import multiply_add
-from streamsketch.columns import value_type
-from streamsketch.encoding import Ints, canonical_column
+from streamsketch.core.carryless import multiply_add
+from streamsketch.core.hashing import MAX_KEY, Words
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
+from streamsketch.data.columns import value_type
+from streamsketch.data.keys import canonical_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import MAX_KEY, Words
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

@@ -12,8 +12,8 @@ import numpy as np
 from streamsketch.checking.noise import NoiseCheck, agree, check_noise, judge
 from streamsketch.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
 from streamsketch.checking.stated import KeySelection, is_pan_private, noise_in, noises_of
+from streamsketch.core.limits import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.limits import Limits, current_limits
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.guarantee import Guarantee

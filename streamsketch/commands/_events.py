@@ -15,7 +15,7 @@ import pyarrow as pa
 import typer
 
 import streamsketch as ss
-from streamsketch.formats import batches, csv_header, csv_piece, json_lines, parts_of
+from streamsketch.data.readers.formats import batches, csv_header, csv_piece, json_lines, parts_of
 from streamsketch.raw import State, check_size
 from streamsketch.table import keyed_steps
 

@@ -10,7 +10,7 @@ import typer
 import streamsketch as ss
 from streamsketch.commands._reading import new_file
 from streamsketch.commands._showing import Json, show_json
-from streamsketch.files import write_whole
+from streamsketch.core.files import write_whole
 
 
 class Relation(StrEnum):

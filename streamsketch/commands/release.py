@@ -9,7 +9,7 @@ import typer
 import streamsketch as ss
 from streamsketch.commands._reading import load_raw_file, new_file
 from streamsketch.commands._showing import Json, guarantee_fields, show_facts, show_json
-from streamsketch.files import locked
+from streamsketch.core.files import locked
 from streamsketch.privacy.calibration import Mechanism
 from streamsketch.raw import PastRelease, remember, replace_raw
 from streamsketch.release import planned

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.commands._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
 from streamsketch.commands._reading import load_raw_file, new_file
 from streamsketch.commands._showing import Json, counted, say, show_json
-from streamsketch.files import write_whole
+from streamsketch.core.files import write_whole
 from streamsketch.raw import SUFFIX, RawSketch, State, save_raw
 
 _SKETCH_DIM, _SPARSITY = 1024, 4

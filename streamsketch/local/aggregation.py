@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints, short
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.hashing import Words
 from streamsketch.local.agreed import power_below
 from streamsketch.local.normal import Floats
 from streamsketch.local.report import Report, Reports, all_fit, implausible, lengths_fit

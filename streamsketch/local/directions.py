@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
-from streamsketch.hashing import Words
+from streamsketch.core.hashing import Words
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.local.agreed import ROOT_PI, gamma_ratio
 from streamsketch.local.normal import Floats
 from streamsketch.local.streams import gaussian_vector, salt, stream_of, word

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch import wire_pb2
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import WireFormatError
 from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
 from streamsketch.local.mechanism import Mechanism, mechanism_from_fields

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.local import streams
 from streamsketch.local.normal import Floats
 from streamsketch.projections.hadamard import hadamard_transform, transform_cells

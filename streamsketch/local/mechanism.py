@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints, short
+from streamsketch.core.hashing import Words
+from streamsketch.core.limits import json_fields
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
-from streamsketch.limits import json_fields
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports

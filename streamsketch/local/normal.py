@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.hashing import Words
+from streamsketch.core.hashing import Words
+from streamsketch.core.jit import kernel
 from streamsketch.privacy.sampling import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.local.compressed import Compression
 from streamsketch.local.honest import gaussian_lengths
 from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import short
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.local.normal import dot_rows
 
 _FEW = 1 << 12  # values: BLAS starts no threads for them

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.local import streams
 from streamsketch.local.agreed import gamma_ratio
 from streamsketch.local.mechanism import add_in_chunks, whole_steps

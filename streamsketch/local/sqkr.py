@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register

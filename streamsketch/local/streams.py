@@ -6,9 +6,9 @@ start + (i + 1) · γ (Steele, Lea and Flood 2014). So any word is found without
 
 import numpy as np
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
-from streamsketch.hashing import Words, field_elements
+from streamsketch.core.hashing import Words, field_elements
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.local.normal import Floats, standard_normals
 from streamsketch.privacy.sampling import Bytes
 from streamsketch.projections.hadamard import transform_cells

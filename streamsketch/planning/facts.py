@@ -7,7 +7,8 @@ from fractions import Fraction
 from numbers import Real
 from typing import cast
 
-from streamsketch.encoding import HASHED_DIM, Exact, check_resolution, exact_fraction, short
+from streamsketch.core.numbers import Exact, check_resolution, exact_fraction, short
+from streamsketch.data.keys import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.base import MAX_SKETCH_DIM

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from streamsketch.encoding import HASHED_DIM
+from streamsketch.data.keys import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
 from streamsketch.noise_effect import OutputNoise

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from streamsketch.encoding import HASHED_DIM
+from streamsketch.core.text import NO_BREAK, aligned, filled
+from streamsketch.data.keys import HASHED_DIM
 from streamsketch.estimate import rounded
 from streamsketch.planning.options import Option
 from streamsketch.planning.planner import Plan
 from streamsketch.projections import Rademacher
 from streamsketch.projections.block_hashed import BlockHashed
-from streamsketch.text import NO_BREAK, aligned, filled
 
 _HOPELESS = 100.0  # an error of so many times the distance is shown in three digits, as a power of ten if large
 _LONG = 1e8

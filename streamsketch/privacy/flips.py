@@ -9,8 +9,8 @@ means flip, anything else means again (so P(flip) = ½e^-x / (½e^-x + ½)). Ber
 import math
 from fractions import Fraction
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints, short
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.sampling import BitSource, Bytes, _bernoulli_exp_fraction, _draw
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol
 
-from streamsketch.data_ids import shared
-from streamsketch.encoding import Exact, exact_fraction, short
+from streamsketch.core.numbers import Exact, exact_fraction, short
+from streamsketch.core.text import is_printable
+from streamsketch.data.data_ids import shared
 from streamsketch.errors import InvalidInputError
-from streamsketch.text import is_printable
 
 Populations = Literal["disjoint", "overlapping"]
 

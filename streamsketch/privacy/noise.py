@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import sampling
 from streamsketch.privacy.sampling import BitSource

@@ -19,8 +19,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import (
-    HASHED_DIM,
-    Exact,
-    Ints,
-    check_indices,
-    check_resolution,
-    exact_fraction,
-    indices_of,
-    short,
-)
+from streamsketch.core.limits import json_fields
+from streamsketch.core.numbers import Exact, Ints, check_resolution, exact_fraction, short
+from streamsketch.data.keys import HASHED_DIM, check_indices, indices_of
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
-from streamsketch.limits import json_fields
 from streamsketch.projections.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 

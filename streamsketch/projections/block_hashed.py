@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import BitSlices, Words, polynomials
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import BitSlices, Words, polynomials
 from streamsketch.projections import kernels, matrix_kernels
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 from streamsketch.projections.pipeline import layout_of

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import Words
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 
 MAX_DENSE_SKETCH_DIM = 1 << 16

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import HASHED_DIM, Exact, Ints, exact_fraction, short
+from streamsketch.core.hashing import WORD_BITS, Words, evaluate, polynomials
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
+from streamsketch.data.keys import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import WORD_BITS, Words, evaluate, polynomials
 from streamsketch.projections.base import MAX_MASS, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
 from streamsketch.projections.hadamard import hadamard_transform

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
+from streamsketch.core.jit import kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.vectors import VECTOR_BYTES, butterflies
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
 from streamsketch.projections.variance import MapVariance

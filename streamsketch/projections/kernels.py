@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.carryless import TILE
-from streamsketch.encoding import Ints
-from streamsketch.hashing import Words, evaluate
+from streamsketch.core.carryless import TILE
+from streamsketch.core.hashing import Words, evaluate
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.projections.tiles import tile_starts
 
 MOST_MASS = (1 << 63) - 1

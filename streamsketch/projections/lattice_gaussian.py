@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
-from streamsketch.hashing import WORD_BITS, Words
+from streamsketch.core.hashing import WORD_BITS, Words
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 
 _DIGITS = 256  # fractional bits of the fixed-point weights; rounding eats fewer than 20 of them
 _GUIDE_BITS = 12

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import Words, evaluate, polynomials
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words, evaluate, polynomials
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, register
 from streamsketch.projections.permutation import Permutation
 from streamsketch.projections.variance import MapVariance

@@ -16,8 +16,8 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from streamsketch.carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter
-from streamsketch.hashing import BitSlices, Words
+from streamsketch.core.carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter
+from streamsketch.core.hashing import BitSlices, Words
 
 QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""

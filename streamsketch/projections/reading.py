@@ -1,7 +1,7 @@
 """Projections that untrusted bytes name: random matrices are bounded before they are looked at."""
 
+from streamsketch.core.limits import current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.limits import current_limits
 from streamsketch.projections.base import Projection
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.fjlt import FJLT

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.encoding import Ints
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.projections.base import register
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS, Gaussian

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch._jit import kernel, part
-from streamsketch.carryless import TILE, hash_tile
-from streamsketch.encoding import Ints
-from streamsketch.hashing import Words
+from streamsketch.core.carryless import TILE, hash_tile
+from streamsketch.core.hashing import Words
+from streamsketch.core.jit import kernel, part
+from streamsketch.core.numbers import Ints
 from streamsketch.projections.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 from streamsketch.projections.prefetch import prefetch
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from streamsketch.data.matrices import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.projections.matrices import matrix_of, steps_of
 from streamsketch.projections.matrix_kernels import largest_bits
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.special import erf, ndtr
 
-from streamsketch.encoding import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
 from streamsketch.privacy.guarantee import Guarantee

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from streamsketch import wire_pb2
+from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.errors import WireFormatError
-from streamsketch.limits import current_limits, read_bounded
 from streamsketch.payload import parse
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections.base import Projection

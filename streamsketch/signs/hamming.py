@@ -11,9 +11,9 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
+from streamsketch.core.hashing import Words
+from streamsketch.core.jit import kernel
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.hashing import Words
 from streamsketch.signs.sketch import Signs
 
 Counts: TypeAlias = NDArray[np.int32]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from streamsketch.encoding import Ints, short
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import check_rate
 from streamsketch.privacy.guarantee import Neighbours

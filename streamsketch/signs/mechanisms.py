@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.encoding import Exact, Ints, exact_fraction, short
+from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import flips, rate_below
 from streamsketch.privacy.guarantee import Guarantee, check_budget

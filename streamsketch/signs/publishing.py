@@ -4,12 +4,12 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
 
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
+from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import L1, Neighbours, OneCoordinate, check_budget
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections import OPORP, Projection
-from streamsketch.projections.matrices import matrix_of
 from streamsketch.projections.transform import transform_read
 from streamsketch.sensitivity import check_carried, check_whole_steps
 from streamsketch.signs.sketch import Signs

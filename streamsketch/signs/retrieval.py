@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.numbers import short
 from streamsketch.distances import block_of, distances_between
-from streamsketch.encoding import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import PrivateSketch
 from streamsketch.signs import hamming

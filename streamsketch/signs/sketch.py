@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_a
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch import data_ids as ids_of_data
-from streamsketch.encoding import short
+from streamsketch.core.files import write_whole
+from streamsketch.core.hashing import Words
+from streamsketch.core.numbers import short
+from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
-from streamsketch.files import write_whole
-from streamsketch.hashing import Words
 from streamsketch.privacy.guarantee import Guarantee, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import OPORP, Projection

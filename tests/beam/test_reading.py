@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch import formats
 from streamsketch.beam import ReadColumns, SketchPerKey, read_batches
+from streamsketch.data.readers import formats
 from tests.beam.running import run
 
 TABLE = pa.table({"key": ["a", "b", "a"], "index": ["007", "8", "007"], "value": [1.5, 2.0, -3.0], "other": [0, 0, 0]})

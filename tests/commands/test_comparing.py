@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.carryless import instructions_of, target
+from streamsketch.core.carryless import instructions_of, target
 from streamsketch.raw import RawSketch, save_raw
 from tests.commands.running import Forks, streamsketch, succeeded
 

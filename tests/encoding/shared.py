@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from streamsketch import HASHED_DIM
-from streamsketch.encoding import indices_of
+from streamsketch.data.keys import indices_of
 
 SEED = 77
 LARGEST = 2**63 - 1

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.encoding import fingerprint, indices_of
+from streamsketch.data.keys import fingerprint, indices_of
 from tests.encoding.shared import PRIVATE_NAME, PRIVATE_NUMBER, SEED, shown
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import InvalidInputError
-from streamsketch.encoding import quantise, quantise_one
+from streamsketch.data.grid import quantise, quantise_one
 from tests.encoding.shared import PRIVATE_NAME, PRIVATE_NUMBER, shown
 
 BAD_VALUES = [

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.encoding import fingerprint, indices_of
+from streamsketch.data.keys import fingerprint, indices_of
 from tests import naive
 from tests.encoding.shared import LARGEST, SEED, hashed
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.encoding import index_of, indices_of, quantise
+from streamsketch.data.grid import quantise
+from streamsketch.data.keys import index_of, indices_of
 
 
 def test_series_of_objects_are_held_to_one_type_as_lists_are() -> None:

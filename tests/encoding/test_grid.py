@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError
-from streamsketch.encoding import quantise, quantise_one
+from streamsketch.data.grid import quantise, quantise_one
 from tests import naive
 from tests.encoding.shared import LARGEST, floats, grids, resolutions
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError
-from streamsketch.encoding import exact_fraction
+from streamsketch.core.numbers import exact_fraction
 
 
 @pytest.mark.parametrize(

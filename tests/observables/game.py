@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
 Seen = dict[str, Any]

@@ -35,7 +35,7 @@ from streamsketch.beam import (
     WriteTable,
 )
 from streamsketch.beam import releasing as beam_releasing
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.projections.base import MAX_MASS
 from tests.beam.running import run

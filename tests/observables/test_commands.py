@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.raw import RawSketch, load_raw, save_raw
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.test_releases import (

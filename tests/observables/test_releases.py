@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch import data_ids
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
 from streamsketch.noise_effect import NoisePlace
 from streamsketch.parquet import save_table
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from streamsketch.hashing import BitSlices, polynomials
+from streamsketch.core.hashing import BitSlices, polynomials
 from streamsketch.projections.matrix_kernels import block_csr, block_dense, largest_bits
 from tests import naive
 

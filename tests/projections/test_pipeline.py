@@ -5,9 +5,9 @@ import pytest
 from numba.core.errors import TypingError
 
 from streamsketch import SJLT, CountSketch, Projection, Rademacher
-from streamsketch._jit import kernel
-from streamsketch.carryless import TILE, hash_tile
-from streamsketch.hashing import BitSlices, Words
+from streamsketch.core.carryless import TILE, hash_tile
+from streamsketch.core.hashing import BitSlices, Words
+from streamsketch.core.jit import kernel
 from streamsketch.projections import kernels
 from streamsketch.projections.pipeline import layout_of
 from streamsketch.projections.tiles import adders, scratch_size

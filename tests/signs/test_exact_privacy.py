@@ -16,7 +16,7 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.signs.laws import FlipLaw, cell_steps

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.encoding import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy.flips import rate_below
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.signs.individual import near_zero

@@ -16,10 +16,10 @@ import pytest
 import streamsketch as ss
 from streamsketch import local, raw, signs, wire, wire_pb2
 from streamsketch.beam.coders import SketchCoder
-from streamsketch.limits import current_limits, read_bounded
+from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.core.text import is_printable
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.signs.laws import FlipLaw
-from streamsketch.text import is_printable
 from tests.untrusted.mutations import varint
 
 MEGABYTE = 1 << 20

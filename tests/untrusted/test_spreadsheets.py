@@ -8,7 +8,7 @@ import pytest
 
 import streamsketch as ss
 from pipelines.sinks import _write_distances
-from streamsketch.text import spreadsheet_text
+from streamsketch.core.text import spreadsheet_text
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])

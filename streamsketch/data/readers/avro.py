@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from streamsketch.data.readers.checks import check_columns, raise_if_of_the_file_system
 from streamsketch.errors import InvalidInputError
-from streamsketch.file_checks import check_columns, raise_if_of_the_file_system
 
 _TYPES = {
     "string": pa.string(),

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch._jit import kernel
-from streamsketch.carryless import TILE, hash_tile, instructions, multiply_add
+from streamsketch.core.carryless import TILE, hash_tile, instructions, multiply_add
+from streamsketch.core.jit import kernel
 
 Words: TypeAlias = NDArray[np.uint64]
 

@@ -1,98 +1,31 @@
-"""Keys become indices, real values become integers on a public grid.
+"""Keys become indices.
 
 Integer keys are indices as they are. Strings, bytes, dates and times, and tuples of columns become 60-bit
 *fingerprints*, keyed by the projection's public seed. n distinct keys collide with probability at most
 n²/2^61 (a collision costs accuracy, never privacy).
-
-Values meet the grid by truncation toward zero, in exact rational arithmetic: the sum of |q| over any
-updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (THEORY.md 2).
 """
 
-import contextlib
 import datetime as dt
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
-from fractions import Fraction
-from numbers import Rational
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.columns import key_column, value_column, value_type
+from streamsketch.core.hashing import MAX_KEY, add_product, field_elements
+from streamsketch.core.numbers import INT64_MAX, Ints, as_int64
+from streamsketch.data.columns import key_column, value_type
 from streamsketch.errors import InvalidInputError
-from streamsketch.hashing import MAX_KEY, add_product, field_elements
 
 HASHED_DIM = MAX_KEY + 1
 """The domain of fingerprints, 2^60: what `dim` must be where keys are not integers."""
 
-Exact: TypeAlias = int | float | str | Decimal | Fraction
-Ints: TypeAlias = NDArray[np.int64]
-
-_INT64_MAX = (1 << 63) - 1
-_MAX_SHOWN_BITS = 200
 _OUT_OF_RANGE = (
     "index {which}: indices must lie in [0, {dim}). "
     "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
 )
-_NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
-_MAX_EXPONENT = 40  # of decimals: "1e999999999" would be a number of a billion digits
-
-
-def exact_fraction(value: Exact, name: str) -> Fraction:
-    """Return ``value`` as a fraction; a float is read as the decimal it prints as, so 0.01 is 1/100.
-
-    Raises
-    ------
-    InvalidInputError
-        If ``value`` is not a finite number.
-
-    Examples
-    --------
-    >>> exact_fraction(0.01, "resolution")
-    Fraction(1, 100)
-    """
-    with contextlib.suppress(ValueError, OverflowError, ZeroDivisionError):
-        if isinstance(value, float | np.floating):
-            return Fraction(repr(float(value)))
-        if isinstance(value, np.integer):
-            return Fraction(int(value))
-        if isinstance(value, Rational) and not isinstance(value, bool):
-            return Fraction(value)
-        if isinstance(value, Decimal) and abs(value.adjusted()) <= _MAX_EXPONENT:
-            return Fraction(value)
-        if isinstance(value, str) and len(value) <= 2 * _MAX_EXPONENT and "e" not in value.lower():
-            return Fraction(value)
-    raise InvalidInputError(
-        f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {short(value)}"
-    )
-
-
-def check_resolution(resolution: Fraction, name: str = "resolution") -> None:
-    """Raise `InvalidInputError` unless a resolution, by its name, is positive, a ratio of 63-bit integers."""
-    if resolution <= 0 or max(resolution.numerator, resolution.denominator) > _INT64_MAX:
-        raise InvalidInputError(
-            f"{name} must be a positive fraction of 63-bit integers, got {short(resolution.numerator)} / "
-            f"{short(resolution.denominator)}; use 1 for counts"
-        )
-
-
-def short(value: object) -> str:
-    """Return the text of a public parameter for a message, however large the parameter is."""
-    if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
-        return f"an integer of {value.bit_length()} bits"
-    try:
-        return repr(value)[:_MAX_SHOWN_BITS]
-    except ValueError:  # of a fraction or a list with integers of more digits than Python converts
-        return f"a {type(value).__name__} with too many digits to show"
-    except RecursionError:
-        return f"a {type(value).__name__} nested too deep to show"
-
-
-# --- keys ---------------------------------------------------------------------------------------------------
 
 
 def fingerprint(key: object, seed: int) -> int:
@@ -185,18 +118,18 @@ def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
 def check_indices(largest: int, dim: int) -> None:
     """Raise unless the largest index, read as an unsigned 64-bit integer, lies in [0, dim)."""
     if largest >= dim:
-        signed = largest - (1 << 64) if largest > _INT64_MAX else largest
+        signed = largest - (1 << 64) if largest > INT64_MAX else largest
         raise InvalidInputError(_OUT_OF_RANGE.format(which="negative" if signed < 0 else "too large", dim=dim))
 
 
 def _one_column(column: Any, dim: int, seed: int) -> Ints:
     if type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iu":
-        return _as_int64(column, "index")
+        return as_int64(column, "index")
     array = key_column(column, "index")
     if pa.types.is_integer(value_type(array)):
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        return _as_int64(array.to_numpy(zero_copy_only=False), "index")
+        return as_int64(array.to_numpy(zero_copy_only=False), "index")
     prints = _fingerprints(array, seed)
     _require_hashed_dim(dim, f"keys of type {value_type(array)}")
     return prints
@@ -294,102 +227,3 @@ def canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for eac
         f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
         f"(cast floats and booleans to one of them first)"
     )
-
-
-def _as_int64(array: NDArray[Any], name: str) -> Ints:
-    if array.dtype == np.uint64 and array.size and int(array.max()) > _INT64_MAX:
-        raise InvalidInputError(f"{name} out of range: unsigned integers must be below 2**63")
-    return np.ascontiguousarray(array, dtype=np.int64)
-
-
-# --- values -------------------------------------------------------------------------------------------------
-
-
-def quantise(values: Any, resolution: Exact) -> Ints:
-    """Return trunc(values / resolution), exactly: int64, (n,).
-
-    Parameters
-    ----------
-    values
-        One-dimensional integers, floats, decimals or fractions: NumPy array, list, Series or Arrow array.
-    resolution
-        The grid step, in the values' units.
-
-    Raises
-    ------
-    InvalidInputError
-        For NaN, infinities, nulls, other types, more than one dimension, or a quotient outside 63 bits.
-
-    Examples
-    --------
-    >>> quantise([1.0, -0.29, 2.999], "1/100")  # the float 0.29 is a little less than 0.29
-    array([100, -28, 299])
-    >>> quantise([Decimal("1"), Decimal("-0.29")], "1/100")
-    array([100, -29])
-    """
-    if type(values) is np.ndarray and values.ndim == 1 and values.dtype == np.int64 and resolution == 1:
-        return np.ascontiguousarray(values)
-    resolution = exact_fraction(resolution, "resolution")
-    check_resolution(resolution)
-    array = value_column(values)
-    if array.dtype.kind == "O":
-        return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)
-    if array.dtype.kind == "f":
-        return _quantise_floats(array, resolution)
-    integers = _as_int64(array, "value")
-    return integers if resolution == 1 else _quantise_ints(integers, resolution)
-
-
-def quantise_one(value: Any, resolution: Fraction) -> int:
-    """Return trunc(value / resolution) of one number, exactly; errors as `quantise`."""
-    plain = value.item() if isinstance(value, np.integer | np.floating) else value
-    if isinstance(plain, int | float | Fraction | Decimal) and not isinstance(plain, bool):
-        if isinstance(plain, Decimal) and plain.is_finite() and abs(plain.adjusted()) > _MAX_EXPONENT:
-            plain = 0 if plain.adjusted() < 0 else _INT64_MAX**2  # below any grid step, or beyond any grid
-        if not (plain.is_finite() if isinstance(plain, Decimal) else math.isfinite(plain)):
-            raise InvalidInputError(_NOT_FINITE)
-        return _trunc(Fraction(plain), resolution)
-    raise InvalidInputError(
-        f"a value must be an integer, a float, a Fraction or a Decimal, got a {type(value).__name__}"
-    )
-
-
-def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
-    # python's magnitudes: -2^63 has no int64 absolute value
-    largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
-    if largest * resolution.denominator <= _INT64_MAX:
-        scaled = np.abs(values) * resolution.denominator // resolution.numerator
-        quantised: Ints = np.where(values < 0, -scaled, scaled)
-        return quantised
-    return _quantise_exactly([Fraction(value) for value in values.tolist()], resolution)
-
-
-def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:
-    """Divide in floating point, then decide exactly wherever the rounding could have crossed an integer."""
-    if not np.isfinite(values).all():
-        raise InvalidInputError(_NOT_FINITE)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        quotients = values / float(resolution)
-        # float(resolution) and the division each err by at most 2^-53, relatively
-        doubtful = np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * 2.0**-51
-    doubtful &= np.abs(quotients) >= 0.5  # below it the quotient is surely less than one
-    doubtful |= ~np.isfinite(quotients)
-    result = np.trunc(np.where(doubtful, 0.0, quotients)).astype(np.int64)
-    if doubtful.any():
-        distinct, places = np.unique(values[doubtful], return_inverse=True)
-        exact = _quantise_exactly([Fraction(value) for value in distinct.tolist()], resolution)
-        result[doubtful] = exact[places]
-    return result
-
-
-def _quantise_exactly(values: list[Fraction], resolution: Fraction) -> Ints:
-    return np.array([_trunc(value, resolution) for value in values], dtype=np.int64)
-
-
-def _trunc(value: Fraction, resolution: Fraction) -> int:
-    quotient = int(value / resolution)
-    if abs(quotient) > _INT64_MAX:
-        raise InvalidInputError(
-            f"a value is more than 2**63 grid steps of {resolution}; use a coarser resolution, or clip the values first"
-        )
-    return quotient

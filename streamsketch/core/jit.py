@@ -13,8 +13,8 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 SOURCES = (
-    "carryless.py",
-    "hashing.py",
+    "core/carryless.py",
+    "core/hashing.py",
     "bounding/cut.py",
     "bounding/digests.py",
     "local/compressed.py",
@@ -66,7 +66,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 @functools.cache
 def sources_stamp() -> str:
     """Return a digest of all files whose code is compiled into kernels."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parent.parent
     digest = hashlib.blake2b(digest_size=16)
     for name in SOURCES:
         with contextlib.suppress(OSError):  # compiled without sources, as in a zip

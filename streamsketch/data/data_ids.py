@@ -19,7 +19,7 @@ import os
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from streamsketch.encoding import canonical_bytes
+from streamsketch.data.keys import canonical_bytes
 from streamsketch.errors import InvalidInputError
 
 ID_BYTES = 8

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from streamsketch.data.readers.checks import check_columns, raise_if_of_the_file_system
 from streamsketch.errors import InvalidInputError
-from streamsketch.file_checks import check_columns, raise_if_of_the_file_system
 
 _BATCH_ROWS = 1 << 17
 _READ_BYTES = 1 << 22
@@ -242,7 +242,7 @@ def _lines(lines: list[bytes], path: str, columns: list[str]) -> pa.RecordBatch:
 
 def _avro_batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[pa.RecordBatch]:
     try:
-        from streamsketch import avro  # noqa: PLC0415 - an extra, which only Avro files need
+        from streamsketch.data.readers import avro  # noqa: PLC0415 - an extra, which only Avro files need
     except ImportError:
         raise InvalidInputError(f"{path}: reading Avro needs the extra streamsketch[beam]") from None
     yield from avro.batches(file, path, columns, _BATCH_ROWS)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from streamsketch.encoding import Ints, quantise, quantise_one
+from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 
 _REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "bsr", "coo")}
@@ -61,7 +61,9 @@ def steps_of(matrix: Any, grid: Any) -> Any:
         return np.ascontiguousarray(np.column_stack([quantise(column, grid) for column in matrix.columns]))
     values = matrix.data if sparse.issparse(matrix) else np.ravel(matrix)
     if values.dtype.kind == "O":
-        steps: Ints = np.array([quantise_one(value, grid) for value in values.tolist()], dtype=np.int64)
+        steps: np.ndarray[Any, np.dtype[np.int64]] = np.array(
+            [quantise_one(value, grid) for value in values.tolist()], dtype=np.int64
+        )
     else:
         steps = quantise(values, grid)
     if sparse.issparse(matrix):

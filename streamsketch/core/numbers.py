@@ -1,0 +1,76 @@
+"""Exact numbers: public parameters as fractions, integers as int64, and both as text in messages."""
+
+import contextlib
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+
+Exact: TypeAlias = int | float | str | Decimal | Fraction
+Ints: TypeAlias = NDArray[np.int64]
+
+INT64_MAX = (1 << 63) - 1
+_MAX_SHOWN_BITS = 200
+MAX_EXPONENT = 40  # of decimals: "1e999999999" would be a number of a billion digits
+
+
+def exact_fraction(value: Exact, name: str) -> Fraction:
+    """Return ``value`` as a fraction; a float is read as the decimal it prints as, so 0.01 is 1/100.
+
+    Raises
+    ------
+    InvalidInputError
+        If ``value`` is not a finite number.
+
+    Examples
+    --------
+    >>> exact_fraction(0.01, "resolution")
+    Fraction(1, 100)
+    """
+    with contextlib.suppress(ValueError, OverflowError, ZeroDivisionError):
+        if isinstance(value, float | np.floating):
+            return Fraction(repr(float(value)))
+        if isinstance(value, np.integer):
+            return Fraction(int(value))
+        if isinstance(value, Rational) and not isinstance(value, bool):
+            return Fraction(value)
+        if isinstance(value, Decimal) and abs(value.adjusted()) <= MAX_EXPONENT:
+            return Fraction(value)
+        if isinstance(value, str) and len(value) <= 2 * MAX_EXPONENT and "e" not in value.lower():
+            return Fraction(value)
+    raise InvalidInputError(
+        f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {short(value)}"
+    )
+
+
+def check_resolution(resolution: Fraction, name: str = "resolution") -> None:
+    """Raise `InvalidInputError` unless a resolution, by its name, is positive, a ratio of 63-bit integers."""
+    if resolution <= 0 or max(resolution.numerator, resolution.denominator) > INT64_MAX:
+        raise InvalidInputError(
+            f"{name} must be a positive fraction of 63-bit integers, got {short(resolution.numerator)} / "
+            f"{short(resolution.denominator)}; use 1 for counts"
+        )
+
+
+def short(value: object) -> str:
+    """Return the text of a public parameter for a message, however large the parameter is."""
+    if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return repr(value)[:_MAX_SHOWN_BITS]
+    except ValueError:  # of a fraction or a list with integers of more digits than Python converts
+        return f"a {type(value).__name__} with too many digits to show"
+    except RecursionError:
+        return f"a {type(value).__name__} nested too deep to show"
+
+
+def as_int64(array: NDArray[Any], name: str) -> Ints:
+    """Return integers as int64, C-contiguous; raise `InvalidInputError` for those of 2^63 and more."""
+    if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
+        raise InvalidInputError(f"{name} out of range: unsigned integers must be below 2**63")
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -1,0 +1,1 @@
+"""What users pass in becomes integers: columns and tables, keys, values on a grid, and files of events."""

@@ -1,0 +1,109 @@
+"""Real values become integers on a public grid.
+
+Values meet the grid by truncation toward zero, in exact rational arithmetic: the sum of |q| over any
+updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (THEORY.md 2).
+"""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.core.numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction
+from streamsketch.data.columns import value_column
+from streamsketch.errors import InvalidInputError
+
+_NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
+
+
+def quantise(values: Any, resolution: Exact) -> Ints:
+    """Return trunc(values / resolution), exactly: int64, (n,).
+
+    Parameters
+    ----------
+    values
+        One-dimensional integers, floats, decimals or fractions: NumPy array, list, Series or Arrow array.
+    resolution
+        The grid step, in the values' units.
+
+    Raises
+    ------
+    InvalidInputError
+        For NaN, infinities, nulls, other types, more than one dimension, or a quotient outside 63 bits.
+
+    Examples
+    --------
+    >>> quantise([1.0, -0.29, 2.999], "1/100")  # the float 0.29 is a little less than 0.29
+    array([100, -28, 299])
+    >>> quantise([Decimal("1"), Decimal("-0.29")], "1/100")
+    array([100, -29])
+    """
+    if type(values) is np.ndarray and values.ndim == 1 and values.dtype == np.int64 and resolution == 1:
+        return np.ascontiguousarray(values)
+    resolution = exact_fraction(resolution, "resolution")
+    check_resolution(resolution)
+    array = value_column(values)
+    if array.dtype.kind == "O":
+        return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)
+    if array.dtype.kind == "f":
+        return _quantise_floats(array, resolution)
+    integers = as_int64(array, "value")
+    return integers if resolution == 1 else _quantise_ints(integers, resolution)
+
+
+def quantise_one(value: Any, resolution: Fraction) -> int:
+    """Return trunc(value / resolution) of one number, exactly; errors as `quantise`."""
+    plain = value.item() if isinstance(value, np.integer | np.floating) else value
+    if isinstance(plain, int | float | Fraction | Decimal) and not isinstance(plain, bool):
+        if isinstance(plain, Decimal) and plain.is_finite() and abs(plain.adjusted()) > MAX_EXPONENT:
+            plain = 0 if plain.adjusted() < 0 else INT64_MAX**2  # below any grid step, or beyond any grid
+        if not (plain.is_finite() if isinstance(plain, Decimal) else math.isfinite(plain)):
+            raise InvalidInputError(_NOT_FINITE)
+        return _trunc(Fraction(plain), resolution)
+    raise InvalidInputError(
+        f"a value must be an integer, a float, a Fraction or a Decimal, got a {type(value).__name__}"
+    )
+
+
+def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
+    # python's magnitudes: -2^63 has no int64 absolute value
+    largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
+    if largest * resolution.denominator <= INT64_MAX:
+        scaled = np.abs(values) * resolution.denominator // resolution.numerator
+        quantised: Ints = np.where(values < 0, -scaled, scaled)
+        return quantised
+    return _quantise_exactly([Fraction(value) for value in values.tolist()], resolution)
+
+
+def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:
+    """Divide in floating point, then decide exactly wherever the rounding could have crossed an integer."""
+    if not np.isfinite(values).all():
+        raise InvalidInputError(_NOT_FINITE)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        quotients = values / float(resolution)
+        # float(resolution) and the division each err by at most 2^-53, relatively
+        doubtful = np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * 2.0**-51
+    doubtful &= np.abs(quotients) >= 0.5  # below it the quotient is surely less than one
+    doubtful |= ~np.isfinite(quotients)
+    result = np.trunc(np.where(doubtful, 0.0, quotients)).astype(np.int64)
+    if doubtful.any():
+        distinct, places = np.unique(values[doubtful], return_inverse=True)
+        exact = _quantise_exactly([Fraction(value) for value in distinct.tolist()], resolution)
+        result[doubtful] = exact[places]
+    return result
+
+
+def _quantise_exactly(values: list[Fraction], resolution: Fraction) -> Ints:
+    return np.array([_trunc(value, resolution) for value in values], dtype=np.int64)
+
+
+def _trunc(value: Fraction, resolution: Fraction) -> int:
+    quotient = int(value / resolution)
+    if abs(quotient) > INT64_MAX:
+        raise InvalidInputError(
+            f"a value is more than 2**63 grid steps of {resolution}; use a coarser resolution, or clip the values first"
+        )
+    return quotient
