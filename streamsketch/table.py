@@ -15,7 +15,7 @@ from streamsketch.data.data_ids import DataIds
 from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, Projection
-from streamsketch.projections.kernels import add_masses, looked_up, seen
+from streamsketch.projections.kernels.slots import add_masses, looked_up, seen
 from streamsketch.sketch import Sketch, encode_batch, index_column
 
 

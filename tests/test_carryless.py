@@ -38,7 +38,7 @@ import warnings
 import numpy as np
 from streamsketch import SJLT, hashing
 from streamsketch.core.carryless import instructions
-from streamsketch.projections.tiles import adders
+from streamsketch.projections.kernels.tiles import adders
 
 projections = [
     SJLT(dim=1 << 60, sketch_dim=8 << 7, sparsity=8, seed=1),

@@ -10,7 +10,7 @@ from streamsketch.core.carryless import TILE, hash_tile
 from streamsketch.core.hashing import BitSlices, Words, evaluate, polynomials
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
-from streamsketch.projections.prefetch import prefetch
+from streamsketch.projections.kernels.prefetch import prefetch
 
 _AHEAD = 256  # items
 _MOST_CELLS = 1 << 16

@@ -13,10 +13,10 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 SOURCES = (
-    "core/carryless.py",
-    "core/hashing.py",
     "bounding/cut.py",
     "bounding/digests.py",
+    "core/carryless.py",
+    "core/hashing.py",
     "local/compressed.py",
     "local/directions.py",
     "local/kashin.py",
@@ -29,16 +29,16 @@ SOURCES = (
     "projections/hadamard.py",
     "projections/identity.py",
     "projections/independent.py",
-    "projections/kernels.py",
-    "projections/lattice_gaussian.py",
-    "projections/matrix_kernels.py",
+    "projections/kernels/lattice_gaussian.py",
+    "projections/kernels/matrices.py",
+    "projections/kernels/permutation.py",
+    "projections/kernels/pipeline.py",
+    "projections/kernels/prefetch.py",
+    "projections/kernels/slots.py",
+    "projections/kernels/tiles.py",
+    "projections/kernels/vectors.py",
     "projections/oporp.py",
-    "projections/permutation.py",
-    "projections/pipeline.py",
-    "projections/prefetch.py",
     "projections/srht.py",
-    "projections/tiles.py",
-    "projections/vectors.py",
     "signs/hamming.py",
 )
 """Files with kernels, or with code that is compiled into them."""

@@ -12,7 +12,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.local.normal import Floats, standard_normals
 from streamsketch.privacy.sampling import Bytes
 from streamsketch.projections.hadamard import transform_cells
-from streamsketch.projections.permutation import mix
+from streamsketch.projections.kernels.permutation import mix
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)

@@ -17,7 +17,7 @@ from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Exact, Ints, check_resolution, exact_fraction, short
 from streamsketch.data.keys import HASHED_DIM, check_indices, indices_of
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
-from streamsketch.projections.tiles import batch_bounds
+from streamsketch.projections.kernels.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from streamsketch.core.hashing import BitSlices, Words, polynomials
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import kernels, matrix_kernels
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
-from streamsketch.projections.pipeline import layout_of
-from streamsketch.projections.tiles import Adders, Bounds, adders, scratch_size
+from streamsketch.projections.kernels import matrices
+from streamsketch.projections.kernels import slots as slot_kernels
+from streamsketch.projections.kernels.pipeline import layout_of
+from streamsketch.projections.kernels.tiles import Adders, Bounds, adders, scratch_size
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
@@ -129,13 +130,13 @@ class BlockHashed(Projection):
             return self._add_to_slots(table, slots, indices, values, mass)
         mass = self.check_bounds(indices, values, mass)
         more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
-        kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
+        slot_kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
         return mass
 
     def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
         mass = self.check_bounds(indices, values, mass)
         coefficients, _, *rest = self._hash_arguments
-        kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
+        slot_kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
         return mass
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
@@ -144,10 +145,10 @@ class BlockHashed(Projection):
             super().project_dense(matrix, out)
             return
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
-        matrix_kernels.block_dense(matrix, coefficients, rows, width, rows_per_word, out)
+        matrices.block_dense(matrix, coefficients, rows, width, rows_per_word, out)
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
         starts, keys = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64)
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
-        matrix_kernels.block_csr(starts, keys, matrix.data, coefficients, rows, width, rows_per_word, out)
+        matrices.block_csr(starts, keys, matrix.data, coefficients, rows, width, rows_per_word, out)

@@ -20,7 +20,7 @@ from streamsketch.projections.base import MAX_MASS, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
 from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS
-from streamsketch.projections.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
+from streamsketch.projections.kernels.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.srht import Hadamard, hadamard_sign
 from streamsketch.projections.variance import MapVariance, independent_entries
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.vectors import VECTOR_BYTES, butterflies
+from streamsketch.projections.kernels.vectors import VECTOR_BYTES, butterflies
 
 _IN_CACHE = 1 << 15  # bytes that stay in a first-level cache
 

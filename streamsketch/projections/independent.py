@@ -13,7 +13,7 @@ from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
 from streamsketch.projections.base import MAX_SKETCH_DIM, register
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.projections.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
+from streamsketch.projections.kernels.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 MIN_FRACTION_BITS, MAX_FRACTION_BITS = 2, 12

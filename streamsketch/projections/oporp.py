@@ -13,7 +13,7 @@ from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, register
-from streamsketch.projections.permutation import Permutation
+from streamsketch.projections.kernels.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
 _BLOCK = 512

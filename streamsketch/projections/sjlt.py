@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from streamsketch.core.hashing import Words, polynomials
 from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import kernels
 from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
 from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.projections.kernels import slots as slot_kernels
 
 Construction: TypeAlias = Literal["block", "graph"]
 
@@ -99,7 +99,7 @@ class SJLT(BlockHashed):
             return super().add_to_rows(table, slots, indices, values, mass)
         keys = indices.view(np.uint64)
         mass = self.check_bounds(indices, values, mass)
-        kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
+        slot_kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
         return mass
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import register
 from streamsketch.projections.explicit import ExplicitColumns
 from streamsketch.projections.hadamard import hadamard_transform
-from streamsketch.projections.permutation import Permutation
+from streamsketch.projections.kernels.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
 _PADDED_CELLS = 1 << 21

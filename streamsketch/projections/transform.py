@@ -8,7 +8,7 @@ from scipy import sparse
 
 from streamsketch.data.matrices import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.projections.matrix_kernels import largest_bits
+from streamsketch.projections.kernels.matrices import largest_bits
 
 if TYPE_CHECKING:
     from streamsketch.projections.base import Projection

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from streamsketch.core.hashing import BitSlices, polynomials
-from streamsketch.projections.matrix_kernels import block_csr, block_dense, largest_bits
+from streamsketch.projections.kernels.matrices import block_csr, block_dense, largest_bits
 from tests import naive
 
 DTYPES = [np.int64, np.float64, np.float32]

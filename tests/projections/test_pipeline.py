@@ -8,9 +8,9 @@ from streamsketch import SJLT, CountSketch, Projection, Rademacher
 from streamsketch.core.carryless import TILE, hash_tile
 from streamsketch.core.hashing import BitSlices, Words
 from streamsketch.core.jit import kernel
-from streamsketch.projections import kernels
-from streamsketch.projections.pipeline import layout_of
-from streamsketch.projections.tiles import adders, scratch_size
+from streamsketch.projections.kernels import slots as kernels
+from streamsketch.projections.kernels.pipeline import layout_of
+from streamsketch.projections.kernels.tiles import adders, scratch_size
 from tests import naive_maps
 
 BITS = 60

@@ -14,7 +14,7 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.hashing import WORD_BITS
-from streamsketch.projections.lattice_gaussian import lattice_gaussian
+from streamsketch.projections.kernels.lattice_gaussian import lattice_gaussian
 from streamsketch.signs.sign_changes import (
     binomial_count,
     chernoff_count,

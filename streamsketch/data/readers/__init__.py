@@ -1,1 +1,1 @@
-"""TODO."""
+"""One reader a file format: batches of Arrow columns from files of events."""

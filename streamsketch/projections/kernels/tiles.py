@@ -14,8 +14,8 @@ from streamsketch.core.carryless import TILE, hash_tile
 from streamsketch.core.hashing import Words
 from streamsketch.core.jit import kernel, part
 from streamsketch.core.numbers import Ints
-from streamsketch.projections.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
-from streamsketch.projections.prefetch import prefetch
+from streamsketch.projections.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
+from streamsketch.projections.kernels.prefetch import prefetch
 
 Bounds: TypeAlias = tuple[Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core.hashing import Words, evaluate
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
-from streamsketch.projections.vectors import VECTOR_BYTES, add_signed, transpose_tile
+from streamsketch.projections.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
 
 _BLOCK = 512  # nonzeros hashed at a time
 _WORDS = 1 << 14  # unless a nonzero has so many hash words that theirs would leave the L2 cache

@@ -13,7 +13,7 @@ from streamsketch.core.carryless import TILE
 from streamsketch.core.hashing import Words, evaluate
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
-from streamsketch.projections.tiles import tile_starts
+from streamsketch.projections.kernels.tiles import tile_starts
 
 MOST_MASS = (1 << 63) - 1
 _BLOCK = 256  # items that are hashed at a time: they stay in the L1 cache
