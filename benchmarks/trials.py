@@ -20,7 +20,7 @@ from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.release import add_noise
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     )
     from streamsketch.release import PrivateSketch, load
     from streamsketch.sensitivity import mechanisms
-    from streamsketch.sketch import Sketch
-    from streamsketch.table import SketchTable
+    from streamsketch.sketching.sketch import Sketch
+    from streamsketch.sketching.table import SketchTable
 
 _HOMES = {
     "streamsketch.data.grid": ("quantise",),
@@ -120,8 +120,8 @@ _HOMES = {
     ),
     "streamsketch.release": ("PrivateSketch", "load"),
     "streamsketch.sensitivity": ("mechanisms",),
-    "streamsketch.sketch": ("Sketch",),
-    "streamsketch.table": ("SketchTable",),
+    "streamsketch.sketching.sketch": ("Sketch",),
+    "streamsketch.sketching.table": ("SketchTable",),
 }
 _ROOMS = ("local", "signs")  # whole modules
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -16,7 +16,7 @@ from streamsketch.privacy.sampling import SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketch import encode_batch
+from streamsketch.sketching.sketch import encode_batch
 
 
 class PanPrivateSketch:

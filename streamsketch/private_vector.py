@@ -19,7 +19,7 @@ from streamsketch.projections import FJLT, Projection
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, release_sketch
 from streamsketch.sensitivity import check_whole_steps, grid_steps, guarantee_of
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
 

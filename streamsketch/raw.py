@@ -30,8 +30,8 @@ from streamsketch.projections.base import Projection
 from streamsketch.projections.reading import check_largest_entry
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.sensitivity import check_carried
-from streamsketch.sketch import Sketch
-from streamsketch.table import SketchTable
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 MAGIC = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
 VERSION = 1

@@ -22,7 +22,7 @@ from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.sampling import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
     from streamsketch.explanation.one import Explanation

@@ -13,7 +13,7 @@ from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_o
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.variance import MapVariance
 from streamsketch.release import PrivateSketch
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
 

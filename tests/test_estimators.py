@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release import PrivateSketch
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "noise of a test")

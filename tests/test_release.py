@@ -16,7 +16,7 @@ from streamsketch.independence import check_independent
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.release import PrivateSketch, add_noise
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)

@@ -19,8 +19,7 @@ ORDER = [
     "core",
     "data",
     "projections",
-    "sketch",
-    "table",
+    "sketching",
     "privacy",
     "sensitivity",
     "noise_effect",
@@ -28,7 +27,6 @@ ORDER = [
     "independence",
     "release",
     "checking",
-    "bounding",
     "pan_private",
     "private_vector",
     "private_matrix",
@@ -57,9 +55,8 @@ ORDER = [
 ]
 # Methods that hand an object on to the next room; the import waits inside the method.
 HANDED_ON = {
-    ("projections", "sketch"),
-    ("projections", "table"),
-    ("sketch", "release"),
+    ("projections", "sketching"),
+    ("sketching", "release"),
     ("release", "wire"),
     ("release", "explanation"),
     ("signs", "explanation"),

@@ -25,7 +25,7 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.trials import COSINE, DISTANCE, NORM, PRODUCT, Budget, Sample
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 DIM, CELLS = 128, 32
 _QUANTITIES = (DISTANCE, NORM, PRODUCT, COSINE)

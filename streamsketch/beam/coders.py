@@ -12,7 +12,7 @@ from streamsketch.projections.base import Projection
 from streamsketch.projections.reading import check_largest_entry
 from streamsketch.release import PrivateSketch
 from streamsketch.signs.sketch import SignSketch
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 _HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
 _WIDTHS = (1, 2, 4, 8)

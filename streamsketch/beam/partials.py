@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
-from streamsketch.sketch import Sketch
-from streamsketch.table import SketchTable
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 _EVENT_BYTES = 24
 

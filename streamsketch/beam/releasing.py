@@ -29,7 +29,7 @@ from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch, add_noise
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 
 class ReleaseOnce(beam.PTransform, ABC):

@@ -15,7 +15,7 @@ from streamsketch.privacy.sampling import BitSource
 from streamsketch.projections.base import Projection
 from streamsketch.signs.mechanisms import DPSignRPRR, SignMechanism
 from streamsketch.signs.sketch import SignSketch
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 
 class ReleaseSignsPerKey(ReleaseOnce):

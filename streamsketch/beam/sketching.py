@@ -14,8 +14,8 @@ from streamsketch.beam.partials import PartialSketches
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
-from streamsketch.sketch import Sketch
-from streamsketch.table import keyed_steps
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import keyed_steps
 
 _EVERYWHERE = GlobalWindow()
 _BATCH_ROWS = 1 << 17  # that enter at once

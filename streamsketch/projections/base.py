@@ -21,8 +21,8 @@ from streamsketch.projections.kernels.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:
-    from streamsketch.sketch import Sketch
-    from streamsketch.table import SketchTable
+    from streamsketch.sketching.sketch import Sketch
+    from streamsketch.sketching.table import SketchTable
 
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
@@ -250,13 +250,13 @@ class Projection(ABC):
 
     def sketch(self) -> "Sketch":
         """Return an empty `Sketch` of this projection."""
-        from streamsketch.sketch import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
+        from streamsketch.sketching.sketch import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
 
         return Sketch(self)
 
     def table(self, keys: Iterable[Any] = ()) -> "SketchTable":
         """Return a `SketchTable` of this projection, with an empty sketch for each of ``keys``."""
-        from streamsketch.table import SketchTable  # noqa: PLC0415 - as above
+        from streamsketch.sketching.table import SketchTable  # noqa: PLC0415 - as above
 
         return SketchTable(self, keys)
 

@@ -30,7 +30,7 @@ from streamsketch.signs.sign_changes import (
     pair_change_bound,
 )
 from streamsketch.signs.sketch import SignSketch, packed_signs
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 _INT64_MAX = (1 << 63) - 1
 

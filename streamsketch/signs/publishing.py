@@ -13,7 +13,7 @@ from streamsketch.projections import OPORP, Projection
 from streamsketch.projections.transform import transform_read
 from streamsketch.sensitivity import check_carried, check_whole_steps
 from streamsketch.signs.sketch import Signs
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 Published = TypeVar("Published", bound=Signs)
 

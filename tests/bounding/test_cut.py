@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.bounding.contributions import Contributions, concatenated
-from streamsketch.bounding.cut import Bounded, bounded
 from streamsketch.sensitivity import sensitivity_of
+from streamsketch.sketching.bounding.contributions import Contributions, concatenated
+from streamsketch.sketching.bounding.cut import Bounded, bounded
 from tests import naive
 
 SECRET = bytes(range(32))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.bounding.contributions import Reader
-from streamsketch.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.contributions import Reader
+from streamsketch.sketching.bounding.digests import UnitDigests
 from tests import naive
 
 SECRET = bytes(range(32))

@@ -21,7 +21,7 @@ from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLapl
 from streamsketch.privacy.sampling import KeyedBits
 from streamsketch.release import PrivateSketch, add_noise
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketch import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.projections.kernels.slots import add_masses, looked_up, seen
-from streamsketch.sketch import Sketch, encode_batch, index_column
+from streamsketch.sketching.sketch import Sketch, encode_batch, index_column
 
 
 class SketchTable(Mapping[Any, Sketch]):

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.bounding.digests import UnitDigests
 from streamsketch.core.hashing import Words
 from streamsketch.core.numbers import Ints
 from streamsketch.data.columns import arrow_column, is_key_type, value_type
 from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
+from streamsketch.sketching.bounding.digests import UnitDigests
 
 Slot: TypeAlias = tuple[Any, int]
 """A key and a window (its last moment, in microseconds), which together name a sketch."""

@@ -12,11 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.bounding.contributions import Contributions, Slot
 from streamsketch.core.hashing import MAX_KEY, Words, evaluate
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
 from streamsketch.data.keys import canonical_bytes
+from streamsketch.sketching.bounding.contributions import Contributions, Slot
 
 Flags: TypeAlias = NDArray[np.bool_]
 

@@ -1,0 +1,1 @@
+"""Exact, mergeable, secret: sketches of one stream or of one a key, and bounds on what a unit contributes."""
