@@ -17,7 +17,7 @@ import streamsketch as ss
 from streamsketch.noise_effect import OutputNoise, effect_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, Noise
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import add_noise
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch

@@ -32,7 +32,7 @@ from pipelines.error_curve import error_curve, show_errors
 from pipelines.runs import add_run_options, configure, finish
 from pipelines.sinks import WriteMeans, read_means, write
 from streamsketch.beam import MeanPerKey, read_batches, run_secret
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 Vectors = NDArray[np.float64]
 Part = tuple[str, int, Vectors]  # key, number of the part, unit vectors

@@ -12,7 +12,7 @@ from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import L1, Guarantee
-from streamsketch.privacy.sampling import SystemBits
+from streamsketch.privacy.samplers import SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.sensitivity import guarantee_of, sensitivity_of

@@ -10,7 +10,7 @@ from streamsketch.data.matrices import matrix_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.sampling import SystemBits
+from streamsketch.privacy.samplers import SystemBits
 from streamsketch.projections import Projection
 from streamsketch.projections.transform import transform_read
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch

@@ -14,7 +14,7 @@ from streamsketch.noise_effect import NoisePlace, effect_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections import FJLT, Projection
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, release_sketch

@@ -19,7 +19,7 @@ from streamsketch.noise_parts import NoisePart, united
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.privacy.noise import Cumulants, Noise
-from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch

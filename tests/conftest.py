@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from streamsketch.privacy.sampling import KeyedBits, SystemBits
+from streamsketch.privacy.samplers import KeyedBits, SystemBits
 
 # No test asserts a time: an example may be the one that compiles a kernel.
 settings.register_profile("any speed", parent=settings.default, deadline=None)

@@ -1,6 +1,6 @@
 """Slow, readable twins of the exact samplers, and exact laws of discrete noise.
 
-The twins read the same bytes as the kernels of `streamsketch.privacy.sampling` and must make the same samples of
+The twins read the same bytes as the kernels of `streamsketch.privacy.samplers` and must make the same samples of
 them, one by one. They know only fractions and Python's integers: nothing here can overflow or round.
 """
 

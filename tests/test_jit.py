@@ -14,7 +14,7 @@ ROOT = Path(streamsketch.__file__).parent
 CALLED = "from streamsketch.core.jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
 CALLING = """
 from streamsketch.core.jit import kernel
-from streamsketch.privacy.sampling import called
+from streamsketch.privacy.samplers import called
 
 
 @kernel

@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.pan_private import PanPrivateSketch
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 SECRET = bytes(range(32))
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

@@ -136,7 +136,7 @@ def test_what_cannot_be_released_is_refused(change: dict[str, Any], message: str
 
 
 def test_noise_comes_from_the_operating_system() -> None:
-    assert private_vector.SystemBits.__module__ == "streamsketch.privacy.sampling"
+    assert private_vector.SystemBits.__module__ == "streamsketch.privacy.samplers"
     one, other = (ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET) for _ in range(2))
     assert (one.values != other.values).any()
     assert one.release_ids != other.release_ids

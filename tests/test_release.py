@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.independence import check_independent
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import PrivateSketch, add_noise
 from streamsketch.sketching.sketch import Sketch
 

@@ -14,7 +14,7 @@ import opendp.prelude as dp
 from benchmarks.rows import Effort, Row, Target, compare
 from benchmarks.timing import Work
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy.sampling import BitSource, KeyedBits, SystemBits, discrete_gaussian, discrete_laplace
+from streamsketch.privacy.samplers import BitSource, KeyedBits, SystemBits, discrete_gaussian, discrete_laplace
 
 CELLS = 1024
 SCALE = 8  # of the Laplace noise for s = 8, ε = 1

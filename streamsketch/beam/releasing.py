@@ -25,7 +25,7 @@ from streamsketch.data.data_ids import from_list
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections.base import Projection
 from streamsketch.release import PrivateSketch, add_noise
 from streamsketch.sensitivity import guarantee_of, sensitivity_of

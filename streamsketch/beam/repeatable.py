@@ -7,7 +7,7 @@ import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.data.data_ids import SECRET_BYTES
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 
 def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:

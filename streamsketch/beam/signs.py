@@ -11,7 +11,7 @@ from streamsketch.beam.releasing import Plan, ReleaseOnce
 from streamsketch.beam.selection import SelectKeys
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee, Neighbours
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections.base import Projection
 from streamsketch.signs.mechanisms import DPSignRPRR, SignMechanism
 from streamsketch.signs.sketch import SignSketch

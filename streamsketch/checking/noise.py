@@ -8,8 +8,8 @@ from typing import Literal
 from streamsketch.checking.stated import KeySelection, is_pan_private, key_selection_in, names_keys, noise_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.noise_effect import NoisePlace
-from streamsketch.privacy.accounting import gaussian_epsilon
 from streamsketch.privacy.calibration import Sensitivity, gaussian_log_delta
+from streamsketch.privacy.composition import gaussian_epsilon
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
 from streamsketch.projections import Projection

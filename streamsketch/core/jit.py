@@ -23,7 +23,7 @@ SOURCES = (
     "local/normal.py",
     "local/streams.py",
     "privacy/flips.py",
-    "privacy/sampling.py",
+    "privacy/samplers.py",
     "projections/explicit.py",
     "projections/fjlt.py",
     "projections/hadamard.py",

@@ -9,7 +9,7 @@ from streamsketch.checking.noise import Verdict
 from streamsketch.checking.stated import key_selection_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import Explained
-from streamsketch.privacy.accounting import Accounted, Spent, account
+from streamsketch.privacy.composition import Accounted, Spent, account
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.release import PrivateSketch
 from streamsketch.signs.sketch import IndividualSignSketch, SignSketch

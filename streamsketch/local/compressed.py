@@ -17,7 +17,7 @@ from streamsketch.local.normal import LARGEST_NORMAL, Floats, dot_rows, secret_w
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
 from streamsketch.local.streams import gaussian_vector, gaussian_vectors, salt
-from streamsketch.privacy.sampling import BitSource, Bytes
+from streamsketch.privacy.samplers import BitSource, Bytes
 
 MAX_EPSILON = 20.0
 """Beyond it one report takes more than some 10^8 candidates."""

@@ -8,7 +8,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.local.agreed import ROOT_PI, gamma_ratio
 from streamsketch.local.normal import Floats
 from streamsketch.local.streams import gaussian_vector, salt, stream_of, word
-from streamsketch.privacy.sampling import Bytes
+from streamsketch.privacy.samplers import Bytes
 
 
 def reach(dim: int) -> float:

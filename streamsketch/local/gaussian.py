@@ -17,7 +17,7 @@ from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.report import Layout
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import DiscreteGaussian
-from streamsketch.privacy.sampling import MAX_SIGMA_SQUARED, BitSource
+from streamsketch.privacy.samplers import MAX_SIGMA_SQUARED, BitSource
 
 _FRACTION_BITS = 16
 _SLACK = 2.0**-40  # a unit vector's length after division by it

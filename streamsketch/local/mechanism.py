@@ -19,7 +19,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
-from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.privacy.samplers import BitSource, SystemBits
 
 if TYPE_CHECKING:
     from streamsketch.local.aggregation import MeanAggregator

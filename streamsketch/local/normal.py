@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.hashing import Words
 from streamsketch.core.jit import kernel
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from streamsketch.local.directions import add_directions, direction_salts, reach
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.report import Layout
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 MAX_REPETITIONS = 256
 

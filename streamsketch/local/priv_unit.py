@@ -15,7 +15,7 @@ from streamsketch.local.normal import LEAST_UNIFORM, Floats, dot_rows, secret_wo
 from streamsketch.local.parameters import SphereCap, sphere_cap
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16
 from streamsketch.local.report import Layout
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 PRECISIONS = ("float32", "float16")
 _LARGEST_FLOAT16 = 65504.0

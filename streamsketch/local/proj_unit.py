@@ -20,7 +20,7 @@ from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomi
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
 from streamsketch.local.streams import salt
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections import Gaussian, Rotation
 
 ROTATIONS = ("hadamard", "haar", "gaussian")

@@ -17,7 +17,7 @@ from streamsketch.local.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 ROTATIONS = ("gaussian", "hadamard")
 

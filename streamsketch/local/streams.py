@@ -10,7 +10,7 @@ from streamsketch.core.hashing import Words, field_elements
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
 from streamsketch.local.normal import Floats, standard_normals
-from streamsketch.privacy.sampling import Bytes
+from streamsketch.privacy.samplers import Bytes
 from streamsketch.projections.hadamard import transform_cells
 from streamsketch.projections.kernels.permutation import mix
 

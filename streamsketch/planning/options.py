@@ -15,7 +15,7 @@ from streamsketch.planning.facts import Budget, Goal, Streams
 from streamsketch.planning.tails import ErrorLaw
 from streamsketch.privacy.calibration import candidates, gaussian_sigma
 from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.sampling import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED
+from streamsketch.privacy.samplers import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED
 from streamsketch.projections import OPORP, SJLT, SRHT, CountSketch, Identity, Projection, Rademacher
 from streamsketch.projections.base import MAX_MASS, MAX_SKETCH_DIM
 from streamsketch.projections.block_hashed import BlockHashed

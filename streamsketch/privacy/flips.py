@@ -12,7 +12,7 @@ from fractions import Fraction
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.sampling import BitSource, Bytes, _bernoulli_exp_fraction, _draw
+from streamsketch.privacy.samplers import BitSource, Bytes, _bernoulli_exp_fraction, _draw
 
 MAX_NUMERATOR = 1 << 32
 MAX_SHIFT = 52  # the denominator stays below the sampler's 2^54, and rate · level reaches 2^10 before it is capped

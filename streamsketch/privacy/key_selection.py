@@ -7,7 +7,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.calibration import Sensitivity, laplace
 from streamsketch.privacy.guarantee import check_budget
 from streamsketch.privacy.noise import DiscreteLaplace
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 _MOST_UNITS = 1 << 62
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import sampling
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy import samplers as sampling
+from streamsketch.privacy.samplers import BitSource
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.flips import flips, rate_below
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import DiscreteGaussian
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import cell_steps

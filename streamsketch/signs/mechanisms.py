@@ -17,7 +17,7 @@ from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.flips import flips, rate_below
 from streamsketch.privacy.guarantee import Guarantee, check_budget
-from streamsketch.privacy.sampling import BitSource
+from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections import Gaussian, Projection
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.sensitivity import grid_steps, sensitivity_of

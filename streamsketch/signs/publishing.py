@@ -8,7 +8,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import L1, Neighbours, OneCoordinate, check_budget
-from streamsketch.privacy.sampling import BitSource, SystemBits
+from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections import OPORP, Projection
 from streamsketch.projections.transform import transform_read
 from streamsketch.sensitivity import check_carried, check_whole_steps

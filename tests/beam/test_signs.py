@@ -23,7 +23,7 @@ from streamsketch.beam import (
     TumblingWindows,
     ordering,
 )
-from streamsketch.privacy.sampling import SystemBits
+from streamsketch.privacy.samplers import SystemBits
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 
 def directions(dim: int) -> dict[str, np.ndarray]:

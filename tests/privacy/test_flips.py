@@ -10,7 +10,7 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch.privacy.flips import check_rate, flips, rate_below
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from tests import naive_signs
 from tests.naive_noise import Tape, TapeEndError
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch.privacy.key_selection import KeyThreshold, key_threshold
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 
 def kept(units: int, rule: KeyThreshold) -> float:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import sampling
-from streamsketch.privacy.sampling import BitSource, KeyedBits, SystemBits
+from streamsketch.privacy import samplers as sampling
+from streamsketch.privacy.samplers import BitSource, KeyedBits, SystemBits
 from tests import naive_noise
 from tests.naive_noise import Tape, TapeEndError
 

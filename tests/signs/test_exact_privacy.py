@@ -18,7 +18,7 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy.guarantee import Neighbours
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.mechanisms import SignMechanism
 from tests import naive_signs

@@ -13,7 +13,7 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
 from streamsketch.signs.mechanisms import SignMechanism

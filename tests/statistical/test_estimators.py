@@ -18,7 +18,7 @@ import streamsketch as ss
 from streamsketch.estimators import Estimate
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import PrivateSketch, add_noise
 from streamsketch.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch

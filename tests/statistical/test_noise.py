@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamsketch.privacy import sampling
+from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from tests import naive_noise
 from tests.naive_noise import Tape
 

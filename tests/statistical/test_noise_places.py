@@ -12,7 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch import private_vector
 from streamsketch.noise_effect import effect_of, unit_of
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 RUNS = 1500
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])

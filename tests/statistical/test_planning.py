@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.planning.tails import ErrorLaw
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import add_noise
 
 RUNS = 1600

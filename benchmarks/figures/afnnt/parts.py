@@ -11,7 +11,7 @@ from scipy import stats
 
 from benchmarks import palette
 from streamsketch.local import SQKR, CompPrivUnitG, Mechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
-from streamsketch.privacy.sampling import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 Floats = NDArray[np.float64]
 
