@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import streamsketch as ss
-from streamsketch.noise_effect import OutputNoise, effect_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release import add_noise
-from streamsketch.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.release.noise_effect import OutputNoise, effect_of
+from streamsketch.release.private_sketch import add_noise
+from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]

@@ -38,15 +38,12 @@ if TYPE_CHECKING:
     from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation
     from streamsketch.explanation.one import Explanation
     from streamsketch.explanation.together import JointExplanation, explain_together
-    from streamsketch.pan_private import PanPrivateSketch
     from streamsketch.parquet import load_table, save_table
     from streamsketch.planning.facts import Goal, Streams
     from streamsketch.planning.planner import Plan, plan
     from streamsketch.privacy.calibration import Candidate
     from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
     from streamsketch.privacy.noise import Cumulants
-    from streamsketch.private_matrix import PrivateProjection
-    from streamsketch.private_vector import release_vector
     from streamsketch.projections import (
         FJLT,
         OPORP,
@@ -63,8 +60,11 @@ if TYPE_CHECKING:
         VerySparse,
         hadamard_transform,
     )
-    from streamsketch.release import PrivateSketch, load
-    from streamsketch.sensitivity import mechanisms
+    from streamsketch.release.pan_private import PanPrivateSketch
+    from streamsketch.release.private_matrix import PrivateProjection
+    from streamsketch.release.private_sketch import PrivateSketch, load
+    from streamsketch.release.private_vector import release_vector
+    from streamsketch.release.sensitivity import mechanisms
     from streamsketch.sketching.sketch import Sketch
     from streamsketch.sketching.table import SketchTable
 
@@ -93,15 +93,15 @@ _HOMES = {
     "streamsketch.explanation.one": ("Explanation",),
     "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
     "streamsketch.core.limits": ("Limits", "reading_limits"),
-    "streamsketch.pan_private": ("PanPrivateSketch",),
+    "streamsketch.release.pan_private": ("PanPrivateSketch",),
     "streamsketch.parquet": ("load_table", "save_table"),
     "streamsketch.planning.facts": ("Goal", "Streams"),
     "streamsketch.planning.planner": ("Plan", "plan"),
     "streamsketch.privacy.calibration": ("Candidate",),
     "streamsketch.privacy.guarantee": ("L1", "Guarantee", "Neighbours", "OneCoordinate", "compose"),
     "streamsketch.privacy.noise": ("Cumulants",),
-    "streamsketch.private_matrix": ("PrivateProjection",),
-    "streamsketch.private_vector": ("release_vector",),
+    "streamsketch.release.private_matrix": ("PrivateProjection",),
+    "streamsketch.release.private_vector": ("release_vector",),
     "streamsketch.projections": (
         "FJLT",
         "OPORP",
@@ -118,8 +118,8 @@ _HOMES = {
         "VerySparse",
         "hadamard_transform",
     ),
-    "streamsketch.release": ("PrivateSketch", "load"),
-    "streamsketch.sensitivity": ("mechanisms",),
+    "streamsketch.release.private_sketch": ("PrivateSketch", "load"),
+    "streamsketch.release.sensitivity": ("mechanisms",),
     "streamsketch.sketching.sketch": ("Sketch",),
     "streamsketch.sketching.table": ("SketchTable",),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamsketch.estimate import Estimate
 from streamsketch.estimators import cosine, inner_product, squared_distance, squared_norm
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 
 _ESTIMATE = "STRUCT(value DOUBLE, standard_error DOUBLE, low_95 DOUBLE, high_95 DOUBLE)"
 _KEPT = 1024  # releases that stay decoded: a join meets each of them many times

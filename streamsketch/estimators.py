@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
-from streamsketch.noise_effect import OutputNoise
 from streamsketch.privacy.noise import Cumulants
+from streamsketch.release.noise_effect import OutputNoise
 from streamsketch.views import AnySketch, View, gap_of, views_of
 
 _TWO_ERRORS = 1.96  # of a 95 % interval

@@ -19,7 +19,7 @@ from streamsketch.data.columns import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.parquet_pages import check_footer, measure
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 
 _BATCH_ROWS = 1024
 _LEAST_FOOTER = 1 << 16

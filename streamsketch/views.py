@@ -6,13 +6,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.checking.warn import warn_of_mismatches
 from streamsketch.core.numbers import Ints
-from streamsketch.independence import check_independent, check_same_place
-from streamsketch.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.variance import MapVariance
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.warn import warn_of_mismatches
+from streamsketch.release.independence import check_independent, check_same_place
+from streamsketch.release.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.sketching.sketch import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch

@@ -16,15 +16,15 @@ from streamsketch import wire_pb2
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.noise_effect import NoisePlace
-from streamsketch.noise_parts import NoisePart
 from streamsketch.payload import parse
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.base import Projection, projection_from_fields
-from streamsketch.release import PrivateSketch
-from streamsketch.sensitivity import check_carried
+from streamsketch.release.noise_effect import NoisePlace
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.sensitivity import check_carried
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1

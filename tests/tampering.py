@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 
 
 def tampered(release: PrivateSketch, **changes: Any) -> PrivateSketch:

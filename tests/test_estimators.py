@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.sketching.sketch import Sketch
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import streamsketch as ss
-from streamsketch.noise_parts import NoisePart, united
+from streamsketch.release.noise_parts import NoisePart, united
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.pan_private import PanPrivateSketch
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.pan_private import PanPrivateSketch
 
 SECRET = bytes(range(32))
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -30,7 +30,7 @@ def pan_private(epsilon: float = 1.0, projection: ss.Projection = PROJECTION, **
 def keyed(monkeypatch: pytest.MonkeyPatch) -> KeyedBits:
     """Let every pan-private sketch read one known stream instead of the operating system's; return its twin."""
     bits = KeyedBits(SECRET, b"pan-private")
-    monkeypatch.setattr("streamsketch.pan_private.SystemBits", lambda: bits)
+    monkeypatch.setattr("streamsketch.release.pan_private.SystemBits", lambda: bits)
     return KeyedBits(SECRET, b"pan-private")
 
 

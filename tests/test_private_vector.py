@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch import private_vector
-from streamsketch.noise_effect import NoisePlace
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import DiscreteLaplace
 from streamsketch.projections.explicit import RandomNorms
+from streamsketch.release import private_vector
+from streamsketch.release.noise_effect import NoisePlace
 
 FJLT = ss.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
 VECTOR = np.arange(20) - 7

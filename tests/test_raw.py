@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch import raw
-from streamsketch.raw import (
+from streamsketch.release import raw_file as raw
+from streamsketch.release.raw_file import (
     MAGIC,
     PastRelease,
     RawSketch,

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.independence import check_independent
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release import PrivateSketch, add_noise
+from streamsketch.release.independence import check_independent
+from streamsketch.release.private_sketch import PrivateSketch, add_noise
 from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))

@@ -10,7 +10,7 @@ from streamsketch.errors import InvalidInputError, SketchOverflowError, WireForm
 from streamsketch.local import MeanAggregator
 from streamsketch.projections.base import Projection
 from streamsketch.projections.reading import check_largest_entry
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.sketching.sketch import Sketch
 

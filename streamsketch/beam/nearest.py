@@ -14,7 +14,7 @@ from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 
 
 class Search(beam.PTransform):

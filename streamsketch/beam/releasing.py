@@ -27,8 +27,8 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch, add_noise
-from streamsketch.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.release.private_sketch import PrivateSketch, add_noise
+from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
 

@@ -20,7 +20,7 @@ from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.parquet import table_of
 from streamsketch.projections.base import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs.sketch import SignSketch
 
 _PART_ROWS = 256

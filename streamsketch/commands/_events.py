@@ -16,7 +16,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.data.readers.formats import batches, csv_header, csv_piece, json_lines, parts_of
-from streamsketch.raw import State, check_size
+from streamsketch.release.raw_file import State, check_size
 from streamsketch.sketching.table import keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]

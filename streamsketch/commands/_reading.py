@@ -9,12 +9,12 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
-from streamsketch.checking.release import check_release
-from streamsketch.checking.warn import mismatch
 from streamsketch.commands._showing import say
-from streamsketch.independence import check_independent
 from streamsketch.parquet import column_names
-from streamsketch.raw import SUFFIX, is_raw, load_raw
+from streamsketch.release.checking.release import check_release
+from streamsketch.release.checking.warn import mismatch
+from streamsketch.release.independence import check_independent
+from streamsketch.release.raw_file import SUFFIX, is_raw, load_raw
 from streamsketch.signs.exchange import is_signs
 from streamsketch.signs.flip_check import check_signs
 from streamsketch.signs.hamming import check_comparable

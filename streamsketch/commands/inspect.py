@@ -27,7 +27,7 @@ from streamsketch.commands._showing import (
     show_json,
     table_of,
 )
-from streamsketch.raw import SUFFIX, RawSketch, is_raw
+from streamsketch.release.raw_file import SUFFIX, RawSketch, is_raw
 from streamsketch.signs.sketch import Signs
 
 _NOISE = {

@@ -9,7 +9,7 @@ import streamsketch as ss
 from streamsketch.commands._combining import PopulationsOption, sum_of_releases
 from streamsketch.commands._reading import load_raw_file, named_twice, new_file
 from streamsketch.commands._showing import Json, counted, guarantee_fields, say, show_facts, show_json
-from streamsketch.raw import SUFFIX, RawSketch, is_raw, save_raw, united
+from streamsketch.release.raw_file import SUFFIX, RawSketch, is_raw, save_raw, united
 
 
 def merge(

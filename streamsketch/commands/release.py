@@ -11,8 +11,8 @@ from streamsketch.commands._reading import load_raw_file, new_file
 from streamsketch.commands._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core.files import locked
 from streamsketch.privacy.calibration import Mechanism
-from streamsketch.raw import PastRelease, remember, replace_raw
-from streamsketch.release import planned
+from streamsketch.release.private_sketch import planned
+from streamsketch.release.raw_file import PastRelease, remember, replace_raw
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters

@@ -11,7 +11,7 @@ from streamsketch.commands._reading import load_sketches, new_file
 from streamsketch.commands._showing import Json, say, show_json
 from streamsketch.core.files import write_whole
 from streamsketch.parquet import column_names
-from streamsketch.raw import SUFFIX
+from streamsketch.release.raw_file import SUFFIX
 from streamsketch.report.page import page_of
 
 

@@ -16,7 +16,7 @@ from streamsketch.commands._events import STDIN, Columns, Format, Stop, add_even
 from streamsketch.commands._reading import load_raw_file, new_file
 from streamsketch.commands._showing import Json, counted, say, show_json
 from streamsketch.core.files import write_whole
-from streamsketch.raw import SUFFIX, RawSketch, State, save_raw
+from streamsketch.release.raw_file import SUFFIX, RawSketch, State, save_raw
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 

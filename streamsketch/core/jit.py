@@ -13,8 +13,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 SOURCES = (
-    "bounding/cut.py",
-    "bounding/digests.py",
     "core/carryless.py",
     "core/hashing.py",
     "local/compressed.py",
@@ -40,6 +38,8 @@ SOURCES = (
     "projections/oporp.py",
     "projections/srht.py",
     "signs/hamming.py",
+    "sketching/bounding/cut.py",
+    "sketching/bounding/digests.py",
 )
 """Files with kernels, or with code that is compiled into them."""
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsketch.checking.noise import NoiseCheck, unread_matrix
-from streamsketch.checking.stated import KEYS_THEOREM, key_selection_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.release.checking.stated import KEYS_THEOREM, key_selection_in
 from streamsketch.signs.angles import Expected, expected
 from streamsketch.signs.flip_check import check_flips, check_individual
 from streamsketch.signs.laws import FlipLaw, cell_steps

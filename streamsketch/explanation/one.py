@@ -6,8 +6,13 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from streamsketch.checking.noise import NoiseCheck
-from streamsketch.checking.release import (
+from streamsketch.estimate import Estimate
+from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
+from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
+from streamsketch.release.checking.noise import NoiseCheck
+from streamsketch.release.checking.release import (
     Composition,
     Stated,
     check_stated,
@@ -15,15 +20,10 @@ from streamsketch.checking.release import (
     impossible_norm,
     with_norm,
 )
-from streamsketch.checking.stated import KEYS_THEOREM, is_pan_private, key_selection_in, noise_in
-from streamsketch.estimate import Estimate
-from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
-from streamsketch.noise_effect import NoisePlace, effect_of, unit_of
-from streamsketch.noise_parts import NoisePart
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
-from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.stated import KEYS_THEOREM, is_pan_private, key_selection_in, noise_in
+from streamsketch.release.noise_effect import NoisePlace, effect_of, unit_of
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
 
 _PLACES: dict[NoisePlace, str] = {
     "output": "each of the {cells:,} cells of the sketch",

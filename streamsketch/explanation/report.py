@@ -5,15 +5,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamsketch.checking.noise import Verdict
 from streamsketch.core.text import aligned, filled
 from streamsketch.estimate import rounded
 from streamsketch.explanation.base import Explained
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.together import JointExplanation
-from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.release.checking.noise import Verdict
+from streamsketch.release.noise_parts import NoisePart
 
 _LABELS = 11  # columns
 _LONG = 1e10

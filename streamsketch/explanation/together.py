@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, get_args
 
-from streamsketch.checking.noise import Verdict
-from streamsketch.checking.stated import key_selection_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import Explained
 from streamsketch.privacy.composition import Accounted, Spent, account
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.noise import Verdict
+from streamsketch.release.checking.stated import key_selection_in
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
 
 Explainable: TypeAlias = PrivateSketch | SignSketch

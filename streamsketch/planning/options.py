@@ -10,7 +10,6 @@ from typing import Any
 from streamsketch.data.keys import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimate
-from streamsketch.noise_effect import OutputNoise
 from streamsketch.planning.facts import Budget, Goal, Streams
 from streamsketch.planning.tails import ErrorLaw
 from streamsketch.privacy.calibration import candidates, gaussian_sigma
@@ -19,7 +18,8 @@ from streamsketch.privacy.samplers import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED
 from streamsketch.projections import OPORP, SJLT, SRHT, CountSketch, Identity, Projection, Rademacher
 from streamsketch.projections.base import MAX_MASS, MAX_SKETCH_DIM
 from streamsketch.projections.block_hashed import BlockHashed
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release.noise_effect import OutputNoise
+from streamsketch.release.sensitivity import sensitivity_of
 
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256

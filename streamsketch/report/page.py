@@ -9,7 +9,7 @@ import numpy as np
 from streamsketch.distances import pairwise
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimate import Estimates, Interval, rounded
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.parts import table
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import planned

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from streamsketch.checking.noise import Verdict
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.report import rounded_up, said_of
 from streamsketch.explanation.together import JointExplanation, explain_together
 from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.noise import Verdict
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.text import safe
 
 _LONGEST = 20_000  # characters of what is said, which may quote a stranger's words

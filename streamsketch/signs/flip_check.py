@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import cast
 
-from streamsketch.checking.noise import NoiseCheck, unread_matrix
-from streamsketch.checking.stated import key_selection_in
-from streamsketch.checking.warn import QUICK_ENTRIES, warn_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection
+from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.release.checking.stated import key_selection_in
+from streamsketch.release.checking.warn import QUICK_ENTRIES, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.laws import FlipLaw
 from streamsketch.signs.mechanisms import (

@@ -22,7 +22,7 @@ from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import DiscreteGaussian
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs

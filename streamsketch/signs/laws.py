@@ -15,7 +15,7 @@ from streamsketch.privacy.flips import check_rate
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.base import Projection
 from streamsketch.projections.explicit import MAX_ENUMERATED, RandomNorms
-from streamsketch.sensitivity import grid_steps
+from streamsketch.release.sensitivity import grid_steps
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]
 Floats: TypeAlias = NDArray[np.float64]

@@ -19,8 +19,8 @@ from streamsketch.privacy.flips import flips, rate_below
 from streamsketch.privacy.guarantee import Guarantee, check_budget
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections import Gaussian, Projection
-from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.sensitivity import grid_steps, sensitivity_of
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.release.sensitivity import grid_steps, sensitivity_of
 from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (

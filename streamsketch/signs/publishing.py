@@ -11,7 +11,7 @@ from streamsketch.privacy.guarantee import L1, Neighbours, OneCoordinate, check_
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections import OPORP, Projection
 from streamsketch.projections.transform import transform_read
-from streamsketch.sensitivity import check_carried, check_whole_steps
+from streamsketch.release.sensitivity import check_carried, check_whole_steps
 from streamsketch.signs.sketch import Signs
 from streamsketch.sketching.sketch import Sketch
 

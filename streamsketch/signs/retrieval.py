@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamsketch.core.numbers import short
 from streamsketch.distances import block_of, distances_between
 from streamsketch.errors import InvalidInputError
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs import hamming
 from streamsketch.signs.sketch import Signs
 from streamsketch.views import check_comparable

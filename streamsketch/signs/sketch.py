@@ -15,7 +15,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import OPORP, Projection
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.signs.laws import FlipLaw
 
 if TYPE_CHECKING:

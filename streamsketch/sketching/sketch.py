@@ -18,7 +18,7 @@ from streamsketch.projections.base import MAX_MASS, Projection
 if TYPE_CHECKING:
     from streamsketch.privacy.calibration import Mechanism
     from streamsketch.privacy.guarantee import Neighbours
-    from streamsketch.release import PrivateSketch
+    from streamsketch.release.private_sketch import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
@@ -350,7 +350,7 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        from streamsketch.release import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
+        from streamsketch.release.private_sketch import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
 
         return release_sketch(self, epsilon, delta, neighbours, mechanism)
 

@@ -27,7 +27,7 @@ from streamsketch.beam import (
 )
 from streamsketch.beam.events import BoundedEvents
 from streamsketch.beam.upstream import bounds_of
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release.sensitivity import sensitivity_of
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")

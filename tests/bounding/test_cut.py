@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
 from streamsketch.sketching.bounding.cut import Bounded, bounded
 from tests import naive

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import chi2
 
 import streamsketch as ss
-from streamsketch.checking import norm
-from streamsketch.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm
-from streamsketch.checking.release import check_release, impossible_norm
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.release.checking import norm
+from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm
+from streamsketch.release.checking.release import check_release, impossible_norm
 
 NOISES: dict[str, list[CellNoise]] = {
     "Laplace": [CellNoise(DiscreteLaplace(Fraction(4)), 1.0, 1)],

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.checking import release as checking
-from streamsketch.checking.release import check_release, composition_of
-from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking import release as checking
+from streamsketch.release.checking.release import check_release, composition_of
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
 from tests.tampering import tampered
 
 SJLT = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

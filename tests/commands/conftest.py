@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.raw import RawSketch, save_raw
+from streamsketch.release.raw_file import RawSketch, save_raw
 from tests.commands.running import Forks
 from tests.commands.sales import expected, write_sales
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import streamsketch as ss
-from streamsketch.raw import RawSketch, load_raw, save_raw
+from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
 from tests.commands.running import Forks, streamsketch
 from tests.commands.sales import PROJECTION, expected
 

@@ -8,7 +8,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 from tests.commands.running import Forks
 from tests.tampering import tampered
 

@@ -8,7 +8,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.commands.release import release
-from streamsketch.raw import PastRelease, RawSketch, load_raw, save_raw
+from streamsketch.release.raw_file import PastRelease, RawSketch, load_raw, save_raw
 from tests.commands.running import Forks, succeeded
 from tests.commands.sales import PROJECTION, expected
 from tests.noise_alone import assert_noise_alone

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch.commands._events import _whole_lines
-from streamsketch.raw import load_raw
+from streamsketch.release.raw_file import load_raw
 from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, streamsketch, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
 

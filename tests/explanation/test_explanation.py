@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 
 import streamsketch as ss
-from streamsketch.checking.stated import key_selection_in, noise_in
 from streamsketch.privacy.guarantee import Populations, compose
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.stated import key_selection_in, noise_in
+from streamsketch.release.private_sketch import PrivateSketch
 from tests.tampering import tampered
 
 SJLT = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

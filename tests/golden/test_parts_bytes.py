@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.noise import Cumulants
+from streamsketch.release.noise_parts import NoisePart
 from tests.golden import reader
 from tests.golden.make_kit import plain, strings
 from tests.golden.sign_estimates import json_of

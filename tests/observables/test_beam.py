@@ -18,7 +18,6 @@ import pytest
 from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
-from streamsketch import release
 from streamsketch.beam import (
     BoundContributions,
     MeanPerKey,
@@ -38,6 +37,7 @@ from streamsketch.beam import releasing as beam_releasing
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.projections.base import MAX_MASS
+from streamsketch.release import private_sketch as release
 from tests.beam.running import run
 from tests.beam.test_ordering import first_of
 from tests.observables.game import Seen, assert_alike, differences, target

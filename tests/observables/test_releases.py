@@ -13,8 +13,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
-from streamsketch.noise_effect import NoisePlace
 from streamsketch.parquet import save_table
+from streamsketch.release.noise_effect import NoisePlace
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -201,7 +201,7 @@ def refusing_rows(patch: pytest.MonkeyPatch) -> None:
             raise ss.SketchOverflowError("a row leaves 63 bits")
         return read(projection, given, exact=exact)
 
-    patch.setattr("streamsketch.private_matrix.transform_read", refusing)
+    patch.setattr("streamsketch.release.private_matrix.transform_read", refusing)
 
 
 def only_keys_with_data_have_ids(patch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.pan_private import PanPrivateSketch
 from streamsketch.privacy import calibration
 from streamsketch.privacy.calibration import Sensitivity
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release.pan_private import PanPrivateSketch
+from streamsketch.release.sensitivity import sensitivity_of
 from tests.naive_noise import laplace_pmf, lattice_delta
 
 Cells = tuple[int, ...]

@@ -16,7 +16,7 @@ import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.sensitivity import sensitivity_of
+from streamsketch.release.sensitivity import sensitivity_of
 
 RELATIONS = (L1, OneCoordinate)
 HOSTILE = ["", "a\nb", "\x1b[31mred", "tab\there", "nul\0", "right\u202eleft", "\x7f", "zero\u200bwidth", "x" * 201]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch import private_vector
-from streamsketch.noise_effect import effect_of, unit_of
 from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release import private_vector
+from streamsketch.release.noise_effect import effect_of, unit_of
 
 RUNS = 1500
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])

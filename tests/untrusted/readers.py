@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamsketch as ss
-from streamsketch import local, raw, signs, wire
+from streamsketch import local, signs, wire
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.parquet import table_of
+from streamsketch.release import raw_file as raw
 from streamsketch.signs.parquet import load_table as load_signs
 from streamsketch.signs.sketch import SignSketch
 from tests.untrusted.mutations import changed_bytes, changed_json, changed_message

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch import local, raw, signs, wire, wire_pb2
+from streamsketch import local, signs, wire, wire_pb2
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy.noise import Cumulants
+from streamsketch.release import raw_file as raw
 from streamsketch.signs.laws import FlipLaw
 from tests.untrusted.mutations import varint
 

@@ -9,17 +9,17 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.checking.noise import NoiseCheck, agree, check_noise, judge
-from streamsketch.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
-from streamsketch.checking.stated import KeySelection, is_pan_private, noise_in, noises_of
 from streamsketch.core.limits import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.noise_effect import NoisePlace
-from streamsketch.noise_parts import NoisePart
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
+from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
+from streamsketch.release.checking.stated import KeySelection, is_pan_private, noise_in, noises_of
+from streamsketch.release.noise_effect import NoisePlace
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 

@@ -13,15 +13,15 @@ from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.numbers import Exact, Ints, exact_fraction
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.independence import check_independent, check_same_place
-from streamsketch.noise_effect import NoisePlace, effect_of
-from streamsketch.noise_parts import NoisePart, united
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
-from streamsketch.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.release.independence import check_independent, check_same_place
+from streamsketch.release.noise_effect import NoisePlace, effect_of
+from streamsketch.release.noise_parts import NoisePart, united
+from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import L1, Guarantee
 from streamsketch.privacy.samplers import SystemBits
 from streamsketch.projections.base import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import encode_batch
 
 

@@ -5,12 +5,12 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from streamsketch.checking.noise import NoiseCheck
-from streamsketch.checking.release import check_release
 from streamsketch.errors import NoiseMismatchWarning
-from streamsketch.release import PrivateSketch
+from streamsketch.release.checking.noise import NoiseCheck
+from streamsketch.release.checking.release import check_release
+from streamsketch.release.private_sketch import PrivateSketch
 
-_HERE = str(Path(__file__).parent.parent)
+_HERE = str(Path(__file__).parent.parent.parent)
 QUICK_ENTRIES = 1 << 22
 """Of a random matrix, to be read for a warning: a quarter of a second, once. Explanations read larger ones."""
 

@@ -28,8 +28,8 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.projections.base import Projection
 from streamsketch.projections.reading import check_largest_entry
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.sensitivity import check_carried
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release.sensitivity import check_carried
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 

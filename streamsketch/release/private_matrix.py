@@ -13,8 +13,8 @@ from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.samplers import SystemBits
 from streamsketch.projections import Projection
 from streamsketch.projections.transform import transform_read
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.sensitivity import check_whole_steps, grid_steps, guarantee_of, sensitivity_of
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release.sensitivity import check_whole_steps, grid_steps, guarantee_of, sensitivity_of
 
 
 @dataclass(frozen=True, kw_only=True)

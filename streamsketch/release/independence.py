@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.noise_effect import NoisePlace
+from streamsketch.release.noise_effect import NoisePlace
 
 
 class Noisy(Protocol):
