@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from streamsketch.core.limits import Limits, reading_limits
     from streamsketch.data.grid import quantise
     from streamsketch.data.keys import HASHED_DIM
-    from streamsketch.distances import pairwise
     from streamsketch.errors import (
         DependentNoiseError,
         IncompatibleProjectionsError,
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
         StreamsketchError,
         WireFormatError,
     )
-    from streamsketch.estimate import Estimate, Estimates, Interval
-    from streamsketch.estimators import (
+    from streamsketch.estimation.distances import pairwise
+    from streamsketch.estimation.estimate import Estimate, Estimates, Interval
+    from streamsketch.estimation.estimators import (
         cosine,
         inner_product,
         normalised_inner_product,
@@ -80,15 +80,15 @@ _HOMES = {
         "StreamsketchError",
         "WireFormatError",
     ),
-    "streamsketch.estimate": ("Estimate", "Estimates", "Interval"),
-    "streamsketch.estimators": (
+    "streamsketch.estimation.estimate": ("Estimate", "Estimates", "Interval"),
+    "streamsketch.estimation.estimators": (
         "cosine",
         "inner_product",
         "normalised_inner_product",
         "squared_distance",
         "squared_norm",
     ),
-    "streamsketch.distances": ("pairwise",),
+    "streamsketch.estimation.distances": ("pairwise",),
     "streamsketch.explanation.flipped": ("IndividualSignExplanation", "SignExplanation"),
     "streamsketch.explanation.one": ("Explanation",),
     "streamsketch.explanation.together": ("JointExplanation", "explain_together"),

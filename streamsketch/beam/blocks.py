@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 import apache_beam as beam
 
 from streamsketch.beam.keys import plain_key
-from streamsketch.distances import Block, block_of, distances_between
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimates
+from streamsketch.estimation.distances import Block, block_of, distances_between
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.views import check_comparable
 from streamsketch.release.independence import check_disjoint, check_same_place
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.views import check_comparable
 
 Make: TypeAlias = Callable[[int, list[Any], list[Any]], Any]
 

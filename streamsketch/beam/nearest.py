@@ -13,7 +13,7 @@ from streamsketch.beam.results import Form, check_form, check_kinds, key_column,
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimates
+from streamsketch.estimation.estimate import Estimates
 from streamsketch.release.private_sketch import PrivateSketch
 
 

@@ -10,6 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.commands._showing import say
+from streamsketch.estimation.views import AnySketch
 from streamsketch.parquet import column_names
 from streamsketch.release.checking.release import check_release
 from streamsketch.release.checking.warn import mismatch
@@ -19,7 +20,6 @@ from streamsketch.signs.exchange import is_signs
 from streamsketch.signs.flip_check import check_signs
 from streamsketch.signs.hamming import check_comparable
 from streamsketch.signs.sketch import Signs
-from streamsketch.views import AnySketch
 
 SIGNS, TABLE = ".signs", ".parquet"
 

@@ -16,7 +16,7 @@ from streamsketch.commands._showing import (
     table_of,
 )
 from streamsketch.commands._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
-from streamsketch.views import AnySketch
+from streamsketch.estimation.views import AnySketch
 
 
 def compare(

@@ -21,7 +21,7 @@ from streamsketch.commands._showing import (
     show_json,
     table_of,
 )
-from streamsketch.estimate import rounded
+from streamsketch.estimation.estimate import rounded
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from streamsketch.estimate import Estimate
+from streamsketch.estimation.estimate import Estimate
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace

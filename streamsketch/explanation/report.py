@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamsketch.core.text import aligned, filled
-from streamsketch.estimate import rounded
+from streamsketch.estimation.estimate import rounded
 from streamsketch.explanation.base import Explained
 from streamsketch.explanation.one import Explanation
 from streamsketch.explanation.together import JointExplanation

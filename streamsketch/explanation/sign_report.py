@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
-from streamsketch.estimate import Estimate, rounded
+from streamsketch.estimation.estimate import Estimate, rounded
 from streamsketch.explanation.flipped import AtAngle, SignsExplained
 from streamsketch.explanation.report import fields_of, text_of
 from streamsketch.privacy.individual import IndividualGuarantee

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamsketch.data.keys import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimate
+from streamsketch.estimation.estimate import Estimate
 from streamsketch.planning.facts import Budget, Goal, Streams
 from streamsketch.planning.tails import ErrorLaw
 from streamsketch.privacy.calibration import candidates, gaussian_sigma

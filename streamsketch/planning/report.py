@@ -6,7 +6,7 @@ from typing import Any
 
 from streamsketch.core.text import NO_BREAK, aligned, filled
 from streamsketch.data.keys import HASHED_DIM
-from streamsketch.estimate import rounded
+from streamsketch.estimation.estimate import rounded
 from streamsketch.planning.options import Option
 from streamsketch.planning.planner import Plan
 from streamsketch.projections import Rademacher

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.distances import pairwise
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimates, Interval, rounded
+from streamsketch.estimation.distances import pairwise
+from streamsketch.estimation.estimate import Estimates, Interval, rounded
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.parts import table
 from streamsketch.report.pictures import heat_map, map_of

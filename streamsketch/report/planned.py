@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimate, rounded
+from streamsketch.estimation.estimate import Estimate, rounded
 from streamsketch.explanation.one import Explanation
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.parts import row, table

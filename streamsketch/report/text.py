@@ -2,7 +2,7 @@
 
 from html import escape
 
-from streamsketch.estimate import Estimate, Interval, rounded
+from streamsketch.estimation.estimate import Estimate, Interval, rounded
 
 _LONGEST = 60
 

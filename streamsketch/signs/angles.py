@@ -10,7 +10,7 @@ from scipy.special import erf, ndtr
 
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimate
+from streamsketch.estimation.estimate import Estimate
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections import Projection

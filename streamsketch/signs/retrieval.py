@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.numbers import short
-from streamsketch.distances import block_of, distances_between
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.distances import block_of, distances_between
+from streamsketch.estimation.views import check_comparable
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs import hamming
 from streamsketch.signs.sketch import Signs
-from streamsketch.views import check_comparable
 
 Places: TypeAlias = NDArray[np.int64]
 

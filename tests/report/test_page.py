@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimate import rounded
+from streamsketch.estimation.estimate import rounded
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import _colour, _readable_on, luminance
 from tests.commands.running import Forks, succeeded

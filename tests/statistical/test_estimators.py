@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.estimators import Estimate
+from streamsketch.estimation.estimators import Estimate
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy.samplers import KeyedBits

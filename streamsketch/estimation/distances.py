@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimate import Estimates
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.views import AnySketch, check_comparable, difference, place_of, view_of
 from streamsketch.projections.variance import MapVariance
 from streamsketch.release.noise_effect import InputNoise, OutputNoise
-from streamsketch.views import AnySketch, check_comparable, difference, place_of, view_of
 
 _CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
 

@@ -1,0 +1,1 @@
+"""What anyone computes from releases: distances, products, cosines and norms, with error bars."""
