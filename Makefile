@@ -68,7 +68,7 @@ bench: env  ## speed beside peers and limits, as ratios within one run
 	$(BIN)/python -m benchmarks speed
 
 proto: env  ## compile wire.proto
-	$(BIN)/python -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. streamsketch/wire.proto
+	$(BIN)/python -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. streamsketch/wire/wire.proto
 
 conformance: env  ## build the conformance kit again from the golden files
 	$(BIN)/python -m tests.golden.make_kit

@@ -35,10 +35,9 @@ if TYPE_CHECKING:
         squared_distance,
         squared_norm,
     )
-    from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation
-    from streamsketch.explanation.one import Explanation
-    from streamsketch.explanation.together import JointExplanation, explain_together
-    from streamsketch.parquet import load_table, save_table
+    from streamsketch.explanation.joint import JointExplanation, explain_together
+    from streamsketch.explanation.release import Explanation
+    from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation
     from streamsketch.planning.facts import Goal, Streams
     from streamsketch.planning.planner import Plan, plan
     from streamsketch.privacy.calibration import Candidate
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from streamsketch.release.sensitivity import mechanisms
     from streamsketch.sketching.sketch import Sketch
     from streamsketch.sketching.table import SketchTable
+    from streamsketch.wire.tables import load_table, save_table
 
 _HOMES = {
     "streamsketch.data.grid": ("quantise",),
@@ -89,12 +89,12 @@ _HOMES = {
         "squared_norm",
     ),
     "streamsketch.estimation.distances": ("pairwise",),
-    "streamsketch.explanation.flipped": ("IndividualSignExplanation", "SignExplanation"),
-    "streamsketch.explanation.one": ("Explanation",),
-    "streamsketch.explanation.together": ("JointExplanation", "explain_together"),
+    "streamsketch.explanation.signs": ("IndividualSignExplanation", "SignExplanation"),
+    "streamsketch.explanation.release": ("Explanation",),
+    "streamsketch.explanation.joint": ("JointExplanation", "explain_together"),
     "streamsketch.core.limits": ("Limits", "reading_limits"),
     "streamsketch.release.pan_private": ("PanPrivateSketch",),
-    "streamsketch.parquet": ("load_table", "save_table"),
+    "streamsketch.wire.tables": ("load_table", "save_table"),
     "streamsketch.planning.facts": ("Goal", "Streams"),
     "streamsketch.planning.planner": ("Plan", "plan"),
     "streamsketch.privacy.calibration": ("Candidate",),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.duckdb import register
+from streamsketch.integrations.duckdb import register
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 

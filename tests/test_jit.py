@@ -51,7 +51,7 @@ def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     environment.pop("NUMBA_CACHE_DIR", None)
 
     def result(added: int) -> str:
-        (package / "privacy" / "sampling.py").write_text(CALLED.format(added))
+        (package / "privacy" / "samplers.py").write_text(CALLED.format(added))
         program = "from streamsketch.privacy.flips import calling; print(calling(1), dict(calling.stats.cache_hits))"
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=tmp_path)  # noqa: S603

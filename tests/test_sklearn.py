@@ -9,8 +9,8 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import check_estimator
 
 import streamsketch as ss
+from streamsketch.integrations.sklearn import RandomProjection
 from streamsketch.projections.base import KINDS
-from streamsketch.sklearn import RandomProjection
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore:.*SCIPY_ARRAY_API.*")

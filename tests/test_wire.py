@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch import wire_pb2
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.wire import MAGIC
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.releases import MAGIC
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=8, sparsity=2, seed=5)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "discrete Laplace, scale 2")
@@ -273,9 +273,9 @@ def test_files_round_trip_and_leave_nothing_else_behind(tmp_path: Path) -> None:
 
 
 def test_the_compiled_schema_is_the_schema(tmp_path: Path) -> None:
-    source = Path(ss.__file__).parent / "wire.proto"
+    source = Path(ss.__file__).parent / "wire" / "wire.proto"
     compiled = tmp_path / "wire.fds"
-    arguments = ["protoc", f"--proto_path={source.parent.parent}", f"--descriptor_set_out={compiled}", str(source)]
+    arguments = ["protoc", f"--proto_path={source.parents[2]}", f"--descriptor_set_out={compiled}", str(source)]
     assert protoc.main(arguments) == 0
     fresh = descriptor_pb2.FileDescriptorSet.FromString(compiled.read_bytes()).file[0]
     committed = descriptor_pb2.FileDescriptorProto()

@@ -14,7 +14,7 @@ ROOT = Path(streamsketch.__file__).parent
 
 def test_the_word_in_the_description_is_right() -> None:
     word = naive.polynomial_at(5, naive.field_elements(7, "example", 4))
-    assert f'`word("example", 0, 5)` is {word}.' in (ROOT / "WIRE.md").read_text(encoding="utf-8")
+    assert f'`word("example", 0, 5)` is {word}.' in (ROOT / "wire" / "WIRE.md").read_text(encoding="utf-8")
     assert naive.product(1 << 63, 2) == 0x1B
 
 

@@ -233,7 +233,7 @@ class MeanAggregator:
 
     def to_bytes(self) -> bytes:
         """Return mechanism, count and totals in the exchange format (WIRE.md)."""
-        from streamsketch.local import exchange  # noqa: PLC0415 - the format knows aggregators
+        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - the format knows aggregators
 
         return exchange.encode_aggregator(self)
 
@@ -248,7 +248,7 @@ class MeanAggregator:
             totals, or they are more than ``max_bytes``,
             by default `Limits.max_bytes`. The state in memory is at most 8 times the bytes.
         """
-        from streamsketch.local import exchange  # noqa: PLC0415 - as above
+        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - as above
 
         return cls.from_parts(*exchange.decode_aggregator(data, max_bytes))
 

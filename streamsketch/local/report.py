@@ -104,7 +104,7 @@ class Report:
 
     def to_bytes(self) -> bytes:
         """Return the report in the exchange format (WIRE.md): seed, packed values, the mechanism's fingerprint."""
-        from streamsketch.local import exchange  # noqa: PLC0415 - the format knows reports
+        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - the format knows reports
 
         return exchange.encode_report(self)
 
@@ -117,7 +117,7 @@ class Report:
         WireFormatError
             If the bytes are not a sound report of that mechanism.
         """
-        from streamsketch.local import exchange  # noqa: PLC0415 - as above
+        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - as above
 
         return cls(mechanism, *exchange.decode_report(data, mechanism))
 

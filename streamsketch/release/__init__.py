@@ -1,1 +1,1 @@
-"""Noise meets sketches: what is published of vectors, matrices, streams and tables, and checks of what others publish."""
+"""Noise meets sketches: what is published of vectors, matrices, streams and tables, and how it is checked."""

@@ -25,7 +25,7 @@ from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
-    from streamsketch.explanation.one import Explanation
+    from streamsketch.explanation.release import Explanation
 
 RELEASE_ID_BYTES = 8
 _SAY_POPULATIONS = (
@@ -313,7 +313,7 @@ class PrivateSketch:
 
     def explain(self) -> "Explanation":
         """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
-        from streamsketch.explanation.one import explanation_of  # noqa: PLC0415 - as in `to_bytes`
+        from streamsketch.explanation.release import explanation_of  # noqa: PLC0415 - as in `to_bytes`
 
         return explanation_of(self)
 
@@ -321,7 +321,7 @@ class PrivateSketch:
 
     def to_bytes(self) -> bytes:
         """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
-        from streamsketch.wire import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
+        from streamsketch.wire.releases import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
 
         return encode(self)
 
@@ -344,7 +344,7 @@ class PrivateSketch:
             If the bytes are too long, cut, changed, of another version, inconsistent, or of another projection
             than expected. Its ``where`` names the place.
         """
-        from streamsketch.wire import decode  # noqa: PLC0415 - as above
+        from streamsketch.wire.releases import decode  # noqa: PLC0415 - as above
 
         return decode(data, expect=expect, max_bytes=max_bytes)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate, rounded
-from streamsketch.explanation.one import Explanation
+from streamsketch.explanation.release import Explanation
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.parts import row, table
 from streamsketch.report.text import safe

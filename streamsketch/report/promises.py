@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.one import Explanation
-from streamsketch.explanation.report import rounded_up, said_of
-from streamsketch.explanation.together import JointExplanation, explain_together
+from streamsketch.explanation.joint import JointExplanation, explain_together
+from streamsketch.explanation.release import Explanation
+from streamsketch.explanation.text import rounded_up, said_of
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.checking.noise import Verdict
 from streamsketch.release.private_sketch import PrivateSketch

@@ -8,7 +8,6 @@ The mechanisms of Li and Li 2023, on exact integer cells and with exact flips (T
 
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.signs.angles import angle, cosine
-from streamsketch.signs.exchange import load
 from streamsketch.signs.hamming import hamming_distance, hamming_distances
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.laws import FlipLaw
@@ -19,9 +18,10 @@ from streamsketch.signs.mechanisms import (
     DPSignRPRR,
     DPSignRPRRSmooth,
 )
-from streamsketch.signs.parquet import load_table, save_table
 from streamsketch.signs.retrieval import nearest
 from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
+from streamsketch.wire.sign_tables import load_table, save_table
+from streamsketch.wire.signs import load
 
 __all__ = [
     "DPSignLogistic",

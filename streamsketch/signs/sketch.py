@@ -19,7 +19,7 @@ from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.signs.laws import FlipLaw
 
 if TYPE_CHECKING:
-    from streamsketch.explanation.flipped import IndividualSignExplanation, SignExplanation, SignsExplained
+    from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, SignsExplained
 
 Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
 
@@ -120,13 +120,13 @@ class Signs:
 
     def explain(self) -> "SignsExplained":
         """Return what is promised, to whom, what the flips leave of an angle, and what is not protected."""
-        from streamsketch.explanation.flipped import explanation_of  # noqa: PLC0415 - explanations know releases
+        from streamsketch.explanation.signs import explanation_of  # noqa: PLC0415 - explanations know releases
 
         return explanation_of(self)
 
     def to_bytes(self) -> bytes:
         """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
-        from streamsketch.signs.exchange import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
+        from streamsketch.wire.signs import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
 
         return encode(self)
 
@@ -149,7 +149,7 @@ class Signs:
             If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
             than expected. Its ``where`` names the place.
         """
-        from streamsketch.signs.exchange import decode  # noqa: PLC0415 - as above
+        from streamsketch.wire.signs import decode  # noqa: PLC0415 - as above
 
         return decode(data, cls, expect=expect, max_bytes=max_bytes)
 

@@ -115,7 +115,7 @@ class Forks:
 
 
 def _serve() -> None:
-    from streamsketch.cli import main  # noqa: PLC0415 - the parent's tests need not import it
+    from streamsketch.cli.app import main  # noqa: PLC0415 - the parent's tests need not import it
 
     for name in ss.__all__:  # what commands load when they need it
         getattr(ss, name)

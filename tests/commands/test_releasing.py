@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.commands.release import release
+from streamsketch.cli.release import release
 from streamsketch.release.raw_file import PastRelease, RawSketch, load_raw, save_raw
 from tests.commands.running import Forks, succeeded
 from tests.commands.sales import PROJECTION, expected

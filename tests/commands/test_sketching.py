@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.commands._events import Columns, file_batches
+from streamsketch.cli._events import Columns, file_batches
 from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
 from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, streamsketch
 from tests.commands.sales import EVENTS, PROJECTION, expected
@@ -77,7 +77,7 @@ def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytes
 def test_a_mistake_in_a_file_ends_the_process_before_the_interpreter_ends() -> None:
     # Arrow's threads may still hold bytes of Python's then, and letting go of them aborted one process in five
     script = (
-        "import atexit, sys, streamsketch as ss, streamsketch.cli as cli\n"
+        "import atexit, sys, streamsketch as ss, streamsketch.cli.app as cli\n"
         "def mistaken(**_): raise ss.InvalidInputError('not so')\n"
         "cli.app = mistaken\n"
         "sys.stdout.write('before ')\n"

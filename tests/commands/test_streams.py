@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.commands._events import _whole_lines
+from streamsketch.cli._events import _whole_lines
 from streamsketch.release.raw_file import load_raw
 from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, streamsketch, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
@@ -122,7 +122,7 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
 INTERRUPTED_WITHIN_ARROW = """
 import io, os, signal
 import pyarrow as pa
-from streamsketch.cli import main
+from streamsketch.cli.app import main
 
 class Interrupted(io.BytesIO):
     def read(self, size):
@@ -136,7 +136,7 @@ main()
 
 INTERRUPTED_BETWEEN_HANDLERS = """
 import os, signal
-from streamsketch.cli import main
+from streamsketch.cli.app import main
 
 def signal_and_one_more(number, handler, set_handler=signal.signal):
     before = set_handler(number, handler)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsketch import wire_pb2
 from streamsketch.errors import WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, PrivUnitG, Report
-from streamsketch.local.exchange import MEAN_MAGIC, REPORT_MAGIC
-from streamsketch.wire import frame
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.local_reports import MEAN_MAGIC, REPORT_MAGIC
+from streamsketch.wire.releases import frame
 from tests.golden.test_wire_bytes import double, fields, one
 from tests.local.directions import bits, directions
 from tests.local.zoo import DIM, zoo

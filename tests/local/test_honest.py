@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from streamsketch import wire_pb2
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.local import (
     GaussianMechanism,
@@ -26,9 +25,10 @@ from streamsketch.local import (
     Reports,
     honest,
 )
-from streamsketch.local.exchange import MEAN_MAGIC
 from streamsketch.local.honest import Lengths
-from streamsketch.wire import frame, values_message
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.local_reports import MEAN_MAGIC
+from streamsketch.wire.releases import frame, values_message
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
 

@@ -29,7 +29,7 @@ RELEASE = ["--epsilon", "1", "--l1", "1", "--unit", "sale"]
 
 def run(*arguments: str) -> int:
     """Run the command in this process, where its noise is known; return its exit status."""
-    from streamsketch import cli  # noqa: PLC0415 - commands load all of the library
+    from streamsketch.cli import app as cli  # noqa: PLC0415 - commands load all of the library
 
     try:
         cli.app(args=list(arguments), prog_name="streamsketch", standalone_mode=False)

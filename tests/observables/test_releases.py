@@ -13,8 +13,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
-from streamsketch.parquet import save_table
 from streamsketch.release.noise_effect import NoisePlace
+from streamsketch.wire.tables import save_table
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -179,7 +179,7 @@ def test_nothing_but_the_noise_tells_one_event(name: str, tmp_path: Path, monkey
 
 def in_order_of_events(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ss.SketchTable, "__iter__", lambda secret: iter(secret._slots))
-    patch.setattr("streamsketch.parquet.pc.sort_indices", lambda keys: pa.array(range(len(keys))))
+    patch.setattr("streamsketch.wire.tables.pc.sort_indices", lambda keys: pa.array(range(len(keys))))
 
 
 def refusing_sums(patch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch import signs, wire_pb2
+from streamsketch import signs
 from streamsketch.signs.sketch import Signs, packed_signs
-from streamsketch.wire import MAGIC
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.releases import MAGIC
 
 SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamsketch as ss
-from streamsketch import local, signs, wire
+from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
-from streamsketch.parquet import table_of
 from streamsketch.release import raw_file as raw
-from streamsketch.signs.parquet import load_table as load_signs
 from streamsketch.signs.sketch import SignSketch
+from streamsketch.wire import releases as wire
+from streamsketch.wire.sign_tables import load_table as load_signs
+from streamsketch.wire.tables import table_of
 from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
 
 Change = Callable[[bytes, random.Random], bytes]

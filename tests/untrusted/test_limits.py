@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch import local, signs, wire, wire_pb2
+from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.laws import FlipLaw
+from streamsketch.wire import releases as wire
+from streamsketch.wire import wire_pb2
 from tests.untrusted.mutations import varint
 
 MEGABYTE = 1 << 20

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.parquet import column_names
-from streamsketch.parquet_pages import check_footer, measure
+from streamsketch.wire.parquet_pages import check_footer, measure
+from streamsketch.wire.tables import column_names
 
 PROJECTION = ss.CountSketch(dim=1000, sketch_dim=64, seed=3)
 LONG, ROWS = 1 << 20, 40

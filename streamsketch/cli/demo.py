@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import new_file
-from streamsketch.commands._showing import (
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import (
     Json,
     estimate_fields,
     guarantee_fields,

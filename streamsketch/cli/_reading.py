@@ -9,17 +9,17 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._showing import say
+from streamsketch.cli._showing import say
 from streamsketch.estimation.views import AnySketch
-from streamsketch.parquet import column_names
 from streamsketch.release.checking.release import check_release
 from streamsketch.release.checking.warn import mismatch
 from streamsketch.release.independence import check_independent
 from streamsketch.release.raw_file import SUFFIX, is_raw, load_raw
-from streamsketch.signs.exchange import is_signs
 from streamsketch.signs.flip_check import check_signs
 from streamsketch.signs.hamming import check_comparable
 from streamsketch.signs.sketch import Signs
+from streamsketch.wire.signs import is_signs
+from streamsketch.wire.tables import column_names
 
 SIGNS, TABLE = ".signs", ".parquet"
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import naming
-from streamsketch.commands._showing import UNKNOWN, estimate_fields, interval_name, interval_text, listed, say
+from streamsketch.cli._reading import naming
+from streamsketch.cli._showing import UNKNOWN, estimate_fields, interval_name, interval_text, listed, say
 from streamsketch.signs.angles import needs_norms
 from streamsketch.signs.sketch import Signs
 

@@ -7,8 +7,8 @@ import numpy as np
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import Files, hold_signs, load_signs, load_sketches
-from streamsketch.commands._showing import (
+from streamsketch.cli._reading import Files, hold_signs, load_signs, load_sketches
+from streamsketch.cli._showing import (
     Confidence,
     Json,
     estimate_columns,
@@ -18,7 +18,7 @@ from streamsketch.commands._showing import (
     show_json,
     table_of,
 )
-from streamsketch.commands._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
+from streamsketch.cli._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
 
 
 def nearest(

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import load_release
-from streamsketch.explanation.together import sharing_data
+from streamsketch.cli._reading import load_release
+from streamsketch.explanation.joint import sharing_data
 from streamsketch.privacy.guarantee import Populations
 
 PopulationsOption = Annotated[

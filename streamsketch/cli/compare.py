@@ -4,8 +4,8 @@ from itertools import combinations
 from pathlib import Path
 
 import streamsketch as ss
-from streamsketch.commands._reading import Files, Raw, hold_signs, load_signs, load_sketches, naming
-from streamsketch.commands._showing import (
+from streamsketch.cli._reading import Files, Raw, hold_signs, load_signs, load_sketches, naming
+from streamsketch.cli._showing import (
     Confidence,
     Json,
     estimate_columns,
@@ -15,7 +15,7 @@ from streamsketch.commands._showing import (
     show_json,
     table_of,
 )
-from streamsketch.commands._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
+from streamsketch.cli._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
 from streamsketch.estimation.views import AnySketch
 
 

@@ -17,9 +17,9 @@ from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import short
 from streamsketch.data.columns import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.parquet_pages import check_footer, measure
 from streamsketch.projections.base import Projection
 from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.wire.parquet_pages import check_footer, measure
 
 _BATCH_ROWS = 1024
 _LEAST_FOOTER = 1 << 16

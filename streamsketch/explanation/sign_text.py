@@ -5,8 +5,8 @@ import math
 from typing import Any
 
 from streamsketch.estimation.estimate import Estimate, rounded
-from streamsketch.explanation.flipped import AtAngle, SignsExplained
-from streamsketch.explanation.report import fields_of, text_of
+from streamsketch.explanation.signs import AtAngle, SignsExplained
+from streamsketch.explanation.text import fields_of, text_of
 from streamsketch.privacy.individual import IndividualGuarantee
 
 _UNKNOWN = "unknown"

@@ -12,11 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from streamsketch import wire_pb2
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.payload import parse
 from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.noise import Cumulants
@@ -25,6 +23,8 @@ from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.release.noise_parts import NoisePart
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.sensitivity import check_carried
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.parsing import parse
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1

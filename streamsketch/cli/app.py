@@ -11,18 +11,18 @@ import pyarrow as pa
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._showing import say_mistake
-from streamsketch.commands.compare import compare
-from streamsketch.commands.demo import demo
-from streamsketch.commands.explain import explain
-from streamsketch.commands.inspect import inspect
-from streamsketch.commands.mean import mean
-from streamsketch.commands.merge import merge
-from streamsketch.commands.nearest import nearest
-from streamsketch.commands.plan import plan
-from streamsketch.commands.release import release
-from streamsketch.commands.report import report
-from streamsketch.commands.sketch import sketch
+from streamsketch.cli._showing import say_mistake
+from streamsketch.cli.compare import compare
+from streamsketch.cli.demo import demo
+from streamsketch.cli.explain import explain
+from streamsketch.cli.inspect import inspect
+from streamsketch.cli.mean import mean
+from streamsketch.cli.merge import merge
+from streamsketch.cli.nearest import nearest
+from streamsketch.cli.plan import plan
+from streamsketch.cli.release import release
+from streamsketch.cli.report import report
+from streamsketch.cli.sketch import sketch
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 

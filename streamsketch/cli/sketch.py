@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
-from streamsketch.commands._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
-from streamsketch.commands._reading import load_raw_file, new_file
-from streamsketch.commands._showing import Json, counted, say, show_json
+from streamsketch.cli._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
+from streamsketch.cli._reading import load_raw_file, new_file
+from streamsketch.cli._showing import Json, counted, say, show_json
 from streamsketch.core.files import write_whole
 from streamsketch.release.raw_file import SUFFIX, RawSketch, State, save_raw
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import load_raw_file, new_file
-from streamsketch.commands._showing import Json, guarantee_fields, show_facts, show_json
+from streamsketch.cli._reading import load_raw_file, new_file
+from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core.files import locked
 from streamsketch.privacy.calibration import Mechanism
 from streamsketch.release.private_sketch import planned

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from streamsketch.estimation.estimate import Estimate
-from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
@@ -206,12 +206,12 @@ class Explanation(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.explanation.report import one_as_dict  # noqa: PLC0415 - reports know explanations
+        from streamsketch.explanation.text import one_as_dict  # noqa: PLC0415 - reports know explanations
 
         return one_as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.explanation.report import one_as_text  # noqa: PLC0415 - as above
+        from streamsketch.explanation.text import one_as_text  # noqa: PLC0415 - as above
 
         return one_as_text(self)
 

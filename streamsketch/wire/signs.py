@@ -1,18 +1,18 @@
-"""Sign sketches in the exchange format of WIRE.md, as warily as `streamsketch.wire` reads private sketches."""
+"""Sign sketches in the exchange format of WIRE.md, as warily as `streamsketch.wire.releases` reads private sketches."""
 
 import os
 from pathlib import Path
 from typing import Any, cast
 
-from streamsketch import wire_pb2
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.errors import WireFormatError
-from streamsketch.payload import parse
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections.base import Projection
 from streamsketch.signs.laws import FlipLaw, Shape
 from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
-from streamsketch.wire import (
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.parsing import parse
+from streamsketch.wire.releases import (
     at,
     frame,
     guarantee_message,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
@@ -130,12 +130,12 @@ class SignsExplained(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.explanation.sign_report import signs_as_dict  # noqa: PLC0415 - reports know explanations
+        from streamsketch.explanation.sign_text import signs_as_dict  # noqa: PLC0415 - reports know explanations
 
         return signs_as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.explanation.sign_report import signs_as_text  # noqa: PLC0415 - as above
+        from streamsketch.explanation.sign_text import signs_as_text  # noqa: PLC0415 - as above
 
         return signs_as_text(self)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import new_file
-from streamsketch.commands._showing import Json, show_json
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import Json, show_json
 from streamsketch.core.files import write_whole
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._combining import PopulationsOption, sum_of_releases
-from streamsketch.commands._reading import new_file
-from streamsketch.commands._showing import (
+from streamsketch.cli._combining import PopulationsOption, sum_of_releases
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import (
     Confidence,
     Json,
     estimate_fields,

@@ -7,9 +7,9 @@ from typing import Any
 
 from streamsketch.core.text import aligned, filled
 from streamsketch.estimation.estimate import rounded
-from streamsketch.explanation.base import Explained
-from streamsketch.explanation.one import Explanation
-from streamsketch.explanation.together import JointExplanation
+from streamsketch.explanation.facts import Explained
+from streamsketch.explanation.joint import JointExplanation
+from streamsketch.explanation.release import Explanation
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.release.checking.noise import Verdict

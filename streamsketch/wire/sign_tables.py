@@ -1,12 +1,12 @@
-"""Parquet tables of published signs: one row a key, as `streamsketch.parquet` for private sketches."""
+"""Parquet tables of published signs: one row a key, as `streamsketch.wire.tables` for private sketches."""
 
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.parquet import load_rows, save_rows
 from streamsketch.projections.base import Projection
 from streamsketch.signs.sketch import SignSketch
+from streamsketch.wire.tables import load_rows, save_rows
 
 
 def save_table(sketches: Mapping[Any, SignSketch], path: str | os.PathLike[str]) -> None:

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import load_sketches, new_file
-from streamsketch.commands._showing import Json, say, show_json
+from streamsketch.cli._reading import load_sketches, new_file
+from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core.files import write_whole
-from streamsketch.parquet import column_names
 from streamsketch.release.raw_file import SUFFIX
 from streamsketch.report.page import page_of
+from streamsketch.wire.tables import column_names
 
 
 def report(

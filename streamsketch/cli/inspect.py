@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.commands._reading import (
+from streamsketch.cli._reading import (
     SIGNS,
     TABLE,
     holds_signs,
@@ -16,7 +16,7 @@ from streamsketch.commands._reading import (
     load_signs_of,
     load_table,
 )
-from streamsketch.commands._showing import (
+from streamsketch.cli._showing import (
     Json,
     counted,
     estimate_fields,

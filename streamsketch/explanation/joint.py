@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, get_args
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.base import Explained
+from streamsketch.explanation.facts import Explained
 from streamsketch.privacy.composition import Accounted, Spent, account
 from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
 from streamsketch.release.checking.noise import Verdict
@@ -71,12 +71,12 @@ class JointExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.explanation.report import joint_as_dict  # noqa: PLC0415 - reports know explanations
+        from streamsketch.explanation.text import joint_as_dict  # noqa: PLC0415 - reports know explanations
 
         return joint_as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.explanation.report import joint_as_text  # noqa: PLC0415 - as above
+        from streamsketch.explanation.text import joint_as_text  # noqa: PLC0415 - as above
 
         return joint_as_text(self)
 

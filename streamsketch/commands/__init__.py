@@ -1,1 +1,0 @@
-"""The subcommands of ``streamsketch``, one in a module."""

@@ -1,0 +1,1 @@
+"""The library inside other tools: scikit-learn and DuckDB."""

@@ -1,0 +1,1 @@
+"""The exchange format: bytes and tables of what is published, as WIRE.md describes them."""
