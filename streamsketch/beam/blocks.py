@@ -9,11 +9,8 @@ import apache_beam as beam
 
 from streamsketch.beam.keys import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.distances import Block, block_of, distances_between
-from streamsketch.estimation.estimate import Estimates
-from streamsketch.estimation.views import check_comparable
-from streamsketch.release.independence import check_disjoint, check_same_place
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.estimation import Block, Estimates, block_of, check_comparable, distances_between
+from streamsketch.release import PrivateSketch, check_disjoint, check_same_place
 
 Make: TypeAlias = Callable[[int, list[Any], list[Any]], Any]
 

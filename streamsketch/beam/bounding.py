@@ -16,12 +16,11 @@ from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
-from streamsketch.core.numbers import Exact, short
+from streamsketch.core import Exact, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import L1
-from streamsketch.projections.base import Projection
-from streamsketch.sketching.bounding.contributions import Contributions, Reader, concatenated, is_malformed
-from streamsketch.sketching.bounding.cut import Bounded, bounded
+from streamsketch.privacy import L1
+from streamsketch.projections import Projection
+from streamsketch.sketching import Bounded, Contributions, Reader, bounded, concatenated, is_malformed
 
 LATE = "late"
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.local import MeanAggregator
-from streamsketch.projections.base import Projection
-from streamsketch.projections.reading import check_largest_entry
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.signs.sketch import SignSketch
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.projections import Projection, check_largest_entry
+from streamsketch.release import PrivateSketch
+from streamsketch.signs import SignSketch
+from streamsketch.sketching import Sketch
 
 _HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
 _WIDTHS = (1, 2, 4, 8)

@@ -11,7 +11,7 @@ from streamsketch.beam.keys import plain_key
 from streamsketch.beam.results import Form, check_form, check_kinds, in_form, kinds_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release import PrivateSketch
 
 References: TypeAlias = list[tuple[Any, Any]] | beam.PCollection
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import Projection
-from streamsketch.sketching.bounding.cut import Bounded
+from streamsketch.projections import Projection
+from streamsketch.sketching import Bounded
 
 ROWS = 8192
 """How many rows wait until they enter a table together."""

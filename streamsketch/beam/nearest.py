@@ -11,10 +11,10 @@ from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
 from streamsketch.beam.distances import blocks_of, key_kinds, references_of
 from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.runners import refuse_broken_runner
-from streamsketch.core.numbers import short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimates
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.estimation import Estimates
+from streamsketch.release import PrivateSketch
 
 
 class Search(beam.PTransform):

@@ -10,10 +10,9 @@ import pyarrow as pa
 from streamsketch.beam.blocks import order
 from streamsketch.beam.nearest import Search
 from streamsketch.beam.results import Form, Places, check_kinds, key_column
-from streamsketch.core.hashing import Words
-from streamsketch.release.independence import check_disjoint
-from streamsketch.signs.hamming import check_comparable, distances_between, words_of
-from streamsketch.signs.sketch import SignSketch
+from streamsketch.core import Words
+from streamsketch.release import check_disjoint
+from streamsketch.signs import SignSketch, check_comparable, distances_between, words_of
 
 
 class NearestSigns(Search):

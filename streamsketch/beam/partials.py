@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import Projection
-from streamsketch.sketching.sketch import Sketch
-from streamsketch.sketching.table import SketchTable
+from streamsketch.projections import Projection
+from streamsketch.sketching import Sketch, SketchTable
 
 _EVENT_BYTES = 24
 

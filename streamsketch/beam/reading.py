@@ -7,7 +7,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.data.readers.formats import batches, parts_of
+from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
 
 Split: TypeAlias = tuple[str, int]

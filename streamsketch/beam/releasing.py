@@ -21,15 +21,12 @@ from streamsketch.beam.selection import SelectKeys, selection_of
 from streamsketch.beam.sketching import merged
 from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of, projection_of, sources_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
-from streamsketch.data.data_ids import from_list
+from streamsketch.data import from_list
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
-from streamsketch.privacy.samplers import BitSource
-from streamsketch.projections.base import Projection
-from streamsketch.release.private_sketch import PrivateSketch, add_noise
-from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.privacy import BitSource, Guarantee, Neighbours, calibration, check_budget
+from streamsketch.projections import Projection
+from streamsketch.release import PrivateSketch, add_noise, guarantee_of, sensitivity_of
+from streamsketch.sketching import Sketch
 
 
 class ReleaseOnce(beam.PTransform, ABC):

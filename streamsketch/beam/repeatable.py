@@ -6,8 +6,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
-from streamsketch.data.data_ids import SECRET_BYTES
-from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.data import SECRET_BYTES
+from streamsketch.privacy import KeyedBits
 
 
 def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation import Estimates
 
 Form: TypeAlias = Literal["estimates", "rows", "columns"]
 Places: TypeAlias = NDArray[np.intp]

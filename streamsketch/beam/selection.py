@@ -15,8 +15,7 @@ from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.upstream import bounds_of
 from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee, compose
-from streamsketch.privacy.key_selection import KeyThreshold, key_threshold
+from streamsketch.privacy import Guarantee, KeyThreshold, compose, key_threshold
 
 
 class SelectKeys(beam.PTransform):

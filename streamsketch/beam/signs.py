@@ -10,12 +10,10 @@ from streamsketch.beam.keys import Keys
 from streamsketch.beam.releasing import Plan, ReleaseOnce
 from streamsketch.beam.selection import SelectKeys
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee, Neighbours
-from streamsketch.privacy.samplers import BitSource
-from streamsketch.projections.base import Projection
-from streamsketch.signs.mechanisms import DPSignRPRR, SignMechanism
-from streamsketch.signs.sketch import SignSketch
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.privacy import BitSource, Guarantee, Neighbours
+from streamsketch.projections import Projection
+from streamsketch.signs import DPSignRPRR, SignMechanism, SignSketch
+from streamsketch.sketching import Sketch
 
 
 class ReleaseSignsPerKey(ReleaseOnce):

@@ -13,9 +13,8 @@ from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.partials import PartialSketches
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import Projection
-from streamsketch.sketching.sketch import Sketch
-from streamsketch.sketching.table import keyed_steps
+from streamsketch.projections import Projection
+from streamsketch.sketching import Sketch, keyed_steps
 
 _EVERYWHERE = GlobalWindow()
 _BATCH_ROWS = 1 << 17  # that enter at once

@@ -16,12 +16,12 @@ from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.beam.keys import plain_key
 from streamsketch.beam.results import check_kinds, kinds_of
-from streamsketch.data.columns import key_column
+from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import Projection
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.signs.sketch import SignSketch
-from streamsketch.wire.tables import table_of
+from streamsketch.projections import Projection
+from streamsketch.release import PrivateSketch
+from streamsketch.signs import SignSketch
+from streamsketch.wire import table_of
 
 _PART_ROWS = 256
 _KINDS: dict[str, type[Any]] = {"sketch": PrivateSketch, "signs": SignSketch}

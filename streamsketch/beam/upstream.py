@@ -8,8 +8,8 @@ import apache_beam as beam
 from streamsketch.beam.bounding import BoundContributions
 from streamsketch.beam.sketching import SketchPerKey
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import L1
-from streamsketch.projections.base import Projection
+from streamsketch.privacy import L1
+from streamsketch.projections import Projection
 
 
 class AppliedBounds(NamedTuple):

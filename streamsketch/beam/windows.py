@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from streamsketch.beam.events import column_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]
 

@@ -7,8 +7,8 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._reading import load_release
-from streamsketch.explanation.joint import sharing_data
-from streamsketch.privacy.guarantee import Populations
+from streamsketch.explanation import sharing_data
+from streamsketch.privacy import Populations
 
 PopulationsOption = Annotated[
     Populations | None,

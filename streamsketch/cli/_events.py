@@ -15,9 +15,9 @@ import pyarrow as pa
 import typer
 
 import streamsketch as ss
-from streamsketch.data.readers.formats import batches, csv_header, csv_piece, json_lines, parts_of
-from streamsketch.release.raw_file import State, check_size
-from streamsketch.sketching.table import keyed_steps
+from streamsketch.data import batches, csv_header, csv_piece, json_lines, parts_of
+from streamsketch.release import State, check_size
+from streamsketch.sketching import keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 

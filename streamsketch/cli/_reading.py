@@ -9,17 +9,12 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
+from streamsketch import wire
 from streamsketch.cli._showing import say
-from streamsketch.estimation.views import AnySketch
-from streamsketch.release.checking.release import check_release
-from streamsketch.release.checking.warn import mismatch
-from streamsketch.release.independence import check_independent
-from streamsketch.release.raw_file import SUFFIX, is_raw, load_raw
-from streamsketch.signs.flip_check import check_signs
-from streamsketch.signs.hamming import check_comparable
-from streamsketch.signs.sketch import Signs
-from streamsketch.wire.signs import is_signs
-from streamsketch.wire.tables import column_names
+from streamsketch.estimation import AnySketch
+from streamsketch.release import SUFFIX, check_independent, check_release, is_raw, load_raw, mismatch
+from streamsketch.signs import Signs, check_comparable, check_signs
+from streamsketch.wire import column_names, is_signs
 
 SIGNS, TABLE = ".signs", ".parquet"
 
@@ -119,7 +114,7 @@ def load_signs_of(path: Path) -> dict[Any, Signs]:
     """Return the published signs of a file by key, None if it is no table; errors name the file."""
     table = path.suffix == TABLE
     try:
-        return _checked(path, dict(ss.signs.load_table(path)) if table else {None: ss.signs.load(path)})
+        return _checked(path, dict(wire.load_sign_table(path)) if table else {None: wire.load_signs(path)})
     except ss.WireFormatError as error:
         what = "table of sign sketches" if table else "sign sketch"
         raise ss.InvalidInputError(f"{path} is not a sound {what}: {error}") from None

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import streamsketch as ss
-from streamsketch.estimation.estimate import rounded
+from streamsketch.estimation import rounded
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]

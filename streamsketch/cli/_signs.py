@@ -9,8 +9,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._reading import naming
 from streamsketch.cli._showing import UNKNOWN, estimate_fields, interval_name, interval_text, listed, say
-from streamsketch.signs.angles import needs_norms
-from streamsketch.signs.sketch import Signs
+from streamsketch.signs import Signs, needs_norms
 
 Norms = Annotated[
     list[str] | None,

@@ -16,7 +16,7 @@ from streamsketch.cli._showing import (
     table_of,
 )
 from streamsketch.cli._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
-from streamsketch.estimation.views import AnySketch
+from streamsketch.estimation import AnySketch
 
 
 def compare(

@@ -21,7 +21,7 @@ from streamsketch.cli._showing import (
     show_json,
     table_of,
 )
-from streamsketch.estimation.estimate import rounded
+from streamsketch.estimation import rounded
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")

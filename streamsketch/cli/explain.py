@@ -11,9 +11,8 @@ import streamsketch as ss
 from streamsketch.cli._combining import NOT_DISJOINT
 from streamsketch.cli._reading import SIGNS, TABLE, Files, holds_signs, load_release, load_signs_of, load_table
 from streamsketch.cli._showing import Json, printable, show_json
-from streamsketch.core.text import filled
-from streamsketch.explanation.facts import Explained
-from streamsketch.explanation.joint import INDIVIDUAL, places_that_count, sharing_data
+from streamsketch.core import filled
+from streamsketch.explanation import INDIVIDUAL, Explained, places_that_count, sharing_data
 
 _PARQUET = b"PAR1"
 _NAMED_KEYS = 5

@@ -27,8 +27,8 @@ from streamsketch.cli._showing import (
     show_json,
     table_of,
 )
-from streamsketch.release.raw_file import SUFFIX, RawSketch, is_raw
-from streamsketch.signs.sketch import Signs
+from streamsketch.release import SUFFIX, RawSketch, is_raw
+from streamsketch.signs import Signs
 
 _NOISE = {
     "output": "noise per cell",

@@ -10,7 +10,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core.files import write_whole
+from streamsketch.core import write_whole
 
 
 class Relation(StrEnum):

@@ -9,10 +9,9 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
-from streamsketch.core.files import locked
-from streamsketch.privacy.calibration import Mechanism
-from streamsketch.release.private_sketch import planned
-from streamsketch.release.raw_file import PastRelease, remember, replace_raw
+from streamsketch.core import locked
+from streamsketch.privacy import Mechanism
+from streamsketch.release import PastRelease, planned, remember, replace_raw
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters

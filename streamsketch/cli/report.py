@@ -9,10 +9,10 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._reading import load_sketches, new_file
 from streamsketch.cli._showing import Json, say, show_json
-from streamsketch.core.files import write_whole
-from streamsketch.release.raw_file import SUFFIX
-from streamsketch.report.page import page_of
-from streamsketch.wire.tables import column_names
+from streamsketch.core import write_whole
+from streamsketch.release import SUFFIX
+from streamsketch.report import page_of
+from streamsketch.wire import column_names
 
 
 def report(

@@ -15,8 +15,8 @@ import streamsketch as ss
 from streamsketch.cli._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, say, show_json
-from streamsketch.core.files import write_whole
-from streamsketch.release.raw_file import SUFFIX, RawSketch, State, save_raw
+from streamsketch.core import write_whole
+from streamsketch.release import SUFFIX, RawSketch, State, save_raw
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import MAX_KEY, add_product, field_elements
-from streamsketch.core.numbers import INT64_MAX, Ints, as_int64
+from streamsketch.core import INT64_MAX, MAX_KEY, Ints, add_product, as_int64, field_elements
 from streamsketch.data.columns import key_column, value_type
 from streamsketch.errors import InvalidInputError
 

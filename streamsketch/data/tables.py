@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamsketch.core.numbers import short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 
 

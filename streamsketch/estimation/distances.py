@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.views import AnySketch, check_comparable, difference, place_of, view_of
-from streamsketch.projections.variance import MapVariance
-from streamsketch.release.noise_effect import InputNoise, OutputNoise
+from streamsketch.projections import MapVariance
+from streamsketch.release import InputNoise, OutputNoise
 
 _CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
 

@@ -249,7 +249,7 @@ class Estimates:
         import pyarrow as pa  # noqa: PLC0415 - estimates alone need no Arrow
         import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-        from streamsketch.data.columns import key_column  # noqa: PLC0415 - as above
+        from streamsketch.data import key_column  # noqa: PLC0415 - as above
 
         names = key_column(list(keys), "key")
         if self.value.shape != (len(names), len(names)):

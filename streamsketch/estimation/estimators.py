@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.views import AnySketch, View, gap_of, views_of
-from streamsketch.privacy.noise import Cumulants
-from streamsketch.release.noise_effect import OutputNoise
+from streamsketch.privacy import Cumulants
+from streamsketch.release import OutputNoise
 
 _TWO_ERRORS = 1.96  # of a 95 % interval
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells

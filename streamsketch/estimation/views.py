@@ -6,14 +6,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
-from streamsketch.privacy.noise import Cumulants
-from streamsketch.projections.variance import MapVariance
-from streamsketch.release.checking.warn import warn_of_mismatches
-from streamsketch.release.independence import check_independent, check_same_place
-from streamsketch.release.noise_effect import InputNoise, OutputNoise, effect_of, unit_of
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.core import Ints
+from streamsketch.privacy import Cumulants
+from streamsketch.projections import MapVariance
+from streamsketch.release import (
+    InputNoise,
+    OutputNoise,
+    PrivateSketch,
+    check_independent,
+    check_same_place,
+    effect_of,
+    unit_of,
+    warn_of_mismatches,
+)
+from streamsketch.sketching import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
 

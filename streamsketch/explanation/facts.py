@@ -6,10 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from streamsketch.privacy.guarantee import L1, Guarantee
-from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy import L1, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
-from streamsketch.release.checking.noise import NoiseCheck
+from streamsketch.release import NoiseCheck
 
 _FALSE_ALARMS = 0.05
 _LARGE_EPSILON = 100.0  # e^ε is finite

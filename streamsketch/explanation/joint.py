@@ -7,12 +7,10 @@ from typing import Any, TypeAlias, get_args
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import Explained
-from streamsketch.privacy.composition import Accounted, Spent, account
-from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
-from streamsketch.release.checking.noise import Verdict
-from streamsketch.release.checking.stated import key_selection_in
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
+from streamsketch.explanation.text import joint_as_dict, joint_as_text
+from streamsketch.privacy import Accounted, Guarantee, Neighbours, Populations, Spent, account, compose
+from streamsketch.release import PrivateSketch, Verdict, key_selection_in
+from streamsketch.signs import IndividualSignSketch, SignSketch
 
 Explainable: TypeAlias = PrivateSketch | SignSketch
 
@@ -71,13 +69,9 @@ class JointExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.explanation.text import joint_as_dict  # noqa: PLC0415 - reports know explanations
-
         return joint_as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.explanation.text import joint_as_text  # noqa: PLC0415 - as above
-
         return joint_as_text(self)
 
 

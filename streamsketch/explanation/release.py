@@ -6,24 +6,29 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation import Estimate
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
+from streamsketch.explanation.text import one_as_dict, one_as_text
+from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Guarantee
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
-from streamsketch.release.checking.noise import NoiseCheck
-from streamsketch.release.checking.release import (
+from streamsketch.release import (
+    KEYS_THEOREM,
     Composition,
+    NoiseCheck,
+    NoisePart,
+    NoisePlace,
+    PrivateSketch,
     Stated,
     check_stated,
     composition_of,
+    effect_of,
     impossible_norm,
+    is_pan_private,
+    key_selection_in,
+    noise_in,
+    unit_of,
     with_norm,
 )
-from streamsketch.release.checking.stated import KEYS_THEOREM, is_pan_private, key_selection_in, noise_in
-from streamsketch.release.noise_effect import NoisePlace, effect_of, unit_of
-from streamsketch.release.noise_parts import NoisePart
-from streamsketch.release.private_sketch import PrivateSketch
 
 _PLACES: dict[NoisePlace, str] = {
     "output": "each of the {cells:,} cells of the sketch",
@@ -206,13 +211,9 @@ class Explanation(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.explanation.text import one_as_dict  # noqa: PLC0415 - reports know explanations
-
         return one_as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.explanation.text import one_as_text  # noqa: PLC0415 - as above
-
         return one_as_text(self)
 
 
@@ -221,7 +222,7 @@ def _one_cell_each(projection: Projection) -> bool:
     return isinstance(projection, OPORP | CountSketch) or (isinstance(projection, SJLT) and projection.sparsity == 1)
 
 
-def explanation_of(release: PrivateSketch) -> Explanation:
+def explain_release(release: PrivateSketch) -> Explanation:
     """Return what a release promises; see `Explanation`."""
     return Explanation(
         release.guarantee,

@@ -2,18 +2,20 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamsketch.estimation.estimate import Estimate, rounded
-from streamsketch.explanation.signs import AtAngle, SignsExplained
+from streamsketch.estimation import Estimate, rounded
 from streamsketch.explanation.text import fields_of, text_of
-from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy import IndividualGuarantee
+
+if TYPE_CHECKING:
+    from streamsketch.explanation.signs import AtAngle, SignsExplained
 
 _UNKNOWN = "unknown"
 _LONG = 1e10
 
 
-def signs_as_text(told: SignsExplained) -> str:
+def signs_as_text(told: "SignsExplained") -> str:
     """Return the explanation for people."""
     by_norm = any(at.norm is not None for at in told.angles)
     heading = ["angle", "± s.e.", "of the map", "of the flips", "cosine ± s.e."]
@@ -24,7 +26,7 @@ def signs_as_text(told: SignsExplained) -> str:
     return text_of(told, f"Angles     {alike}", [["norm", *heading] if by_norm else heading, *rows] if rows else [])
 
 
-def _row(at: AtAngle) -> list[str]:
+def _row(at: "AtAngle") -> list[str]:
     angle, cosine = at.expected.angle.scaled(180 / math.pi), at.expected.cosine
     errors = (angle.standard_error, angle.projection_variance**0.5, angle.noise_variance**0.5)
     return [
@@ -35,7 +37,7 @@ def _row(at: AtAngle) -> list[str]:
     ]
 
 
-def signs_as_dict(told: SignsExplained) -> dict[str, Any]:
+def signs_as_dict(told: "SignsExplained") -> dict[str, Any]:
     """Return the explanation for programs."""
     law = told.flipped
     return fields_of(told) | {

@@ -10,14 +10,21 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
-from streamsketch.release.checking.stated import KEYS_THEOREM, key_selection_in
-from streamsketch.signs.angles import Expected, expected
-from streamsketch.signs.flip_check import check_flips, check_individual
-from streamsketch.signs.laws import FlipLaw, cell_steps
-from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
+from streamsketch.explanation.sign_text import signs_as_dict, signs_as_text
+from streamsketch.privacy import Guarantee, IndividualGuarantee
+from streamsketch.release import KEYS_THEOREM, NoiseCheck, key_selection_in, unread_matrix
+from streamsketch.signs import (
+    Expected,
+    FlipLaw,
+    IndividualSignSketch,
+    Method,
+    Signs,
+    SignSketch,
+    cell_steps,
+    check_flips,
+    check_individual,
+    expected,
+)
 
 _DEGREES = (30, 60, 90)
 _TIMES = (1, 3, 10)
@@ -130,13 +137,9 @@ class SignsExplained(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.explanation.sign_text import signs_as_dict  # noqa: PLC0415 - reports know explanations
-
         return signs_as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.explanation.sign_text import signs_as_text  # noqa: PLC0415 - as above
-
         return signs_as_text(self)
 
 
@@ -316,7 +319,7 @@ class IndividualSignExplanation(SignsExplained):
         return step
 
 
-def explanation_of(release: Signs) -> SignExplanation | IndividualSignExplanation:
+def explain_signs(release: Signs) -> SignExplanation | IndividualSignExplanation:
     """Return what published signs promise.
 
     Raises

@@ -3,17 +3,17 @@
 import decimal
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamsketch.core.text import aligned, filled
-from streamsketch.estimation.estimate import rounded
+from streamsketch.core import aligned, filled
+from streamsketch.estimation import rounded
 from streamsketch.explanation.facts import Explained
-from streamsketch.explanation.joint import JointExplanation
-from streamsketch.explanation.release import Explanation
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.release.checking.noise import Verdict
-from streamsketch.release.noise_parts import NoisePart
+from streamsketch.privacy import Guarantee, IndividualGuarantee
+from streamsketch.release import NoisePart, Verdict
+
+if TYPE_CHECKING:
+    from streamsketch.explanation.joint import JointExplanation
+    from streamsketch.explanation.release import Explanation
 
 _LABELS = 11  # columns
 _LONG = 1e10
@@ -41,7 +41,7 @@ def said_of(told: Explained) -> list[tuple[str, list[str]]]:
     ]
 
 
-def one_as_text(told: Explanation) -> str:
+def one_as_text(told: "Explanation") -> str:
     """Return the explanation for people."""
     rows = [
         ("squared distance", "± s.e.", "of the map", "of the noise"),
@@ -70,7 +70,7 @@ def text_of(told: Explained, heading: str, rows: Sequence[Sequence[str]]) -> str
     return "\n".join(lines)
 
 
-def joint_as_text(told: JointExplanation) -> str:
+def joint_as_text(told: "JointExplanation") -> str:
     """Return what the releases promise together, for people, without the explanation of each."""
     title = f"Together, {_count(told)}:"
     unit, budget = told.guarantee.neighbours.unit, _budget(told.guarantee.epsilon, told.guarantee.delta)
@@ -103,13 +103,13 @@ def verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
     return said
 
 
-def _why_no_finer(told: JointExplanation) -> str:
+def _why_no_finer(told: "JointExplanation") -> str:
     if told.delta == 0:
         return "At δ = 0 that is all there is to say; a larger δ may buy a smaller ε."
     return "No finer figure was found."
 
 
-def _count(told: JointExplanation) -> str:
+def _count(told: "JointExplanation") -> str:
     given, counted = len(told.each), told.counted
     text = "1 release" if given == 1 else f"{given} releases"
     if given == counted:
@@ -118,7 +118,7 @@ def _count(told: JointExplanation) -> str:
     return f"{text}, of which {counted} {verb} (a copy, or a merge beside its parts, spends nothing more)"
 
 
-def one_as_dict(told: Explanation) -> dict[str, Any]:
+def one_as_dict(told: "Explanation") -> dict[str, Any]:
     """Return the explanation for programs."""
     return fields_of(told) | {
         "noise": {
@@ -168,7 +168,7 @@ def _part(part: NoisePart) -> dict[str, Any]:
     }
 
 
-def joint_as_dict(told: JointExplanation) -> dict[str, Any]:
+def joint_as_dict(told: "JointExplanation") -> dict[str, Any]:
     """Return what the releases promise together, for programs, with the explanation of each."""
     finer = told.finer
     return {

@@ -6,9 +6,8 @@ For the way in, `Sketch.update_rows` and `SketchTable.update_rows` take a relati
 import functools
 from typing import Any
 
-from streamsketch.estimation.estimate import Estimate
-from streamsketch.estimation.estimators import cosine, inner_product, squared_distance, squared_norm
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.estimation import Estimate, cosine, inner_product, squared_distance, squared_norm
+from streamsketch.release import PrivateSketch
 
 _ESTIMATE = "STRUCT(value DOUBLE, standard_error DOUBLE, low_95 DOUBLE, high_95 DOUBLE)"
 _KEPT = 1024  # releases that stay decoded: a join meets each of them many times

@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import KINDS, projection_from_fields
+from streamsketch.projections import KINDS, projection_from_fields
 
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core import Ints, Words, short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local.agreed import power_below
 from streamsketch.local.normal import Floats

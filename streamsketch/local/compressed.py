@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.jit import kernel
+from streamsketch.core import Words, kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import randomized_response
 from streamsketch.local.mechanism import Mechanism, register
@@ -17,7 +16,7 @@ from streamsketch.local.normal import LARGEST_NORMAL, Floats, dot_rows, secret_w
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
 from streamsketch.local.streams import gaussian_vector, gaussian_vectors, salt
-from streamsketch.privacy.samplers import BitSource, Bytes
+from streamsketch.privacy import BitSource, Bytes
 
 MAX_EPSILON = 20.0
 """Beyond it one report takes more than some 10^8 candidates."""

@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words, kernel
 from streamsketch.local.agreed import ROOT_PI, gamma_ratio
 from streamsketch.local.normal import Floats
 from streamsketch.local.streams import gaussian_vector, salt, stream_of, word
-from streamsketch.privacy.samplers import Bytes
+from streamsketch.privacy import Bytes
 
 
 def reach(dim: int) -> float:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words
 from streamsketch.local import streams
 from streamsketch.local.directions import add_directions, direction_salts, reach, sides
 from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
+from streamsketch.core import Words
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.honest import noisy_lengths
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.report import Layout
-from streamsketch.privacy import calibration
-from streamsketch.privacy.noise import DiscreteGaussian
-from streamsketch.privacy.samplers import MAX_SIGMA_SQUARED, BitSource
+from streamsketch.privacy import MAX_SIGMA_SQUARED, BitSource, DiscreteGaussian, calibration
 
 _FRACTION_BITS = 16
 _SLACK = 2.0**-40  # a unit vector's length after division by it

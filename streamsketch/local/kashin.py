@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, kernel
 from streamsketch.local import streams
 from streamsketch.local.normal import Floats
-from streamsketch.projections.hadamard import hadamard_transform, transform_cells
+from streamsketch.projections import hadamard_transform, transform_cells
 
 LEVEL = 1.75
 """K: coefficients are at most K/√D. At redundancy 4 or more some ten steps reach it; at 1.4 they no longer do."""

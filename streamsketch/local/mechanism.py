@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.limits import json_fields
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core import Ints, Words, json_fields, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
-from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.privacy import BitSource, SystemBits
 
 if TYPE_CHECKING:
     from streamsketch.local.aggregation import MeanAggregator

@@ -10,9 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.jit import kernel
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.core import Words, kernel
+from streamsketch.privacy import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]
 

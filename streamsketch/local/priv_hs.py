@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
+from streamsketch.core import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.directions import add_directions, direction_salts, reach, sides
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.report import Layout
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource
 
 MAX_REPETITIONS = 256
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
+from streamsketch.core import Words
 from streamsketch.local.heights import InverseBeta
 from streamsketch.local.honest import Lengths
 from streamsketch.local.mechanism import register
@@ -15,7 +15,7 @@ from streamsketch.local.normal import LEAST_UNIFORM, Floats, dot_rows, secret_wo
 from streamsketch.local.parameters import SphereCap, sphere_cap
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16
 from streamsketch.local.report import Layout
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
+from streamsketch.core import Words
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.honest import gaussian_lengths
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.report import Layout
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource
 
 PRECISIONS = ("float32", "float16")
 _LARGEST_FLOAT16 = 65504.0

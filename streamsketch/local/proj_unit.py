@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.compressed import Compression
 from streamsketch.local.honest import gaussian_lengths
@@ -20,7 +19,7 @@ from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomi
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
 from streamsketch.local.streams import salt
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource
 from streamsketch.projections import Gaussian, Rotation
 
 ROTATIONS = ("hadamard", "haar", "gaussian")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
+from streamsketch.core import Words
 
 _WORDS = 1 << 64
 # Never the caller's context, whose digits and rounding would be the guarantee's. e^256 has 112 digits before the point.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import short
+from streamsketch.core import Words, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.normal import dot_rows
 

@@ -7,15 +7,13 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import streams
 from streamsketch.local.agreed import gamma_ratio
 from streamsketch.local.mechanism import add_in_chunks, whole_steps
 from streamsketch.local.normal import Floats, dot_rows
-from streamsketch.projections import Gaussian, Rotation
-from streamsketch.projections.hadamard import transform_cells
+from streamsketch.projections import Gaussian, Rotation, transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries
 _TINY = 1e-12  # a projection this short is rounding, not direction

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import randomized_response
 from streamsketch.local.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource
 
 ROTATIONS = ("gaussian", "hadamard")
 

@@ -6,13 +6,10 @@ start + (i + 1) · γ (Steele, Lea and Flood 2014). So any word is found without
 
 import numpy as np
 
-from streamsketch.core.hashing import Words, field_elements
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words, field_elements, kernel
 from streamsketch.local.normal import Floats, standard_normals
-from streamsketch.privacy.samplers import Bytes
-from streamsketch.projections.hadamard import transform_cells
-from streamsketch.projections.kernels.permutation import mix
+from streamsketch.privacy import Bytes
+from streamsketch.projections import mix, transform_cells
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)

@@ -7,11 +7,11 @@ from fractions import Fraction
 from numbers import Real
 from typing import cast
 
-from streamsketch.core.numbers import Exact, check_resolution, exact_fraction, short
-from streamsketch.data.keys import HASHED_DIM
+from streamsketch.core import Exact, check_resolution, exact_fraction, short
+from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Neighbours
-from streamsketch.projections.base import MAX_SKETCH_DIM
+from streamsketch.privacy import Neighbours
+from streamsketch.projections import MAX_SKETCH_DIM
 
 _MOST_EVENTS = 1 << 60
 _LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared; of them the squares, as shares of a variance, are finite

@@ -7,19 +7,25 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from streamsketch.data.keys import HASHED_DIM
+from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation import Estimate
 from streamsketch.planning.facts import Budget, Goal, Streams
 from streamsketch.planning.tails import ErrorLaw
-from streamsketch.privacy.calibration import candidates, gaussian_sigma
-from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.samplers import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED
-from streamsketch.projections import OPORP, SJLT, SRHT, CountSketch, Identity, Projection, Rademacher
-from streamsketch.projections.base import MAX_MASS, MAX_SKETCH_DIM
-from streamsketch.projections.block_hashed import BlockHashed
-from streamsketch.release.noise_effect import OutputNoise
-from streamsketch.release.sensitivity import sensitivity_of
+from streamsketch.privacy import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED, Noise, candidates, gaussian_sigma
+from streamsketch.projections import (
+    MAX_MASS,
+    MAX_SKETCH_DIM,
+    OPORP,
+    SJLT,
+    SRHT,
+    BlockHashed,
+    CountSketch,
+    Identity,
+    Projection,
+    Rademacher,
+)
+from streamsketch.release import OutputNoise, sensitivity_of
 
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256

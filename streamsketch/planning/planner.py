@@ -8,9 +8,9 @@ from typing import Any
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Budget, Goal, Streams
 from streamsketch.planning.options import Option, options_for
-from streamsketch.privacy.guarantee import Guarantee, Neighbours, check_budget
-from streamsketch.privacy.noise import DiscreteLaplace
-from streamsketch.projections.base import MAX_SKETCH_DIM, Projection
+from streamsketch.planning.text import as_dict, as_text
+from streamsketch.privacy import DiscreteLaplace, Guarantee, Neighbours, check_budget
+from streamsketch.projections import MAX_SKETCH_DIM, Projection
 
 _NEAR_BEST = 1.05  # the optimum is flat: half the cells often cost less than this
 _MOST_EPSILON = 100.0  # more is no privacy worth planning for
@@ -125,13 +125,9 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as what JSON can hold: numbers, text, lists and objects."""
-        from streamsketch.planning.report import as_dict  # noqa: PLC0415 - reports know plans, not the reverse
-
         return as_dict(self)
 
     def __str__(self) -> str:
-        from streamsketch.planning.report import as_text  # noqa: PLC0415 - as above
-
         return as_text(self)
 
 

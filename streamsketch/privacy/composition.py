@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 from scipy.stats import binom
 
-from streamsketch.core.numbers import short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.calibration import gaussian_log_delta
 

@@ -9,8 +9,7 @@ means flip, anything else means again (so P(flip) = ½e^-x / (½e^-x + ½)). Ber
 import math
 from fractions import Fraction
 
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core import Ints, kernel, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.samplers import BitSource, Bytes, _bernoulli_exp_fraction, _draw
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol
 
-from streamsketch.core.numbers import Exact, exact_fraction, short
-from streamsketch.core.text import is_printable
-from streamsketch.data.data_ids import shared
+from streamsketch.core import Exact, exact_fraction, is_printable, short
+from streamsketch.data import shared
 from streamsketch.errors import InvalidInputError
 
 Populations = Literal["disjoint", "overlapping"]

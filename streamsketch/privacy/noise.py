@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.samplers import BitSource

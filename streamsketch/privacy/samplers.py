@@ -19,8 +19,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
 
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.limits import json_fields
-from streamsketch.core.numbers import Exact, Ints, check_resolution, exact_fraction, short
-from streamsketch.data.keys import HASHED_DIM, check_indices, indices_of
+from streamsketch.core import Exact, Ints, check_resolution, exact_fraction, json_fields, short
+from streamsketch.data import HASHED_DIM, check_indices, indices_of
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
 from streamsketch.projections.kernels.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:
-    from streamsketch.sketching.sketch import Sketch
-    from streamsketch.sketching.table import SketchTable
+    from streamsketch.sketching import Sketch, SketchTable
 
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
@@ -250,13 +248,13 @@ class Projection(ABC):
 
     def sketch(self) -> "Sketch":
         """Return an empty `Sketch` of this projection."""
-        from streamsketch.sketching.sketch import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
+        from streamsketch.sketching import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
 
         return Sketch(self)
 
     def table(self, keys: Iterable[Any] = ()) -> "SketchTable":
         """Return a `SketchTable` of this projection, with an empty sketch for each of ``keys``."""
-        from streamsketch.sketching.table import SketchTable  # noqa: PLC0415 - as above
+        from streamsketch.sketching import SketchTable  # noqa: PLC0415 - as above
 
         return SketchTable(self, keys)
 

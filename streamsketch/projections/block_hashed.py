@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import BitSlices, Words, polynomials
-from streamsketch.core.numbers import Ints
+from streamsketch.core import BitSlices, Ints, Words, polynomials
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 from streamsketch.projections.kernels import matrices

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words, kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 

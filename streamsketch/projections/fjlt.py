@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import WORD_BITS, Words, evaluate, polynomials
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
-from streamsketch.data.keys import HASHED_DIM
+from streamsketch.core import WORD_BITS, Exact, Ints, Words, evaluate, exact_fraction, kernel, polynomials, short
+from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms

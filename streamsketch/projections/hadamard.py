@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.jit import kernel
+from streamsketch.core import kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.kernels.vectors import VECTOR_BYTES, butterflies
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
 from streamsketch.projections.variance import MapVariance

@@ -8,9 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamsketch.core.hashing import WORD_BITS, Words, evaluate, polynomials
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import WORD_BITS, Ints, Words, evaluate, kernel, polynomials
 from streamsketch.projections.base import MAX_SKETCH_DIM, register
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.kernels.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian

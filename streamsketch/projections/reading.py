@@ -1,6 +1,6 @@
 """Projections that untrusted bytes name: random matrices are bounded before they are looked at."""
 
-from streamsketch.core.limits import current_limits
+from streamsketch.core import current_limits
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
 from streamsketch.projections.explicit import RandomNorms

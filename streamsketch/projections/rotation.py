@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import register
 from streamsketch.projections.explicit import RandomNorms

@@ -8,8 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words, polynomials
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core import Ints, Words, polynomials, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
 from streamsketch.projections.block_hashed import BlockHashed

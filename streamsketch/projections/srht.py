@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words, evaluate, polynomials
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words, evaluate, kernel, polynomials
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import register
 from streamsketch.projections.explicit import ExplicitColumns

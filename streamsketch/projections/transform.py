@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from streamsketch.data.matrices import matrix_of, steps_of
+from streamsketch.data import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.projections.kernels.matrices import largest_bits
 

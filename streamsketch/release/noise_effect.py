@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import Projection
-from streamsketch.projections.variance import MapVariance, Real
+from streamsketch.projections import MapVariance, Projection, Real
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""

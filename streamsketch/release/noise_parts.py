@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
-from streamsketch.core.numbers import Exact, exact_fraction
+from streamsketch.core import Exact, exact_fraction
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy import Cumulants, Guarantee
 
 _MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
 

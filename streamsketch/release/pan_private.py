@@ -7,16 +7,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import L1, Guarantee
-from streamsketch.privacy.samplers import SystemBits
-from streamsketch.projections.base import Projection
+from streamsketch.privacy import L1, Guarantee, SystemBits, calibration
+from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketching.sketch import encode_batch
+from streamsketch.sketching import encode_batch
 
 
 class PanPrivateSketch:

@@ -5,14 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.data import data_ids
-from streamsketch.data.matrices import matrix_of
-from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Neighbours
-from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.samplers import SystemBits
-from streamsketch.projections import Projection
-from streamsketch.projections.transform import transform_read
+from streamsketch.data import data_ids, matrix_of
+from streamsketch.privacy import Neighbours, Noise, SystemBits, calibration
+from streamsketch.projections import Projection, transform_read
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.sensitivity import check_whole_steps, grid_steps, guarantee_of, sensitivity_of
 

@@ -8,24 +8,29 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.core.files import write_whole
-from streamsketch.core.limits import current_limits, read_bounded
-from streamsketch.core.numbers import Exact, Ints, exact_fraction
+from streamsketch.core import Exact, Ints, current_limits, exact_fraction, read_bounded, write_whole
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Guarantee, Neighbours, Populations, compose
-from streamsketch.privacy.noise import Cumulants, Noise
-from streamsketch.privacy.samplers import BitSource, SystemBits
-from streamsketch.projections.base import Projection
+from streamsketch.privacy import (
+    BitSource,
+    Cumulants,
+    Guarantee,
+    Neighbours,
+    Noise,
+    Populations,
+    SystemBits,
+    calibration,
+    compose,
+)
+from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import NoisePlace, effect_of
 from streamsketch.release.noise_parts import NoisePart, united
 from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching import Sketch
 
 if TYPE_CHECKING:
-    from streamsketch.explanation.release import Explanation
+    from streamsketch.explanation import Explanation
 
 RELEASE_ID_BYTES = 8
 _SAY_POPULATIONS = (
@@ -313,17 +318,17 @@ class PrivateSketch:
 
     def explain(self) -> "Explanation":
         """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
-        from streamsketch.explanation.release import explanation_of  # noqa: PLC0415 - as in `to_bytes`
+        from streamsketch.explanation import explain_release  # noqa: PLC0415 - as in `to_bytes`
 
-        return explanation_of(self)
+        return explain_release(self)
 
     # --- exchange -------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
-        from streamsketch.wire.releases import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
+        from streamsketch.wire import encode_release  # noqa: PLC0415 - the wire knows releases, not the reverse
 
-        return encode(self)
+        return encode_release(self)
 
     @staticmethod
     def from_bytes(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> "PrivateSketch":
@@ -344,9 +349,9 @@ class PrivateSketch:
             If the bytes are too long, cut, changed, of another version, inconsistent, or of another projection
             than expected. Its ``where`` names the place.
         """
-        from streamsketch.wire.releases import decode  # noqa: PLC0415 - as above
+        from streamsketch.wire import decode_release  # noqa: PLC0415 - as above
 
-        return decode(data, expect=expect, max_bytes=max_bytes)
+        return decode_release(data, expect=expect, max_bytes=max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_bytes` to a file, whose name usually ends in ``.sketch``; it appears whole or not at all."""

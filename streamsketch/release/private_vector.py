@@ -5,21 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core.numbers import Ints
-from streamsketch.data import data_ids
-from streamsketch.data.columns import value_column
-from streamsketch.data.grid import quantise
+from streamsketch.core import Ints
+from streamsketch.data import data_ids, quantise, value_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import Neighbours
-from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.samplers import BitSource, SystemBits
-from streamsketch.projections import FJLT, Projection
-from streamsketch.projections.base import MAX_MASS
+from streamsketch.privacy import BitSource, Neighbours, Noise, SystemBits, calibration
+from streamsketch.projections import FJLT, MAX_MASS, Projection
 from streamsketch.release.noise_effect import NoisePlace, effect_of
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, release_sketch
 from streamsketch.release.sensitivity import check_whole_steps, grid_steps, guarantee_of
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
 

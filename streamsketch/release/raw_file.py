@@ -20,18 +20,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core.files import locked, remove_partial, write_whole
-from streamsketch.core.limits import Limits, check_length, current_limits, read_bounded
-from streamsketch.data import data_ids
-from streamsketch.data.keys import canonical_bytes
+from streamsketch.core import Limits, check_length, current_limits, locked, read_bounded, remove_partial, write_whole
+from streamsketch.data import canonical_bytes, data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
-from streamsketch.projections.base import Projection
-from streamsketch.projections.reading import check_largest_entry
+from streamsketch.privacy import L1, Guarantee, Neighbours, OneCoordinate
+from streamsketch.projections import Projection, check_largest_entry
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.sensitivity import check_carried
-from streamsketch.sketching.sketch import Sketch
-from streamsketch.sketching.table import SketchTable
+from streamsketch.sketching import Sketch, SketchTable
 
 MAGIC = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
 VERSION = 1

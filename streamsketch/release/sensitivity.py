@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core.numbers import short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours
-from streamsketch.privacy.noise import DiscreteLaplace, Noise
-from streamsketch.projections.base import Projection
+from streamsketch.privacy import L1, DiscreteLaplace, Guarantee, Neighbours, Noise, calibration
+from streamsketch.projections import Projection
 
 _MOST = (1 << 63) - 1
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.distances import pairwise
-from streamsketch.estimation.estimate import Estimates, Interval, rounded
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.estimation import Estimates, Interval, pairwise, rounded
+from streamsketch.release import PrivateSketch
 from streamsketch.report.parts import table
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import planned

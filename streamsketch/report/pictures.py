@@ -6,7 +6,7 @@ from html import unescape
 
 import numpy as np
 
-from streamsketch.estimation.estimate import Estimates, rounded
+from streamsketch.estimation import Estimates, rounded
 from streamsketch.report.scaling import Floats, Scaling
 from streamsketch.report.text import safe, with_error
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimate, rounded
-from streamsketch.explanation.release import Explanation
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.estimation import Estimate, rounded
+from streamsketch.explanation import Explanation
+from streamsketch.release import PrivateSketch
 from streamsketch.report.parts import row, table
 from streamsketch.report.text import safe
 

@@ -4,12 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.joint import JointExplanation, explain_together
-from streamsketch.explanation.release import Explanation
-from streamsketch.explanation.text import rounded_up, said_of
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.release.checking.noise import Verdict
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.explanation import Explanation, JointExplanation, explain_together, rounded_up, said_of
+from streamsketch.privacy import Guarantee
+from streamsketch.release import PrivateSketch, Verdict
 from streamsketch.report.text import safe
 
 _LONGEST = 20_000  # characters of what is said, which may quote a stranger's words

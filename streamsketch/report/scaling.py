@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation import Estimates
 
 Floats = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from streamsketch.estimation.estimate import Estimate, Interval, rounded
+from streamsketch.estimation import Estimate, Interval, rounded
 
 _LONGEST = 60
 

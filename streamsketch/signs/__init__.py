@@ -6,42 +6,6 @@ The mechanisms of Li and Li 2023, on exact integer cells and with exact flips (T
 `IDPSignRPRR` and `IDPSignOPORP`, which return an `IndividualSignSketch`.
 """
 
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.signs.angles import angle, cosine
-from streamsketch.signs.hamming import hamming_distance, hamming_distances
-from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
-from streamsketch.signs.laws import FlipLaw
-from streamsketch.signs.mechanisms import (
-    DPSignLogistic,
-    DPSignOPORPRR,
-    DPSignOPORPRRSmooth,
-    DPSignRPRR,
-    DPSignRPRRSmooth,
-)
-from streamsketch.signs.retrieval import nearest
-from streamsketch.signs.sketch import IndividualSignSketch, SignSketch
-from streamsketch.wire.sign_tables import load_table, save_table
-from streamsketch.wire.signs import load
+import lazy_loader
 
-__all__ = [
-    "DPSignLogistic",
-    "DPSignOPORPRR",
-    "DPSignOPORPRRSmooth",
-    "DPSignRPRR",
-    "DPSignRPRRSmooth",
-    "FlipLaw",
-    "IDPSignOPORP",
-    "IDPSignRPG",
-    "IDPSignRPRR",
-    "IndividualGuarantee",
-    "IndividualSignSketch",
-    "SignSketch",
-    "angle",
-    "cosine",
-    "hamming_distance",
-    "hamming_distances",
-    "load",
-    "load_table",
-    "nearest",
-    "save_table",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

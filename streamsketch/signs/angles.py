@@ -8,13 +8,11 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.special import erf, ndtr
 
-from streamsketch.core.numbers import short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimate
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.projections import Projection
-from streamsketch.projections.reading import check_row_maxima
+from streamsketch.estimation import Estimate
+from streamsketch.privacy import Guarantee, IndividualGuarantee
+from streamsketch.projections import Projection, check_row_maxima
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance

@@ -7,12 +7,9 @@ from fractions import Fraction
 from typing import cast
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy import Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
-from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
-from streamsketch.release.checking.stated import key_selection_in
-from streamsketch.release.checking.warn import QUICK_ENTRIES, warn_of
+from streamsketch.release import QUICK_ENTRIES, NoiseCheck, key_selection_in, unread_matrix, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.laws import FlipLaw
 from streamsketch.signs.mechanisms import (

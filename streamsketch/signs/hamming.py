@@ -11,8 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.jit import kernel
+from streamsketch.core import Words, kernel
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.signs.sketch import Signs
 

@@ -14,15 +14,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.flips import flips, rate_below
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.privacy.noise import DiscreteGaussian
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource, DiscreteGaussian, IndividualGuarantee, calibration, flips, rate_below
 from streamsketch.projections import Projection
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs

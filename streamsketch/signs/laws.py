@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.flips import check_rate
-from streamsketch.privacy.guarantee import Neighbours
-from streamsketch.projections.base import Projection
-from streamsketch.projections.explicit import MAX_ENUMERATED, RandomNorms
-from streamsketch.release.sensitivity import grid_steps
+from streamsketch.privacy import Neighbours, check_rate
+from streamsketch.projections import MAX_ENUMERATED, Projection, RandomNorms
+from streamsketch.release import grid_steps
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]
 Floats: TypeAlias = NDArray[np.float64]

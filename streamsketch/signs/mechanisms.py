@@ -13,14 +13,11 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
+from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.flips import flips, rate_below
-from streamsketch.privacy.guarantee import Guarantee, check_budget
-from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy import BitSource, Guarantee, check_budget, flips, rate_below
 from streamsketch.projections import Gaussian, Projection
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES
-from streamsketch.release.sensitivity import grid_steps, sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, grid_steps, sensitivity_of
 from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
@@ -30,7 +27,7 @@ from streamsketch.signs.sign_changes import (
     pair_change_bound,
 )
 from streamsketch.signs.sketch import SignSketch, packed_signs
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching import Sketch
 
 _INT64_MAX = (1 << 63) - 1
 

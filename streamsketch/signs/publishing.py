@@ -4,16 +4,14 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
 
-from streamsketch.core.numbers import Ints
-from streamsketch.data.matrices import matrix_of
+from streamsketch.core import Ints
+from streamsketch.data import matrix_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import L1, Neighbours, OneCoordinate, check_budget
-from streamsketch.privacy.samplers import BitSource, SystemBits
-from streamsketch.projections import OPORP, Projection
-from streamsketch.projections.transform import transform_read
-from streamsketch.release.sensitivity import check_carried, check_whole_steps
+from streamsketch.privacy import L1, BitSource, Neighbours, OneCoordinate, SystemBits, check_budget
+from streamsketch.projections import OPORP, Projection, transform_read
+from streamsketch.release import check_carried, check_whole_steps
 from streamsketch.signs.sketch import Signs
-from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching import Sketch
 
 Published = TypeVar("Published", bound=Signs)
 

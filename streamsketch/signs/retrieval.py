@@ -6,11 +6,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.distances import block_of, distances_between
-from streamsketch.estimation.views import check_comparable
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.estimation import block_of, check_comparable, distances_between
+from streamsketch.release import PrivateSketch
 from streamsketch.signs import hamming
 from streamsketch.signs.sketch import Signs
 

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_a
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.files import write_whole
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import short
+from streamsketch.core import Words, short, write_whole
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee, OneCoordinate
-from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy import Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.signs.laws import FlipLaw
 
 if TYPE_CHECKING:
-    from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, SignsExplained
+    from streamsketch.explanation import IndividualSignExplanation, SignExplanation, SignsExplained
 
 Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
 
@@ -120,15 +117,15 @@ class Signs:
 
     def explain(self) -> "SignsExplained":
         """Return what is promised, to whom, what the flips leave of an angle, and what is not protected."""
-        from streamsketch.explanation.signs import explanation_of  # noqa: PLC0415 - explanations know releases
+        from streamsketch.explanation import explain_signs  # noqa: PLC0415 - explanations know releases
 
-        return explanation_of(self)
+        return explain_signs(self)
 
     def to_bytes(self) -> bytes:
         """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
-        from streamsketch.wire.signs import encode  # noqa: PLC0415 - the wire knows releases, not the reverse
+        from streamsketch.wire import encode_signs  # noqa: PLC0415 - the wire knows releases, not the reverse
 
-        return encode(self)
+        return encode_signs(self)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> Any:
@@ -149,9 +146,9 @@ class Signs:
             If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
             than expected. Its ``where`` names the place.
         """
-        from streamsketch.wire.signs import decode  # noqa: PLC0415 - as above
+        from streamsketch.wire import decode_signs  # noqa: PLC0415 - as above
 
-        return decode(data, cls, expect=expect, max_bytes=max_bytes)
+        return decode_signs(data, cls, expect=expect, max_bytes=max_bytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_bytes` to a file, whose name usually ends in ``.signs``; it appears whole or not at all."""

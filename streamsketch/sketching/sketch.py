@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.core.numbers import Ints
-from streamsketch.data import data_ids
-from streamsketch.data.data_ids import DataIds
-from streamsketch.data.grid import quantise, quantise_one
-from streamsketch.data.keys import encode_columns, index_of
-from streamsketch.data.tables import batches_of, names_of
+from streamsketch.core import Ints
+from streamsketch.data import DataIds, batches_of, data_ids, encode_columns, index_of, names_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_MASS, Projection
+from streamsketch.projections import MAX_MASS, Projection
 
 if TYPE_CHECKING:
-    from streamsketch.privacy.calibration import Mechanism
-    from streamsketch.privacy.guarantee import Neighbours
-    from streamsketch.release.private_sketch import PrivateSketch
+    from streamsketch.privacy import Mechanism, Neighbours
+    from streamsketch.release import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
@@ -350,7 +345,7 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        from streamsketch.release.private_sketch import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
+        from streamsketch.release import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
 
         return release_sketch(self, epsilon, delta, neighbours, mechanism)
 

@@ -8,14 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
-from streamsketch.data import data_ids
-from streamsketch.data.columns import key_column, value_type
-from streamsketch.data.data_ids import DataIds
-from streamsketch.data.tables import batches_of, names_of
+from streamsketch.core import Ints
+from streamsketch.data import DataIds, batches_of, data_ids, key_column, names_of, value_type
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_MASS, Projection
-from streamsketch.projections.kernels.slots import add_masses, looked_up, seen
+from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
 from streamsketch.sketching.sketch import Sketch, encode_batch, index_column
 
 

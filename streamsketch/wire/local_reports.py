@@ -5,11 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints
 from streamsketch.errors import WireFormatError
-from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
-from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
-from streamsketch.local.report import Report, all_fit, implausible
+from streamsketch.local import (
+    MeanAggregator,
+    Mechanism,
+    Report,
+    all_fit,
+    implausible,
+    mechanism_from_fields,
+    step_exponent_of,
+)
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import parse
 from streamsketch.wire.releases import at, frame, unframe, values_message, values_of

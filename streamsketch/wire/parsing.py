@@ -11,9 +11,9 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from streamsketch.core.limits import current_limits
+from streamsketch.core import current_limits
 from streamsketch.errors import WireFormatError
-from streamsketch.privacy.guarantee import MAX_CONDITIONS
+from streamsketch.privacy import MAX_CONDITIONS
 
 _SHORT = 1 << 16  # bytes: its objects take a megabyte or two at most
 _FEWER = {"conditions": MAX_CONDITIONS}

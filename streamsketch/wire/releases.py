@@ -12,17 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from streamsketch.core.limits import check_length, current_limits
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core import Ints, check_length, current_limits, short
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.privacy.noise import Cumulants
-from streamsketch.projections.base import Projection, projection_from_fields
-from streamsketch.release.noise_effect import NoisePlace
-from streamsketch.release.noise_parts import NoisePart
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.sensitivity import check_carried
+from streamsketch.privacy import L1, Cumulants, Guarantee, IndividualGuarantee, Neighbours, OneCoordinate
+from streamsketch.projections import Projection, projection_from_fields
+from streamsketch.release import NoisePart, NoisePlace, PrivateSketch, check_carried
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import parse
 
@@ -41,12 +35,12 @@ _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation
 Part = TypeVar("Part")
 
 
-def encode(release: PrivateSketch) -> bytes:
+def encode_release(release: PrivateSketch) -> bytes:
     """Return a release as a framed message; equal releases give equal bytes."""
     return frame(MAGIC, _message(release).SerializeToString(deterministic=True))
 
 
-def decode(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> PrivateSketch:
+def decode_release(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
     payload = unframe(MAGIC, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()

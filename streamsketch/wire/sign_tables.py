@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.projections.base import Projection
-from streamsketch.signs.sketch import SignSketch
+from streamsketch.projections import Projection
+from streamsketch.signs import SignSketch
 from streamsketch.wire.tables import load_rows, save_rows
 
 
-def save_table(sketches: Mapping[Any, SignSketch], path: str | os.PathLike[str]) -> None:
-    """Write published signs as a Parquet table that `load_table` and any Parquet reader can open.
+def save_sign_table(sketches: Mapping[Any, SignSketch], path: str | os.PathLike[str]) -> None:
+    """Write published signs as a Parquet table that `load_sign_table` and any Parquet reader can open.
 
     Columns as `streamsketch.save_table`, with ``signs`` in place of ``sketch``. Only a `SignSketch` has a place in a
     table: individual guarantees do not stand side by side.
@@ -30,7 +30,7 @@ def save_table(sketches: Mapping[Any, SignSketch], path: str | os.PathLike[str])
     save_rows(sketches, path, SignSketch, "signs")
 
 
-def load_table(
+def load_sign_table(
     path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
 ) -> dict[Any, SignSketch]:
     """Return the published signs of a table, by key; parameters and errors as `streamsketch.load_table`."""

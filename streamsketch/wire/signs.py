@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.core import current_limits, read_bounded
 from streamsketch.errors import WireFormatError
-from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.projections.base import Projection
-from streamsketch.signs.laws import FlipLaw, Shape
-from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
+from streamsketch.privacy import IndividualGuarantee
+from streamsketch.projections import Projection
+from streamsketch.signs import FlipLaw, IndividualSignSketch, Shape, Signs, SignSketch
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import parse
 from streamsketch.wire.releases import (
@@ -37,12 +36,12 @@ _MESSAGES: dict[type[Signs], type[Any]] = {
 }
 
 
-def encode(release: Signs) -> bytes:
+def encode_signs(release: Signs) -> bytes:
     """Return published signs as a framed message; equal releases give equal bytes."""
     return frame(_MAGICS[type(release)], _message(release).SerializeToString(deterministic=True))
 
 
-def decode(data: bytes, kind: type[Signs], *, expect: Projection | None, max_bytes: int | None) -> Signs:
+def decode_signs(data: bytes, kind: type[Signs], *, expect: Projection | None, max_bytes: int | None) -> Signs:
     """Return the published signs in a framed message; see `SignSketch.from_bytes`."""
     payload = unframe(_MAGICS[kind], _NAMES[kind], data, max_bytes)
     message = _MESSAGES[kind]()
@@ -53,7 +52,7 @@ def decode(data: bytes, kind: type[Signs], *, expect: Projection | None, max_byt
     return release
 
 
-def load(
+def load_signs(
     path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
 ) -> SignSketch | IndividualSignSketch:
     """Return the published signs in a ``.signs`` file, of the kind it says: look at the type, or at ``guarantee``.

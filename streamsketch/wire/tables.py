@@ -12,13 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamsketch.core.files import write_whole
-from streamsketch.core.limits import check_length, current_limits
-from streamsketch.core.numbers import short
-from streamsketch.data.columns import is_key_type, key_column, times_of
+from streamsketch.core import check_length, current_limits, short, write_whole
+from streamsketch.data import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.projections.base import Projection
-from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.projections import Projection
+from streamsketch.release import PrivateSketch
 from streamsketch.wire.parquet_pages import check_footer, measure
 
 _BATCH_ROWS = 1024

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch import wire
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release.private_sketch import PrivateSketch
 from tests.commands.running import Forks
@@ -217,7 +218,7 @@ def test_nearest_signs_allow_for_selection_too(tmp_path: Path, forks: Forks) -> 
         sketch = projection.sketch()
         sketch.update(np.arange(256), rng.integers(-20, 20, 256))
         releases[name] = publish.release(sketch)
-    ss.signs.save_table(releases, tmp_path / "all.parquet")
+    wire.save_sign_table(releases, tmp_path / "all.parquet")
     for row in json.loads(forks.run("nearest", "all.parquet", "--json", cwd=tmp_path).stdout):
         angle = ss.signs.angle(releases[row["of"]], releases[row["neighbour"]]).scaled(180 / np.pi)
         found = row["angle_degrees"]

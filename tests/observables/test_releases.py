@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch import wire
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.release.noise_effect import NoisePlace
@@ -104,7 +105,7 @@ def signs(events: list[Event], folder: Path) -> Iterator[Any]:
     secret = table_of(events, SIGNED)
     yield [exact(events, SIGNED, key) for key in [*KEYS, "A"]]
     released = {key: SIGNS.release(sketch) for key, sketch in secret.items()}
-    ss.signs.save_table(released, folder / "all.parquet")
+    wire.save_sign_table(released, folder / "all.parquet")
     SIGNS.release(secret["A"]).save(folder / "A.signs")
     yield list(released), [str(one.explain()) for one in released.values()]
 

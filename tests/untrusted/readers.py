@@ -19,8 +19,9 @@ from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.sketch import SignSketch
+from streamsketch.wire import load_signs
 from streamsketch.wire import releases as wire
-from streamsketch.wire.sign_tables import load_table as load_signs
+from streamsketch.wire.sign_tables import load_sign_table
 from streamsketch.wire.tables import table_of
 from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
 
@@ -225,13 +226,13 @@ def readers() -> dict[str, Reader]:
         ),
         "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], _from_file(ss.load), unsound),
         "signs": Reader(
-            [one.to_bytes() for one in published], [changed_bytes, _framed], _from_file(signs.load), unsound
+            [one.to_bytes() for one in published], [changed_bytes, _framed], _from_file(load_signs), unsound
         ),
         "table": Reader(
             _tables(two, ss.PrivateSketch, "sketch"), [changed_bytes, _footer], _from_file(ss.load_table), unsound
         ),
         "sign table": Reader(
-            _tables(two_signs, SignSketch, "signs"), [changed_bytes, _footer], _from_file(load_signs), unsound
+            _tables(two_signs, SignSketch, "signs"), [changed_bytes, _footer], _from_file(load_sign_table), unsound
         ),
         "raw": Reader(
             [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], _from_file(raw.load_raw), unsound

@@ -21,8 +21,8 @@ from streamsketch.core.text import is_printable
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.laws import FlipLaw
+from streamsketch.wire import load_signs, wire_pb2
 from streamsketch.wire import releases as wire
-from streamsketch.wire import wire_pb2
 from tests.untrusted.mutations import varint
 
 MEGABYTE = 1 << 20
@@ -80,7 +80,7 @@ def test_small_files_are_read_in_little_memory(tmp_path: Path) -> None:
     released.save(tmp_path / "a.sketch")
     published.save(tmp_path / "a.signs")
     raw.save_raw(raw.RawSketch(sketch), tmp_path / "a.raw-sketch")
-    for load, name in ((ss.load, "a.sketch"), (signs.load, "a.signs"), (raw.load_raw, "a.raw-sketch")):
+    for load, name in ((ss.load, "a.sketch"), (load_signs, "a.signs"), (raw.load_raw, "a.raw-sketch")):
         load(tmp_path / name)
         assert peak_of(lambda load=load, name=name: load(tmp_path / name)) < MEGABYTE  # type: ignore[misc]
 

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core.hashing import WORD_BITS, Words
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import WORD_BITS, Ints, Words, kernel
 
 _DIGITS = 256  # fractional bits of the fixed-point weights; rounding eats fewer than 20 of them
 _GUIDE_BITS = 12

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words, evaluate
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import Ints, Words, evaluate, kernel
 from streamsketch.projections.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
 
 _BLOCK = 512  # nonzeros hashed at a time

@@ -16,8 +16,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from streamsketch.core.carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter
-from streamsketch.core.hashing import BitSlices, Words
+from streamsketch.core import AVX512, TILE, WORD, BitSlices, Emitter, Words, arrays, check_contiguous, emitter
 
 QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.carryless import TILE
-from streamsketch.core.hashing import Words, evaluate
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core import TILE, Ints, Words, evaluate, kernel
 from streamsketch.projections.kernels.tiles import tile_starts
 
 MOST_MASS = (1 << 63) - 1

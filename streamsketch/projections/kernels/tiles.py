@@ -10,10 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core.carryless import TILE, hash_tile
-from streamsketch.core.hashing import Words
-from streamsketch.core.jit import kernel, part
-from streamsketch.core.numbers import Ints
+from streamsketch.core import TILE, Ints, Words, hash_tile, kernel, part
 from streamsketch.projections.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 from streamsketch.projections.kernels.prefetch import prefetch
 

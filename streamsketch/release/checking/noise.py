@@ -6,12 +6,16 @@ from fractions import Fraction
 from typing import Literal
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.calibration import Sensitivity, gaussian_log_delta
-from streamsketch.privacy.composition import gaussian_epsilon
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import Cumulants, DiscreteLaplace, Noise
-from streamsketch.projections import Projection
-from streamsketch.projections.reading import check_entries, entries_of
+from streamsketch.privacy import (
+    Cumulants,
+    DiscreteLaplace,
+    Guarantee,
+    Noise,
+    Sensitivity,
+    gaussian_epsilon,
+    gaussian_log_delta,
+)
+from streamsketch.projections import Projection, check_entries, entries_of
 from streamsketch.release.checking.stated import KeySelection, is_pan_private, key_selection_in, names_keys, noise_in
 from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.release.sensitivity import grid_steps, sensitivity_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.privacy.noise import DiscreteGaussian, Noise
+from streamsketch.privacy import DiscreteGaussian, Noise
 
 FALSE_ALARMS = 1e-6
 """Of releases with the noise stated, at most this share has a squared norm below `least_squared_norm`."""

@@ -9,10 +9,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core.limits import Limits, current_limits
+from streamsketch.core import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy import Cumulants, Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable

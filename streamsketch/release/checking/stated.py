@@ -6,8 +6,7 @@ import re
 from fractions import Fraction
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Guarantee, Noise
 
 KEYS_THEOREM = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)"
 

@@ -20,12 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import Words
-from streamsketch.core.numbers import Ints
-from streamsketch.data.columns import arrow_column, is_key_type, value_type
-from streamsketch.data.grid import quantise, quantise_one
+from streamsketch.core import Ints, Words
+from streamsketch.data import arrow_column, is_key_type, quantise, quantise_one, value_type
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import Projection
+from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
 
 Slot: TypeAlias = tuple[Any, int]

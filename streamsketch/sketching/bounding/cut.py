@@ -12,10 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.hashing import MAX_KEY, Words, evaluate
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
-from streamsketch.data.keys import canonical_bytes
+from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
+from streamsketch.data import canonical_bytes
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 
 Flags: TypeAlias = NDArray[np.bool_]

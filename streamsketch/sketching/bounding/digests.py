@@ -7,12 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core.carryless import multiply_add
-from streamsketch.core.hashing import MAX_KEY, Words
-from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
-from streamsketch.data.columns import value_type
-from streamsketch.data.keys import canonical_column
+from streamsketch.core import MAX_KEY, Ints, Words, kernel, multiply_add
+from streamsketch.data import canonical_column, value_type
 from streamsketch.errors import InvalidInputError
 
 Bytes: TypeAlias = NDArray[np.uint8]

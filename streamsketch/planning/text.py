@@ -2,22 +2,23 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamsketch.core.text import NO_BREAK, aligned, filled
-from streamsketch.data.keys import HASHED_DIM
-from streamsketch.estimation.estimate import rounded
+from streamsketch.core import NO_BREAK, aligned, filled
+from streamsketch.data import HASHED_DIM
+from streamsketch.estimation import rounded
 from streamsketch.planning.options import Option
-from streamsketch.planning.planner import Plan
-from streamsketch.projections import Rademacher
-from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.projections import BlockHashed, Rademacher
+
+if TYPE_CHECKING:
+    from streamsketch.planning.planner import Plan
 
 _HOPELESS = 100.0  # an error of so many times the distance is shown in three digits, as a power of ten if large
 _LONG = 1e8
 _SAY_RAW = "no sketch: raw histogram"
 
 
-def as_text(plan: Plan) -> str:
+def as_text(plan: "Plan") -> str:
     """Return the plan for people."""
     blocks = [
         filled(f"Plan: {_headline(plan.chosen)}."),
@@ -30,7 +31,7 @@ def as_text(plan: Plan) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def as_dict(plan: Plan) -> dict[str, Any]:
+def as_dict(plan: "Plan") -> dict[str, Any]:
     """Return the plan for programs."""
     return {
         "projection": _projection(plan.chosen),
@@ -111,7 +112,7 @@ def name_of(option: Option) -> str:
     return type(option.projection).__name__
 
 
-def _predictions(plan: Plan) -> str:
+def _predictions(plan: "Plan") -> str:
     rows: list[tuple[str, ...]] = [("squared distance", "± s.e.", "of the map", "of the noise", _at(plan))]
     for estimate, error in zip(plan.chosen.estimates, plan.chosen.errors, strict=True):
         spread = estimate.standard_error
@@ -121,7 +122,7 @@ def _predictions(plan: Plan) -> str:
     return aligned(rows, left=0)
 
 
-def _verdict(plan: Plan) -> str:
+def _verdict(plan: "Plan") -> str:
     goal = plan.goal
     if plan.met is None:
         return ""
@@ -141,7 +142,7 @@ def _verdict(plan: Plan) -> str:
     return f"{wanted} is not reached, ± {_percent(plan.chosen.error)} is the least: {', or '.join(remedies)}."
 
 
-def _choices(plan: Plan) -> str:
+def _choices(plan: "Plan") -> str:
     rows: list[tuple[str, ...]] = [("choice", "cells", "per update", "noise", "± s.e.", _at(plan))]
     for option in plan.alternatives():
         estimate = option.estimates[option.errors.index(option.error)]
@@ -159,7 +160,7 @@ def _choices(plan: Plan) -> str:
     return f"Choices{which}:\n{aligned(rows, left=1)}"
 
 
-def _notes(plan: Plan) -> Iterator[str]:
+def _notes(plan: "Plan") -> Iterator[str]:
     yield from _on_what_drowns(plan)
     yield from _on_mechanism(plan)
     yield from _on_sparsity(plan)
@@ -177,7 +178,7 @@ def _notes(plan: Plan) -> Iterator[str]:
         )
 
 
-def _on_what_drowns(plan: Plan) -> Iterator[str]:
+def _on_what_drowns(plan: "Plan") -> Iterator[str]:
     errors = zip(plan.streams.distances, plan.chosen.errors, strict=True)
     drowned = [f"{distance:,.6g}" for distance, error in errors if error > 1]
     if not drowned or plan.met is not None:  # where there is a goal, the verdict says what it takes
@@ -195,7 +196,7 @@ def _on_what_drowns(plan: Plan) -> Iterator[str]:
     )
 
 
-def _on_mechanism(plan: Plan) -> Iterator[str]:
+def _on_mechanism(plan: "Plan") -> Iterator[str]:
     chosen, other = plan.chosen, plan.other_mechanism
     if plan.delta == 0:
         yield "δ = 0 leaves Laplace noise only."
@@ -216,7 +217,7 @@ def _on_mechanism(plan: Plan) -> Iterator[str]:
         )
 
 
-def _on_sparsity(plan: Plan) -> Iterator[str]:
+def _on_sparsity(plan: "Plan") -> Iterator[str]:
     chosen = plan.chosen
     if not isinstance(chosen.projection, BlockHashed):
         return
@@ -238,7 +239,7 @@ def _on_sparsity(plan: Plan) -> Iterator[str]:
         )
 
 
-def _on_raw(plan: Plan) -> Iterator[str]:
+def _on_raw(plan: "Plan") -> Iterator[str]:
     raw = plan.raw
     sketches = [one for one in plan.options if not one.is_raw]
     if raw is None or not sketches:
@@ -256,7 +257,7 @@ def _on_raw(plan: Plan) -> Iterator[str]:
         yield f"Noise on the raw histogram, {_cells(raw)}, {better}: ± {_percent(raw.error)}."
 
 
-def _at(plan: Plan) -> str:
+def _at(plan: "Plan") -> str:
     return f"at {100 * plan.goal.confidence:.10g} %"
 
 

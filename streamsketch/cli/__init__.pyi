@@ -1,0 +1,5 @@
+from .app import main
+
+__all__ = [
+    "main",
+]

@@ -1,0 +1,51 @@
+from . import carryless
+from .carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter, hash_tile, multiply_add
+from .files import locked, remove_partial, write_whole
+from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
+from .jit import kernel, part
+from .limits import Limits, check_length, current_limits, json_fields, read_bounded
+from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
+from .text import NO_BREAK, aligned, filled, is_printable
+
+__all__ = [
+    "AVX512",
+    "INT64_MAX",
+    "MAX_EXPONENT",
+    "MAX_KEY",
+    "NO_BREAK",
+    "TILE",
+    "WORD",
+    "WORD_BITS",
+    "BitSlices",
+    "Emitter",
+    "Exact",
+    "Ints",
+    "Limits",
+    "Words",
+    "add_product",
+    "aligned",
+    "arrays",
+    "as_int64",
+    "carryless",
+    "check_contiguous",
+    "check_length",
+    "check_resolution",
+    "current_limits",
+    "emitter",
+    "evaluate",
+    "exact_fraction",
+    "field_elements",
+    "filled",
+    "hash_tile",
+    "is_printable",
+    "json_fields",
+    "kernel",
+    "locked",
+    "multiply_add",
+    "part",
+    "polynomials",
+    "read_bounded",
+    "remove_partial",
+    "short",
+    "write_whole",
+]

@@ -1,0 +1,40 @@
+from . import data_ids
+from .columns import arrow_column, is_key_type, key_column, times_of, value_column, value_type
+from .data_ids import SECRET_BYTES, DataIds, from_list, shared
+from .grid import quantise, quantise_one
+from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
+from .matrices import matrix_of, steps_of
+from .readers.formats import batches, csv_header, csv_piece, json_lines, parts_of
+from .tables import batches_of, names_of
+
+__all__ = [
+    "HASHED_DIM",
+    "SECRET_BYTES",
+    "DataIds",
+    "arrow_column",
+    "batches",
+    "batches_of",
+    "canonical_bytes",
+    "canonical_column",
+    "check_indices",
+    "csv_header",
+    "csv_piece",
+    "data_ids",
+    "encode_columns",
+    "from_list",
+    "index_of",
+    "indices_of",
+    "is_key_type",
+    "json_lines",
+    "key_column",
+    "matrix_of",
+    "names_of",
+    "parts_of",
+    "quantise",
+    "quantise_one",
+    "shared",
+    "steps_of",
+    "times_of",
+    "value_column",
+    "value_type",
+]

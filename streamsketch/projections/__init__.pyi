@@ -1,0 +1,52 @@
+from .base import KINDS, MAX_MASS, MAX_SKETCH_DIM, Projection, projection_from_fields
+from .block_hashed import BlockHashed
+from .explicit import MAX_ENUMERATED, RandomNorms
+from .fjlt import FJLT
+from .hadamard import hadamard_transform, transform_cells
+from .identity import Identity
+from .independent import Achlioptas, Gaussian, Uniform, VerySparse
+from .kernels.permutation import mix
+from .kernels.slots import add_masses, looked_up, seen
+from .oporp import OPORP
+from .reading import check_entries, check_largest_entry, check_row_maxima, entries_of
+from .rotation import Rotation
+from .sjlt import SJLT, CountSketch, Rademacher
+from .srht import SRHT
+from .transform import transform_read
+from .variance import MapVariance, Real
+
+__all__ = [
+    "FJLT",
+    "KINDS",
+    "MAX_ENUMERATED",
+    "MAX_MASS",
+    "MAX_SKETCH_DIM",
+    "OPORP",
+    "SJLT",
+    "SRHT",
+    "Achlioptas",
+    "BlockHashed",
+    "CountSketch",
+    "Gaussian",
+    "Identity",
+    "MapVariance",
+    "Projection",
+    "Rademacher",
+    "RandomNorms",
+    "Real",
+    "Rotation",
+    "Uniform",
+    "VerySparse",
+    "add_masses",
+    "check_entries",
+    "check_largest_entry",
+    "check_row_maxima",
+    "entries_of",
+    "hadamard_transform",
+    "looked_up",
+    "mix",
+    "projection_from_fields",
+    "seen",
+    "transform_cells",
+    "transform_read",
+]

@@ -1,0 +1,81 @@
+from .checking.noise import NoiseCheck, Verdict, unread_matrix
+from .checking.release import (
+    Composition,
+    Stated,
+    check_release,
+    check_stated,
+    composition_of,
+    impossible_norm,
+    with_norm,
+)
+from .checking.stated import KEYS_THEOREM, is_pan_private, key_selection_in, noise_in
+from .checking.warn import QUICK_ENTRIES, mismatch, warn_of, warn_of_mismatches
+from .independence import check_disjoint, check_independent, check_same_place
+from .noise_effect import InputNoise, NoisePlace, OutputNoise, effect_of, unit_of
+from .noise_parts import NoisePart
+from .private_sketch import RELEASE_ID_BYTES, PrivateSketch, add_noise, planned, release_sketch
+from .raw_file import (
+    SUFFIX,
+    PastRelease,
+    RawSketch,
+    State,
+    check_size,
+    is_raw,
+    load_raw,
+    remember,
+    replace_raw,
+    save_raw,
+    united,
+)
+from .sensitivity import check_carried, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
+
+__all__ = [
+    "KEYS_THEOREM",
+    "QUICK_ENTRIES",
+    "RELEASE_ID_BYTES",
+    "SUFFIX",
+    "Composition",
+    "InputNoise",
+    "NoiseCheck",
+    "NoisePart",
+    "NoisePlace",
+    "OutputNoise",
+    "PastRelease",
+    "PrivateSketch",
+    "RawSketch",
+    "State",
+    "Stated",
+    "Verdict",
+    "add_noise",
+    "check_carried",
+    "check_disjoint",
+    "check_independent",
+    "check_release",
+    "check_same_place",
+    "check_size",
+    "check_stated",
+    "check_whole_steps",
+    "composition_of",
+    "effect_of",
+    "grid_steps",
+    "guarantee_of",
+    "impossible_norm",
+    "is_pan_private",
+    "is_raw",
+    "key_selection_in",
+    "load_raw",
+    "mismatch",
+    "noise_in",
+    "planned",
+    "release_sketch",
+    "remember",
+    "replace_raw",
+    "save_raw",
+    "sensitivity_of",
+    "unit_of",
+    "united",
+    "unread_matrix",
+    "warn_of",
+    "warn_of_mismatches",
+    "with_norm",
+]

@@ -1,0 +1,5 @@
+from .page import page_of
+
+__all__ = [
+    "page_of",
+]

@@ -1,0 +1,41 @@
+from .angles import Expected, angle, cosine, expected, needs_norms
+from .flip_check import check_flips, check_individual, check_signs
+from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, words_of
+from .individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
+from .laws import FlipLaw, Shape, cell_steps
+from .mechanisms import DPSignLogistic, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignRPRR, DPSignRPRRSmooth, SignMechanism
+from .retrieval import nearest
+from .sketch import IndividualSignSketch, Method, Signs, SignSketch
+
+__all__ = [
+    "DPSignLogistic",
+    "DPSignOPORPRR",
+    "DPSignOPORPRRSmooth",
+    "DPSignRPRR",
+    "DPSignRPRRSmooth",
+    "Expected",
+    "FlipLaw",
+    "IDPSignOPORP",
+    "IDPSignRPG",
+    "IDPSignRPRR",
+    "IndividualSignSketch",
+    "Method",
+    "Shape",
+    "SignMechanism",
+    "SignSketch",
+    "Signs",
+    "angle",
+    "cell_steps",
+    "check_comparable",
+    "check_flips",
+    "check_individual",
+    "check_signs",
+    "cosine",
+    "distances_between",
+    "expected",
+    "hamming_distance",
+    "hamming_distances",
+    "nearest",
+    "needs_norms",
+    "words_of",
+]
