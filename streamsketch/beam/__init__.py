@@ -6,4 +6,8 @@ retries; releases carry noise that is drawn once (THEORY.md 4.2).
 
 import lazy_loader
 
+from streamsketch.beam import coders as _coders
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+_coders.register_coders()  # whatever is imported first, Beam knows them

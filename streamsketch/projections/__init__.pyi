@@ -1,4 +1,4 @@
-from .base import KINDS, MAX_MASS, MAX_SKETCH_DIM, Projection, projection_from_fields
+from .base import KINDS, MAX_MASS, MAX_SKETCH_DIM, Projection, projection_from_fields, register
 from .block_hashed import BlockHashed
 from .explicit import MAX_ENUMERATED, RandomNorms
 from .fjlt import FJLT
@@ -46,6 +46,7 @@ __all__ = [
     "looked_up",
     "mix",
     "projection_from_fields",
+    "register",
     "seen",
     "transform_cells",
     "transform_read",
