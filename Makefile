@@ -8,7 +8,7 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test flink flink-demo test-flink lint format bench proto conformance lock clean
+.PHONY: help env demo test test-matrix flink flink-demo test-flink lint format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -34,6 +34,27 @@ demo: env  ## private distances between sixteen airlines, on real data
 
 test: env  ## every test, doctest and README block
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test on other Pythons, and on the oldest dependencies (needs uv)
+
+# A Python that is not on the PATH is left out, which the last line says.
+.matrix/tested-3.%: .FORCE
+	@command -v python3.$* >/dev/null || { echo "python3.$* is not on the PATH: not tested"; exit 0; }; \
+	set -e; python3.$* -m venv --clear .matrix/3.$*; \
+	.matrix/3.$*/bin/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.lock; \
+	.matrix/3.$*/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .; \
+	.matrix/3.$*/bin/python -m pytest -q -n auto --dist worksteal
+
+.matrix/tested-lowest: .FORCE
+	$(PYTHON) -m venv --clear .matrix/lowest
+	uv pip compile --quiet --python .matrix/lowest/bin/python --resolution lowest-direct --all-extras --no-header \
+	  --no-emit-index-url --no-emit-find-links --output-file .matrix/lowest.txt pyproject.toml
+	uv pip install --quiet --python .matrix/lowest/bin/python --only-binary :all: --requirements .matrix/lowest.txt --group dev
+	.matrix/lowest/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+	.matrix/lowest/bin/python -m pytest -q -n auto --dist worksteal
+
+.PHONY: .FORCE
+.FORCE:
 
 flink: $(FLINK)/lib/.complete  ## fetch Flink's jars into .flink (152 MB, needs Java 17 and Maven)
 
@@ -67,6 +88,9 @@ format: env  ## rewrite the code in the house style
 bench: env  ## speed beside peers and limits, as ratios within one run
 	$(BIN)/python -m benchmarks speed
 
+changelog: env  ## show what the next release's changelog will say
+	$(BIN)/python -m towncrier build --draft --version next
+
 proto: env  ## compile wire.proto
 	$(BIN)/python -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. streamsketch/wire/wire.proto
 
@@ -78,5 +102,5 @@ lock:  ## pin every dependency again (needs uv)
 	  --no-header pyproject.toml --all-extras --group dev --output-file requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OUT) .matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +
