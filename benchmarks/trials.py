@@ -18,7 +18,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.noise_effect import OutputNoise, effect_of
-from streamsketch.release.private_sketch import add_noise
+from streamsketch.release.publish import add_noise
 from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 

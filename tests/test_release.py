@@ -15,7 +15,8 @@ import streamsketch as ss
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.independence import check_independent
-from streamsketch.release.private_sketch import PrivateSketch, add_noise
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.publish import add_noise
 from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))

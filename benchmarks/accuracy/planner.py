@@ -22,7 +22,7 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from streamsketch.planning.options import Option
 from streamsketch.release.noise_effect import OutputNoise
-from streamsketch.release.private_sketch import add_noise
+from streamsketch.release.publish import add_noise
 
 CELLS = 256
 SPARSITIES = (1, 2, 4, 8, 16, 32)

@@ -13,7 +13,8 @@ from .checking.warn import QUICK_ENTRIES, mismatch, warn_of, warn_of_mismatches
 from .independence import check_disjoint, check_independent, check_same_place
 from .noise_effect import InputNoise, NoisePlace, OutputNoise, effect_of, unit_of
 from .noise_parts import NoisePart
-from .private_sketch import RELEASE_ID_BYTES, PrivateSketch, add_noise, planned, release_sketch
+from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from .publish import add_noise, planned, release_sketch
 from .raw_file import (
     SUFFIX,
     PastRelease,

@@ -11,7 +11,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Neighbours, Noise, SystemBits, calibration
 from streamsketch.projections import FJLT, MAX_MASS, Projection
 from streamsketch.release.noise_effect import NoisePlace, effect_of
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, release_sketch
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release.publish import release_sketch
 from streamsketch.release.sensitivity import check_whole_steps, grid_steps, guarantee_of
 from streamsketch.sketching import Sketch
 

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, ordering, releasing, runs
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.samplers import BitSource, SystemBits
-from streamsketch.release.private_sketch import add_noise
+from streamsketch.release.publish import add_noise
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
 

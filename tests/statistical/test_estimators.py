@@ -19,7 +19,8 @@ from streamsketch.estimation.estimators import Estimate
 from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release.private_sketch import PrivateSketch, add_noise
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.publish import add_noise
 from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 

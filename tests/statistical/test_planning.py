@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.planning.tails import ErrorLaw
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release.private_sketch import add_noise
+from streamsketch.release.publish import add_noise
 
 RUNS = 1600
 DIFFERENCES = {4e3: (160, 5), 2e3: (80, 5), 900.0: (100, 3), 1e5: (1000, 10), 1e6: (400, 50)}
