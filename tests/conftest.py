@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -24,6 +25,14 @@ for name in (
 ):
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
+
+
+def pytest_collection_finish() -> None:
+    """Make small pipelines cheap, where a test that was collected runs any."""
+    if "apache_beam" in sys.modules:
+        from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
+
+        remember()
 
 
 @pytest.fixture
