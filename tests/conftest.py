@@ -2,11 +2,16 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from streamsketch.privacy.samplers import KeyedBits, SystemBits
+
+if TYPE_CHECKING:
+    from tests.commands.running import Forks
 
 # No test asserts a time: an example may be the one that compiles a kernel.
 settings.register_profile("any speed", parent=settings.default, deadline=None)
@@ -33,6 +38,15 @@ def pytest_collection_finish() -> None:
         from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
 
         remember()
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator["Forks"]:
+    """Start one process, from which all commands fork whose own start is not what a test is about."""
+    from tests.commands.running import Forks  # noqa: PLC0415 - it keeps the environment as it finds it
+
+    with Forks() as running:
+        yield running
 
 
 @pytest.fixture

@@ -27,14 +27,13 @@ COMMANDS = [
 ]
 
 
-def test_version_and_help(tmp_path: Path) -> None:
-    with Forks() as forks:
-        assert forks.run("--version", cwd=tmp_path).stdout.strip() == ss.__version__
-        helped = forks.run("--help", cwd=tmp_path).stdout
-        assert all(command in helped for command in COMMANDS)
-        for command in COMMANDS:
-            assert "--json" in forks.run(command, "--help", cwd=tmp_path).stdout
-        assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
+def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
+    assert forks.run("--version", cwd=tmp_path).stdout.strip() == ss.__version__
+    helped = forks.run("--help", cwd=tmp_path).stdout
+    assert all(command in helped for command in COMMANDS)
+    for command in COMMANDS:
+        assert "--json" in forks.run(command, "--help", cwd=tmp_path).stdout
+    assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
 
 
 def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path) -> None:
@@ -48,36 +47,32 @@ def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path) -> No
 
 
 def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks
 ) -> None:
     monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "80")
     monkeypatch.setitem(ENVIRONMENT, "FORCE_COLOR", "1")  # as on a terminal
-    with Forks() as forks:
-        done = forks.run("demo", "-o", "all.parquet", cwd=tmp_path)
-        assert "ε = 1, δ = 0 for one word of at most 1 (L1)" in done.stdout
-        assert sum(bool(re.search(r"….* (yes|no) ", line)) for line in done.stdout.splitlines()) == 10, "none is folded"
+    done = forks.run("demo", "-o", "all.parquet", cwd=tmp_path)
+    assert "ε = 1, δ = 0 for one word of at most 1 (L1)" in done.stdout
+    assert sum(bool(re.search(r"….* (yes|no) ", line)) for line in done.stdout.splitlines()) == 10, "none is folded"
     assert len(ss.load_table(tmp_path / "all.parquet")) == 10
 
 
-def test_the_demo_refuses_to_write_over_anything(tmp_path: Path) -> None:
+def test_the_demo_refuses_to_write_over_anything(tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "all.parquet").touch()
-    with Forks() as forks:
-        assert "is there already" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)
-        assert "named *.parquet" in forks.refused("demo", "-o", "all.sketch", cwd=tmp_path)
-        assert "there is no folder" in forks.refused("demo", "-o", "no/all.parquet", cwd=tmp_path)
-        assert "No such option: --fast" in forks.refused("demo", "--fast", cwd=tmp_path)
-        assert "unexpected extra argument" in forks.refused("demo", "asyncio", cwd=tmp_path)
+    assert "is there already" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)
+    assert "named *.parquet" in forks.refused("demo", "-o", "all.sketch", cwd=tmp_path)
+    assert "there is no folder" in forks.refused("demo", "-o", "no/all.parquet", cwd=tmp_path)
+    assert "No such option: --fast" in forks.refused("demo", "--fast", cwd=tmp_path)
+    assert "unexpected extra argument" in forks.refused("demo", "asyncio", cwd=tmp_path)
 
 
-def test_a_shell_completes_commands_and_choices() -> None:
+def test_a_shell_completes_commands_and_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
     def completed(words: str) -> list[str]:
-        variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-        environment = {**ENVIRONMENT, **variables, "_STREAMSKETCH_COMPLETE": "complete_bash"}
-        done = subprocess.run(  # noqa: S603
-            COMMAND, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
-        )
-        return done.stdout.split()
+        monkeypatch.setitem(ENVIRONMENT, "COMP_WORDS", words)
+        monkeypatch.setitem(ENVIRONMENT, "COMP_CWORD", str(len(words.split()) - 1))
+        return forks.run(cwd=tmp_path).stdout.split()
 
+    monkeypatch.setitem(ENVIRONMENT, "_STREAMSKETCH_COMPLETE", "complete_bash")
     assert completed("streamsketch rel") == ["release"]
     assert completed("streamsketch release --mechanism l") == ["laplace", "least-variance"]
 

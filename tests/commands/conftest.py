@@ -1,20 +1,12 @@
-"""Files for commands to read, and one process for all the commands that tests give wrongly."""
+"""Files for commands to read."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import streamsketch as ss
 from streamsketch.release.raw_file import RawSketch, save_raw
-from tests.commands.running import Forks
 from tests.commands.sales import expected, write_sales
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks() as running:
-        yield running
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ the same `main`, exit status and streams, without a second of imports each time.
 import contextlib
 import errno
 import fcntl
+import io
 import json
 import os
 import signal
@@ -89,15 +90,22 @@ class Forks:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
 
-    def run(self, *arguments: object, cwd: Path, stdin: bytes = b"") -> Done:
+    def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Done:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.NamedTemporaryFile() as given:
             given.write(stdin)
             given.flush()
-            self._process.stdin.write(json.dumps([list(map(str, arguments)), str(cwd), given.name]) + "\n")
+            call = list(map(str, arguments)), str(cwd or Path.cwd()), given.name, ENVIRONMENT
+            self._process.stdin.write(json.dumps(call) + "\n")
             self._process.stdin.flush()
             return Done(*json.loads(self._process.stdout.readline()))
+
+    def succeeded(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> str:
+        """Return what a command prints that is to succeed."""
+        done = self.run(*arguments, cwd=cwd, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def refused(self, *arguments: object, cwd: Path, stdin: bytes = b"") -> str:
         """Return the sentence with which a command refuses."""
@@ -115,21 +123,26 @@ class Forks:
 
 
 def _serve() -> None:
-    from streamsketch.cli.app import main  # noqa: PLC0415 - the parent's tests need not import it
+    from streamsketch.cli.app import app, main  # noqa: PLC0415 - the parent's tests need not import it
 
     for name in ss.__all__:  # what commands load when they need it
         getattr(ss, name)
     table = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1).table()
     table.update(["a"], ["b"], [1.5])
     table["a"].release(epsilon=1.0, neighbours=ss.L1(1)).to_bytes()
+    with contextlib.redirect_stdout(io.StringIO()):  # and what the reader and the printer of arguments load
+        for arguments in (["--help"], ["inspect", "--system"], ["plan", "--epsilon", "1", "--squared-distance", "1e5"]):
+            app(arguments, standalone_mode=False)
 
     for line in sys.stdin:
-        arguments, cwd, stdin = json.loads(line)
+        arguments, cwd, stdin, environment = json.loads(line)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             child = os.fork()
             if not child:
                 signal.alarm(PATIENCE)
                 os.chdir(cwd)
+                os.environ.clear()
+                os.environ.update(environment)
                 os.dup2(os.open(stdin, os.O_RDONLY), 0)
                 os.dup2(out.fileno(), 1)
                 os.dup2(err.fileno(), 2)

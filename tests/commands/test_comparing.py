@@ -9,7 +9,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.core.carryless import instructions_of, target
 from streamsketch.release.raw_file import RawSketch, save_raw
-from tests.commands.running import Forks, streamsketch, succeeded
+from tests.commands.running import Forks, streamsketch
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 STREAMS = {"north": 500, "south": 520, "[east]": 9000}
@@ -60,8 +60,8 @@ def test_inspect_takes_a_file_or_the_system(arguments: tuple[str, ...], forks: F
     assert "--system" in done.stderr
 
 
-def test_inspect_shows_the_promise_and_the_size(files: list[Path]) -> None:
-    shown = " ".join(succeeded("inspect", files[0]).split())
+def test_inspect_shows_the_promise_and_the_size(files: list[Path], forks: Forks) -> None:
+    shown = " ".join(forks.succeeded("inspect", files[0]).split())
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
     assert PROJECTION.fingerprint in shown
     assert "95 % interval" in shown
@@ -135,8 +135,8 @@ def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
-def test_compare_lists_the_nearest_pair_first(files: list[Path]) -> None:
-    shown = succeeded("compare", *files, "--confidence", "0.9")
+def test_compare_lists_the_nearest_pair_first(files: list[Path], forks: Forks) -> None:
+    shown = forks.succeeded("compare", *files, "--confidence", "0.9")
     assert "90 % interval" in shown
     lines = [line for line in shown.splitlines() if "–" in line]
     assert "north – south" in lines[0]
@@ -195,10 +195,10 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
 # --- nearest ----------------------------------------------------------------------------------------------------------
 
 
-def test_nearest_finds_each_ones_nearest(tmp_path: Path, files: list[Path]) -> None:
+def test_nearest_finds_each_ones_nearest(tmp_path: Path, files: list[Path], forks: Forks) -> None:
     table = tmp_path / "all.parquet"
     ss.save_table({path.stem: ss.load(path) for path in files}, table)
-    rows = json.loads(succeeded("nearest", table, "--top", "1", "--json"))
+    rows = json.loads(forks.succeeded("nearest", table, "--top", "1", "--json"))
     assert [(row["of"], row["neighbour"], row["rank"]) for row in rows] == [
         ("[east]", "south", 1),
         ("north", "south", 1),
@@ -229,8 +229,8 @@ def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path
 # --- mean -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_mean_is_a_release_of_the_mean_stream(tmp_path: Path, files: list[Path]) -> None:
-    shown = succeeded("mean", *files, "-o", tmp_path / "mean.sketch", "--populations", "disjoint")
+def test_the_mean_is_a_release_of_the_mean_stream(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    shown = forks.succeeded("mean", *files, "-o", tmp_path / "mean.sketch", "--populations", "disjoint")
     assert "3 streams" in shown
     mean, parts = ss.load(tmp_path / "mean.sketch"), [ss.load(path) for path in files]
     cells = sum(part.unit * part.values for part in parts) / 3

@@ -8,7 +8,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy.noise import Cumulants
-from tests.commands.running import Forks, streamsketch
+from tests.commands.running import Forks
 from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
@@ -30,16 +30,16 @@ def files(tmp_path: Path) -> list[Path]:
     return [tmp_path / "north.sketch", tmp_path / "south.sketch", tmp_path / "table.parquet"]
 
 
-def test_one_file_is_explained_within_eighty_columns(files: list[Path]) -> None:
-    done = streamsketch("explain", files[0])
+def test_one_file_is_explained_within_eighty_columns(files: list[Path], forks: Forks) -> None:
+    done = forks.run("explain", files[0])
     assert done.returncode == 0
     assert done.stdout == f"{files[0]}\n\n{ss.load(files[0]).explain()}\n"
     assert "Together" not in done.stdout
     assert max(map(len, done.stdout.splitlines()[1:])) <= 80
 
 
-def test_several_files_are_added_up(files: list[Path]) -> None:
-    done = streamsketch("explain", *files)
+def test_several_files_are_added_up(files: list[Path], forks: Forks) -> None:
+    done = forks.run("explain", *files)
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "table.parquet: 3 keys (\\x1b[2J, AA, B6)" in shown
@@ -49,15 +49,15 @@ def test_several_files_are_added_up(files: list[Path]) -> None:
     assert "by the closed form for Gaussian noise" in shown
 
 
-def test_files_of_disjoint_populations_keep_the_largest_promise(files: list[Path]) -> None:
-    shown = " ".join(streamsketch("explain", *files, "--populations", "disjoint").stdout.split())
+def test_files_of_disjoint_populations_keep_the_largest_promise(files: list[Path], forks: Forks) -> None:
+    shown = " ".join(forks.run("explain", *files, "--populations", "disjoint").stdout.split())
     assert "if no sale is in two of the streams, the largest promise holds: ε = 1, δ = 1e-06" in shown
 
 
-def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[Path]) -> None:
+def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[Path], forks: Forks) -> None:
     other = files[0].with_name("other.sketch")
     PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(2)).save(other)
-    done = streamsketch("explain", files[0], other)
+    done = forks.run("explain", files[0], other)
     assert done.returncode == 0
     assert done.stdout.count("Promise") == 2
     assert "these releases hide different changes, L1(1, unit='sale'), L1(2, unit='event')" in " ".join(
@@ -65,8 +65,8 @@ def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[
     )
 
 
-def test_json_has_it_all(files: list[Path]) -> None:
-    done = streamsketch("explain", *files, "--delta", 1e-5, "--json")
+def test_json_has_it_all(files: list[Path], forks: Forks) -> None:
+    done = forks.run("explain", *files, "--delta", 1e-5, "--json")
     told = json.loads(done.stdout)
     assert [Path(one["file"]).name for one in told["releases"]] == ["north.sketch", "south.sketch", "table.parquet"]
     assert told["releases"][2]["keys"][1:] == ["AA", "B6"]

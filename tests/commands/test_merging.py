@@ -6,12 +6,12 @@ from pathlib import Path
 
 import streamsketch as ss
 from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
-from tests.commands.running import Forks, streamsketch
+from tests.commands.running import Forks
 from tests.commands.sales import PROJECTION, expected
 
 
-def test_merging_raw_sketches_is_exact(raws: Path) -> None:
-    done = streamsketch("merge", "a.raw-sketch", "b.raw-sketch", "-o", "c.raw-sketch", cwd=raws)
+def test_merging_raw_sketches_is_exact(raws: Path, forks: Forks) -> None:
+    done = forks.run("merge", "a.raw-sketch", "b.raw-sketch", "-o", "c.raw-sketch", cwd=raws)
     assert done.stderr == "c.raw-sketch, secret: 8 events of 2 files.\n"
     twice = expected()
     twice.merge(expected())
@@ -47,7 +47,7 @@ def test_one_file_by_two_names_and_copies_do_not_count_twice(raws: Path, forks: 
     (raws / "link.raw-sketch").symlink_to("a.raw-sketch")
     (raws / "hard.raw-sketch").hardlink_to(raws / "a.raw-sketch")
     shutil.copy(raws / "a.raw-sketch", raws / "copy.raw-sketch")
-    streamsketch("merge", "a.raw-sketch", "b.raw-sketch", "-o", "sum.raw-sketch", cwd=raws)
+    forks.run("merge", "a.raw-sketch", "b.raw-sketch", "-o", "sum.raw-sketch", cwd=raws)
     for other, message in [
         ("sub/../a.raw-sketch", "are one file, named twice; its events would count twice"),
         ("link.raw-sketch", "are one file, named twice; its events would count twice"),

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from tests.commands.running import Forks, streamsketch
+from tests.commands.running import Forks
 
 ASKED = ("plan", "--epsilon", 1, "--squared-distance", 4000, "--unit", "flight", "--relative-error", 0.25)
 
 
-def test_a_plan_is_printed_within_eighty_columns() -> None:
-    done = streamsketch(*ASKED)
+def test_a_plan_is_printed_within_eighty_columns(forks: Forks) -> None:
+    done = forks.run(*ASKED)
     assert done.returncode == 0
     plan = ss.plan(
         ss.Streams(dim=ss.HASHED_DIM, squared_distances=4000),
@@ -25,7 +25,7 @@ def test_a_plan_is_printed_within_eighty_columns() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_a_plan_in_json_makes_a_projection_with_any_seed() -> None:
+def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
     options = (
         "--dim",
         5000,
@@ -39,7 +39,7 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed() -> None:
         "1/2",
         "--json",
     )
-    done = streamsketch(*ASKED, *options)
+    done = forks.run(*ASKED, *options)
     assert done.returncode == 0
     plan = json.loads(done.stdout)
     projection = ss.Projection.from_json(json.dumps(plan["projection"] | {"seed": 7}))

@@ -9,14 +9,14 @@ import pytest
 import streamsketch as ss
 from streamsketch.cli.release import release
 from streamsketch.release.raw_file import PastRelease, RawSketch, load_raw, save_raw
-from tests.commands.running import Forks, succeeded
+from tests.commands.running import Forks
 from tests.commands.sales import PROJECTION, expected
 from tests.noise_alone import assert_noise_alone
 
 
-def test_a_release_is_what_the_library_would_give(raws: Path) -> None:
+def test_a_release_is_what_the_library_would_give(raws: Path, forks: Forks) -> None:
     bound = ["--l1", "5/2", "--unit", "sale"]
-    shown = succeeded("release", "a1.raw-sketch", "-o", "north.sketch", "--epsilon", "0.5", *bound, cwd=raws)
+    shown = forks.succeeded("release", "a1.raw-sketch", "-o", "north.sketch", "--epsilon", "0.5", *bound, cwd=raws)
     released = ss.load(raws / "north.sketch", expect=PROJECTION)
     library = expected()["north"].release(epsilon=0.5, neighbours=ss.L1("5/2", unit="sale"))
     assert released.guarantee == library.guarantee

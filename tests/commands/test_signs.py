@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import signs, wire
-from tests.commands.running import ENVIRONMENT, Forks, succeeded
+from tests.commands.running import ENVIRONMENT, Forks
 from tests.commands.test_comparing import stream
 
 PIXEL = ss.OneCoordinate(1, unit="pixel")
@@ -47,8 +47,8 @@ def plain(prefix: str = "") -> list[str]:
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
-def test_compare_lists_the_nearest_pair_of_signs_first(folder: Path) -> None:
-    shown = succeeded("compare", *plain(), "--confidence", "0.9", cwd=folder)
+def test_compare_lists_the_nearest_pair_of_signs_first(folder: Path, forks: Forks) -> None:
+    shown = forks.succeeded("compare", *plain(), "--confidence", "0.9", cwd=folder)
     assert "signs that differ, of 256; angles in degrees" in shown
     assert "90 % interval" in shown
     lines = [line for line in shown.splitlines() if "–" in line]
@@ -182,15 +182,14 @@ def test_nearest_is_the_librarys_order(folder: Path, forks: Forks) -> None:
     )
 
 
-def test_tables_of_signs_fit_eighty_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_signs_fit_eighty_columns(folder: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
     for name, value in {"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setitem(ENVIRONMENT, name, value)  # as on a terminal
-    with Forks() as forks:
-        for command in ("compare", "nearest"):
-            shown = forks.run(command, *plain(), cwd=folder).stdout
-            rows = [line for line in shown.splitlines() if "±" in line]
-            assert len(rows) == {"compare": 3, "nearest": 6}[command], "none is folded"
-            assert all(line.count("±") == 2 and "…" in line for line in rows), "none is cut"
+    for command in ("compare", "nearest"):
+        shown = forks.run(command, *plain(), cwd=folder).stdout
+        rows = [line for line in shown.splitlines() if "±" in line]
+        assert len(rows) == {"compare": 3, "nearest": 6}[command], "none is folded"
+        assert all(line.count("±") == 2 and "…" in line for line in rows), "none is cut"
 
 
 # --- explain ----------------------------------------------------------------------------------------------------------

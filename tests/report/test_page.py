@@ -18,7 +18,7 @@ import streamsketch as ss
 from streamsketch.estimation.estimate import rounded
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import _colour, _readable_on, luminance
-from tests.commands.running import Forks, succeeded
+from tests.commands.running import Forks
 from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
@@ -309,15 +309,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_command_writes_a_page_of_a_folder(folder: Path) -> None:
-    succeeded("report", "all", "-o", "report.html", "--title", "Shops & more", cwd=folder)
+def test_the_command_writes_a_page_of_a_folder(folder: Path, forks: Forks) -> None:
+    forks.succeeded("report", "all", "-o", "report.html", "--title", "Shops & more", cwd=folder)
     text = (folder / "report.html").read_text()
     assert "<h1>Shops &amp; more</h1>" in text
     assert "8 private sketches of 64 cells" in text
     assert "mine" not in text
 
 
-def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
+def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
     (folder / "empty").mkdir()
     (folder / "there.html").touch()
     (folder / "twice").mkdir()
@@ -327,20 +327,19 @@ def test_report_refuses_what_it_cannot_show(folder: Path) -> None:
     (folder / "deep.json").write_text("[" * 100_000)
     (folder / "bad").mkdir()
     (folder / "bad" / "a.sketch").write_bytes(b"no sketch")
-    with Forks() as forks:
-        for arguments, message in [
-            (["nowhere", "-o", "r.html"], "nowhere cannot be read or written: No such file"),
-            (["empty", "-o", "r.html"], "needs at least two files, got 0"),
-            (["all", "-o", "there.html"], "is there already and is not replaced"),
-            (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
-            (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
-            (["twice", "-o", "r.html"], "a and b: two of these sketches share the noise"),
-            (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
-            (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
-            (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
-            (["all"], "Missing option '--output'"),
-        ]:
-            assert message in forks.refused("report", *arguments, cwd=folder)
+    for arguments, message in [
+        (["nowhere", "-o", "r.html"], "nowhere cannot be read or written: No such file"),
+        (["empty", "-o", "r.html"], "needs at least two files, got 0"),
+        (["all", "-o", "there.html"], "is there already and is not replaced"),
+        (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
+        (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
+        (["twice", "-o", "r.html"], "a and b: two of these sketches share the noise"),
+        (["bad", "-o", "r.html"], "a.sketch is not a sound private sketch"),
+        (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
+        (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
+        (["all"], "Missing option '--output'"),
+    ]:
+        assert message in forks.refused("report", *arguments, cwd=folder)
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
