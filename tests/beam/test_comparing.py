@@ -1,5 +1,7 @@
 """Queries through Beam give what a comparison by hand gives."""
 
+import functools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +43,15 @@ def queried(transform: Any, tmp_path: Path, keyed: list[Any] = KEYED) -> list[An
     return run(lambda pipeline: pipeline | beam.Create(keyed) | transform, tmp_path)[0]
 
 
+@functools.cache
+def by_hand(first: str, second: str) -> ss.Estimate:
+    return ss.squared_distance(BY_KEY[first], BY_KEY[second])
+
+
 def check(first: str, second: str, estimate: ss.Estimate) -> None:
-    by_hand = ss.squared_distance(BY_KEY[first], BY_KEY[second])
-    assert estimate.value == pytest.approx(by_hand.value, abs=1e-4)
-    assert estimate.standard_error == pytest.approx(by_hand.standard_error)
+    expected = by_hand(first, second)
+    assert math.isclose(estimate.value, expected.value, rel_tol=1e-6, abs_tol=1e-4)
+    assert math.isclose(estimate.standard_error, expected.standard_error, rel_tol=1e-6)
 
 
 def test_all_pairs_are_compared_once_as_by_hand(tmp_path: Path) -> None:
@@ -78,8 +85,7 @@ def test_the_nearest_are_those_of_a_full_comparison(among: str, top: int, tmp_pa
     found = queried(NearestNeighbours(top, references=references), tmp_path)
     assert sorted(key for key, _ in found) == sorted(key for key, _ in KEYED)
     for key, nearest in found:
-        others = references or {other: release for other, release in KEYED if other != key}
-        gaps = {other: ss.squared_distance(BY_KEY[key], release).value for other, release in others.items()}
+        gaps = {other: by_hand(key, other).value for other in references or dict(KEYED) if other != key}
         assert len(dict(nearest)) == len(nearest)
         assert [gaps[other] for other, _ in nearest] == sorted(gaps.values())[:top]  # equal ones in any order
         for other, estimate in nearest:
@@ -101,7 +107,9 @@ def test_rows_and_columns_say_what_the_estimates_say(transform: Any, tmp_path: P
             assert list(row) == schema.names
             estimate = estimates[row["first"], row["second"]]
             assert (row["squared_distance"], row["standard_error"]) == (estimate.value, estimate.standard_error)
-            assert (row["low_95"], row["high_95"]) == pytest.approx(estimate.interval(0.95))
+            low, high = estimate.interval(0.95)
+            assert math.isclose(row["low_95"], low, rel_tol=1e-6, abs_tol=1e-12)
+            assert math.isclose(row["high_95"], high, rel_tol=1e-6, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["rows", "columns"])
@@ -120,7 +128,7 @@ def test_the_nearest_come_as_rows_too(form: Any, tmp_path: Path) -> None:
             assert (row["second"], row["squared_distance"]) == (other, estimate.value)
             assert (row["low_95"], row["high_95"]) == pytest.approx(estimate.selected_interval(MANY - 1))
     for row in queried(NearestNeighbours(2, references=REFERENCES, results="rows"), tmp_path):
-        estimate = ss.squared_distance(BY_KEY[row["first"]], BY_KEY[row["second"]])
+        estimate = by_hand(row["first"], row["second"])
         assert row["high_95"] == pytest.approx(estimate.selected_interval(len(REFERENCES)).high)
 
 
