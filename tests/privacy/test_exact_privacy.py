@@ -112,8 +112,9 @@ VALUES = [Fraction(tenths, 10) for tenths in (3, 4, 5, 9, 13)]
 BASES: list[list[Update]] = [[], [(0, Fraction("0.5")), (3, Fraction("-1.1")), (0, Fraction("0.3"))]]
 
 
-def contributions(bound: Fraction, most: int) -> Iterator[list[Update]]:
-    """Every list of at most ``most`` updates whose absolute values sum to at most ``bound``, up to order."""
+@functools.cache
+def contributions(bound: Fraction, most: int) -> list[list[Update]]:
+    """Return every list of at most ``most`` updates whose absolute values sum to at most ``bound``, up to order."""
     updates = [(index, sign * value) for index in range(4) for value in VALUES for sign in (1, -1) if value <= bound]
 
     def extend(start: int, left: Fraction, room: int) -> Iterator[list[Update]]:
@@ -125,16 +126,20 @@ def contributions(bound: Fraction, most: int) -> Iterator[list[Update]]:
                     for rest in extend(place, left - size, room - 1):
                         yield [updates[place], *rest]
 
-    return extend(0, bound, most)
+    return list(extend(0, bound, most))
 
 
 def streams_with_and_without(projection: ss.Projection, bound: Fraction) -> set[Pair]:
     """Return the sketches of every base stream without, and with, every contribution a unit may make."""
+    units = contributions(bound, most=3)
+    alone = {update: cells_of(projection, [update]) for unit in units for update in unit if len(unit) == 1}
     pairs = set()
     for base in BASES:
         without = cells_of(projection, base)
-        for unit in contributions(bound, most=3):
-            pairs.add((without, cells_of(projection, [*base, *unit])))
+        added = [tuple(map(sum, zip(without, *map(alone.get, unit), strict=True))) for unit in units]
+        for longest in sorted(range(len(units)), key=lambda place: len(units[place]))[-20:]:
+            assert added[longest] == cells_of(projection, [*base, *units[longest]]), "updates add up"
+        pairs |= {(without, cells) for cells in added}
     return pairs
 
 
@@ -146,22 +151,27 @@ def vectors_within_l1(projection: ss.Projection, bound: int) -> set[Pair]:
     return {(tuple(cells[i].tolist()), tuple(cells[j].tolist())) for i, j in np.argwhere(near)}
 
 
+@functools.cache
+def fine_vectors(projection: ss.Projection) -> list[dict[int, Cells]]:
+    """Return, for each coordinate and rest of a vector, the sketches by that coordinate's value, in tenths."""
+    sketched = []
+    for coordinate, rest in itertools.product(range(4), (Fraction(0), Fraction("-0.7"))):
+        others = [(index, rest) for index in range(4) if index != coordinate]
+        sketched.append(
+            {tenths: cells_of(projection, [*others, (coordinate, Fraction(tenths, 10))]) for tenths in range(-13, 14)}
+        )
+    return sketched
+
+
 def vectors_that_differ_in_one_coordinate(projection: ss.Projection, bound: Fraction) -> set[Pair]:
     """Return the sketches of all pairs of fine vectors that differ in one coordinate by at most ``bound``."""
-    fine = [Fraction(tenths, 10) for tenths in range(-13, 14)]
-    pairs = set()
-    for coordinate, rest in itertools.product(range(4), (Fraction(0), Fraction("-0.7"))):
-        sketched = {}
-        for value in fine:
-            vector = [rest] * 4
-            vector[coordinate] = value
-            sketched[value] = cells_of(projection, enumerate(vector))
-        pairs |= {
-            (sketched[one], sketched[other])
-            for one, other in itertools.product(fine, repeat=2)
-            if abs(one - other) <= bound
-        }
-    return pairs
+    most = math.floor(10 * bound)
+    return {
+        (sketched[one], sketched[other])
+        for sketched in fine_vectors(projection)
+        for one, other in itertools.product(sketched, repeat=2)
+        if abs(one - other) <= most
+    }
 
 
 # --- Laplace releases are ε-DP --------------------------------------------------------------------------------
