@@ -36,7 +36,8 @@ HOST = carryless.target()
 CHILD = """
 import warnings
 import numpy as np
-from streamsketch import SJLT, hashing
+from streamsketch import SJLT
+from streamsketch.core import hashing
 from streamsketch.core.carryless import instructions
 from streamsketch.projections.kernels.tiles import adders
 

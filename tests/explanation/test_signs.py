@@ -10,6 +10,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import signs
+from streamsketch.privacy import IndividualGuarantee
 from streamsketch.signs.angles import expected
 from streamsketch.signs.sketch import SignSketch
 from tests.explanation.test_explanation import released
@@ -220,7 +221,7 @@ def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.P
 def test_individual_signs_that_no_mechanism_releases_are_found_out() -> None:
     release = published(signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=PIXEL), RADEMACHER)
     for near, delta in ((ss.OneCoordinate(10**18), 1e-6), (PIXEL, 1e-300)):
-        promise = signs.IndividualGuarantee(1e-6, delta, near, release.method)
+        promise = IndividualGuarantee(1e-6, delta, near, release.method)
         told = signs.IndividualSignSketch(
             RADEMACHER, release.packed, release.method, promise, release_id=release.release_id
         ).explain()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import IndividualGuarantee
 from tests.golden.test_wire_bytes import double, fields, one, ratio
 
 CASES = json.loads((Path(__file__).parent / "signs.json").read_text())
@@ -64,9 +65,7 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
         guarantee = ss.Guarantee(*promise, case.get("conditions", []))
         release = ss.signs.SignSketch(*parts, law, guarantee, **identity)
     else:
-        release = ss.signs.IndividualSignSketch(
-            *parts, case["method"], ss.signs.IndividualGuarantee(*promise), **identity
-        )
+        release = ss.signs.IndividualSignSketch(*parts, case["method"], IndividualGuarantee(*promise), **identity)
     assert release.to_bytes().hex() == case["bytes"]
     assert type(release).from_bytes(bytes.fromhex(case["bytes"])) == release
 

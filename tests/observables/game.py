@@ -8,10 +8,12 @@ still differs between the two worlds is then not explained by the noise, and a p
 
 import contextlib
 import hashlib
+import importlib
 import io
 import itertools
 import logging
 import os
+import pkgutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,10 +23,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import streamsketch
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
 Seen = dict[str, Any]
+
+for _module in pkgutil.walk_packages(streamsketch.__path__, "streamsketch."):
+    if not _module.name.endswith("__main__"):
+        importlib.import_module(_module.name)  # libraries read random bytes on import, which names do when first used
 
 
 def target(size: int) -> Ints:

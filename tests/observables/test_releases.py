@@ -14,6 +14,8 @@ import streamsketch as ss
 from streamsketch import wire
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
+from streamsketch.projections import MAX_MASS
+from streamsketch.release import private_matrix
 from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.wire.tables import save_table
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
@@ -187,7 +189,7 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
     update = ss.Sketch.update
 
     def refusing(sketch: ss.Sketch, indices: Any, values: Any = 1) -> None:
-        if sketch.mass + abs(values) > ss.sketch.MAX_MASS:  # type: ignore[attr-defined]
+        if sketch.mass + abs(values) > MAX_MASS:
             raise ss.SketchOverflowError("the sum leaves 63 bits")
         update(sketch, indices, values)
 
@@ -195,7 +197,7 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
 
 
 def refusing_rows(patch: pytest.MonkeyPatch) -> None:
-    read = ss.private_matrix.transform_read  # type: ignore[attr-defined]
+    read = private_matrix.transform_read
 
     def refusing(projection: ss.Projection, given: Any, *, exact: bool) -> Any:
         if max(sum(map(abs, row)) for row in given.tolist()) >= 1 << 63:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
+from streamsketch.privacy import IndividualGuarantee
 from streamsketch.privacy.flips import rate_below
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.signs.individual import near_zero
@@ -139,7 +140,7 @@ def test_the_word_is_in_every_docstring_and_repr() -> None:
     for thing in (signs.IDPSignRPG, signs.IDPSignRPRR, signs.IDPSignOPORP, signs.IndividualSignSketch):
         assert "**individual**" in str(thing.__doc__)
         assert "**not** differential privacy" in str(thing.__doc__)
-    assert "individual" in str(signs.IndividualGuarantee.__doc__).lower()
+    assert "individual" in str(IndividualGuarantee.__doc__).lower()
     released = MECHANISMS[0][0].release(RADEMACHER.sketch())
     assert isinstance(released, signs.IndividualSignSketch)
     assert not isinstance(released, signs.SignSketch)
@@ -171,7 +172,7 @@ def test_what_does_not_hold_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="one unit may touch one key only, got max_keys=2"):
         signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1, max_keys=2))
     with pytest.raises(ss.InvalidInputError, match="one unit may touch one key only, got max_keys=2"):
-        signs.IndividualGuarantee(1.0, 0.0, ss.L1(1, max_keys=2), "iDP-SignRP-RR")
+        IndividualGuarantee(1.0, 0.0, ss.L1(1, max_keys=2), "iDP-SignRP-RR")
     with pytest.raises(ss.InvalidInputError, match="one coordinate, which meets one bin"):
         signs.IDPSignOPORP(epsilon=1, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):
