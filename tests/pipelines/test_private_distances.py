@@ -1,5 +1,8 @@
 """The job on a user's own files, through its command line."""
 
+import contextlib
+import io
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,11 +23,24 @@ SALES = pa.table(
 )
 
 
+def write_sales(folder: Path) -> Path:
+    pq.write_table(SALES, folder / "sales.parquet")
+    pa_csv.write_csv(SALES, folder / "sales.csv")
+    return folder
+
+
 @pytest.fixture
 def sales(tmp_path: Path) -> Path:
-    pq.write_table(SALES, tmp_path / "sales.parquet")
-    pa_csv.write_csv(SALES, tmp_path / "sales.csv")
-    return tmp_path
+    return write_sales(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the folder in which the job ran once without further options, and what it printed."""
+    folder = write_sales(tmp_path_factory.mktemp("finished"))
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert private_distances.main(arguments(folder)) == 0
+    return folder, printed.getvalue()
 
 
 def arguments(folder: Path, name: str = "sales.parquet", *more: str) -> list[str]:
@@ -44,8 +60,11 @@ def exact(first: str, second: str) -> float:
 
 
 @pytest.mark.parametrize("name", ["sales.parquet", "sales.csv"])
-def test_distances_of_the_users_files_come_out(sales: Path, name: str) -> None:
-    assert private_distances.main(arguments(sales, name)) == 0
+def test_distances_of_the_users_files_come_out(sales: Path, finished: tuple[Path, str], name: str) -> None:
+    if name == "sales.parquet":
+        sales, _ = finished
+    else:
+        assert private_distances.main(arguments(sales, name)) == 0
     rows = sinks.read_distances(str(sales / "out")).to_pylist()
     assert len(rows) == 6
     assert [row["squared_distance"] for row in rows] == sorted(row["squared_distance"] for row in rows)
@@ -55,8 +74,8 @@ def test_distances_of_the_users_files_come_out(sales: Path, name: str) -> None:
     assert [row["first"] for row in written] == [row["first"] for row in rows]
 
 
-def test_releases_are_written_twice_alike(sales: Path) -> None:
-    private_distances.main(arguments(sales))
+def test_releases_are_written_twice_alike(finished: tuple[Path, str]) -> None:
+    sales, _ = finished
     table = ss.load_table(sales / "out" / "sketches.parquet")
     assert sorted(table) == ["east", "north", "south", "west/1"]
     for key, name in {"east": "east", "west/1": "west%2F1"}.items():
@@ -64,11 +83,11 @@ def test_releases_are_written_twice_alike(sales: Path) -> None:
     assert str(table["east"].guarantee).startswith("ε = 1000000, δ = 0 for one receipt of at most 50 (L1)")
 
 
-def test_releases_are_sorted_whatever_comes_first(sales: Path) -> None:
-    for order in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3]):
-        pq.write_table(SALES.take(order), sales / "sales.parquet")
-        private_distances.main(arguments(sales))
-        assert list(ss.load_table(sales / "out" / "sketches.parquet")) == ["east", "north", "south", "west/1"]
+def test_releases_are_sorted_whatever_comes_first(sales: Path, finished: tuple[Path, str]) -> None:
+    pq.write_table(SALES.take([4, 2, 0, 1, 3]), sales / "sales.parquet")
+    private_distances.main(arguments(sales))
+    for folder in (sales, finished[0]):
+        assert list(ss.load_table(folder / "out" / "sketches.parquet")) == ["east", "north", "south", "west/1"]
 
 
 def test_a_run_with_a_claim_runs_once_and_leaves_no_secret(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,9 +109,12 @@ def test_the_keys_may_be_declared_public(sales: Path) -> None:
     assert sorted(ss.load_table(sales / "out" / "sketches.parquet")) == ["north", "south", "west/1"]
 
 
-def test_the_truth_is_shown_only_where_asked(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    private_distances.main(arguments(sales))
-    assert "exact" not in capsys.readouterr().out
+def test_the_truth_is_shown_only_where_asked(
+    sales: Path, finished: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, printed = finished
+    assert "nearest first" in printed
+    assert "exact" not in printed
     private_distances.main(arguments(sales, "sales.parquet", "--look-at-truth", "--possible-indices", "100"))
     shown = " ".join(capsys.readouterr().out.split())
     assert "6 of 6 intervals cover the exact distance" in shown
@@ -142,9 +164,8 @@ def test_unknown_or_contradicting_options_are_refused(
     assert "error:" in capsys.readouterr().err
 
 
-def test_integers_of_parquet_and_csv_files_are_the_same_indices(sales: Path) -> None:
-    private_distances.main(arguments(sales, "sales.parquet", "--look-at-truth"))
-    exact_rows = sinks.read_distances(str(sales / "out")).to_pylist()
+def test_integers_of_parquet_and_csv_files_are_the_same_indices(sales: Path, finished: tuple[Path, str]) -> None:
+    exact_rows = sinks.read_distances(str(finished[0] / "out")).to_pylist()
     both = arguments(sales)
     both[1:2] = [str(sales / "sales.parquet"), str(sales / "sales.csv")]
     private_distances.main(both)
@@ -153,15 +174,15 @@ def test_integers_of_parquet_and_csv_files_are_the_same_indices(sales: Path) -> 
         assert row["squared_distance"] == pytest.approx(4 * single["squared_distance"], rel=1e-6)
 
 
-def test_an_earlier_runs_releases_do_not_stay(sales: Path) -> None:
-    private_distances.main(arguments(sales))
+def test_an_earlier_runs_releases_do_not_stay(sales: Path, finished: tuple[Path, str]) -> None:
+    shutil.copytree(finished[0] / "out", sales / "out")
     private_distances.main([*arguments(sales), "--public-keys", "north,west/1"])
     assert sorted(path.name for path in (sales / "out" / "sketches").iterdir()) == ["north.sketch", "west%2F1.sketch"]
 
 
-def test_clearing_touches_the_named_folder_only(sales: Path) -> None:
+def test_clearing_touches_the_named_folder_only(sales: Path, finished: tuple[Path, str]) -> None:
     neighbour = sales / "out1"
-    private_distances.main([*arguments(sales), "--output", str(neighbour)])
+    shutil.copytree(finished[0] / "out", neighbour)
     before = sorted(path.name for path in neighbour.rglob("*"))
     for _ in range(2):
         private_distances.main([*arguments(sales), "--public-keys", "north,east", "--output", str(sales / "out[1]")])
