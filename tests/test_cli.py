@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_when_read, started, succeeded
+from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_when_read, started
 
 COMMANDS = [
     "demo",
@@ -36,8 +36,8 @@ def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
     assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
 
 
-def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path) -> None:
-    result = json.loads(succeeded("demo", "--json", cwd=tmp_path))
+def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks: Forks) -> None:
+    result = json.loads(forks.succeeded("demo", "--json", cwd=tmp_path))
     assert len(result["pairs"]) == 45
     covered = sum(pair["low"] <= pair["exact"] <= pair["high"] for pair in result["pairs"])
     assert covered == result["inside"]

@@ -42,12 +42,6 @@ def streamsketch(*arguments: object, cwd: Path | None = None, stdin: bytes = b""
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def succeeded(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> str:
-    done = streamsketch(*arguments, cwd=cwd, stdin=stdin)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @contextlib.contextmanager
 def started(command: list[Any], cwd: Path, **pipes: int) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that ends with the block, whatever has happened."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamsketch.cli._events import _whole_lines
 from streamsketch.release.raw_file import load_raw
-from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, streamsketch, wait_until_read
+from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
 
 
@@ -36,7 +36,7 @@ def wait_for_events(path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
-    number: signal.Signals, folder: Path
+    number: signal.Signals, folder: Path, forks: Forks
 ) -> None:
     header, *_ = (folder / "sales.csv").read_bytes().split(b"\n")
     rows = (folder / "sales.csv").read_bytes().removeprefix(header + b"\n")
@@ -60,7 +60,7 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
     assert "Traceback" not in said
     assert load_raw(folder / "a.raw-sketch").state == expected()
     if number == signal.SIGKILL:  # it may have come while the next snapshot was written: the write after it clears up
-        done = streamsketch("sketch", "-", *EVENTS, *options, every, "--append", cwd=folder, stdin=header + b"\n")
+        done = forks.run("sketch", "-", *EVENTS, *options, every, "--append", cwd=folder, stdin=header + b"\n")
         assert done.returncode == 0, done.stderr
         assert load_raw(folder / "a.raw-sketch").state == expected()
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "no half-written file is left"
