@@ -1,15 +1,21 @@
 """The command as a whole: help, completion, the demo, and how it ends."""
 
+import importlib
+import inspect
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
 
 import streamsketch as ss
+from streamsketch.cli.app import app
 from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_when_read, started
 
 COMMANDS = [
@@ -34,6 +40,33 @@ def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
     for command in COMMANDS:
         assert "--json" in forks.run(command, "--help", cwd=tmp_path).stdout
     assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
+
+
+def test_what_is_said_of_commands_imports_none_of_them() -> None:
+    code = (
+        "import sys\n"
+        "from streamsketch.cli.app import main\n"
+        "sys.argv[1:] = {!r}\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    for arguments in (["--version"], ["--help"]):
+        command = [sys.executable, "-c", code.format(arguments)]
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)  # noqa: S603
+        imported = set(done.stdout.splitlines()[-1].split())
+        assert "typer" in imported
+        assert imported.isdisjoint({"numpy", "numba", "pyarrow", "scipy", "google.protobuf"})
+        assert {name for name in imported if name.startswith("streamsketch.cli.")} == {"streamsketch.cli.app"}
+
+
+def test_every_file_of_the_folder_is_a_command_and_says_of_itself_what_its_function_does() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert list(group.commands) == COMMANDS
+    for name, command in group.commands.items():
+        function = getattr(importlib.import_module(f"streamsketch.cli.{name}"), name)
+        assert command.help == inspect.getdoc(function)
 
 
 def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks: Forks) -> None:

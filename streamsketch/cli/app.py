@@ -1,51 +1,58 @@
-"""The ``streamsketch`` command."""
+"""The ``streamsketch`` command: a file of this folder for each command, imported when it is run."""
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import warnings
-from typing import Annotated, NoReturn
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
-import pyarrow as pa
 import typer
+from typer.core import TyperCommand
 
 import streamsketch as ss
-from streamsketch.cli._showing import say_mistake
-from streamsketch.cli.compare import compare
-from streamsketch.cli.demo import demo
-from streamsketch.cli.explain import explain
-from streamsketch.cli.inspect import inspect
-from streamsketch.cli.mean import mean
-from streamsketch.cli.merge import merge
-from streamsketch.cli.nearest import nearest
-from streamsketch.cli.plan import plan
-from streamsketch.cli.release import release
-from streamsketch.cli.report import report
-from streamsketch.cli.sketch import sketch
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
+_LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
+_ORDER = ["demo", "plan", "sketch", "merge", "release", "inspect", "explain", "compare", "nearest", "mean", "report"]
 
-app = typer.Typer(
-    name="streamsketch", help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
-)
-app.command()(demo)
-app.command()(plan)
-app.command()(sketch)
-app.command()(merge)
-app.command()(release)
-app.command()(inspect)
-app.command()(explain)
-app.command()(compare)
-app.command()(nearest)
-app.command()(mean)
-app.command()(report)
+
+class _Command(TyperCommand):
+    """What is said of a command whose file is not imported yet."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        import pyarrow as pa  # noqa: PLC0415 - as slow as a command
+
+        # Arrow would put its own in their place while it reads, and lose a signal at times
+        pa.enable_signal_handlers(enable=False)
+        alone = typer.Typer(add_completion=False, **_LOOKS)
+        alone.command()(getattr(import_module(f"streamsketch.cli.{self.name}"), str(self.name)))
+        return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
+
+
+def _docstrings() -> dict[str, str]:
+    """Return what each command says of itself, from its source, in the order of work; commands new to it come last."""
+    found = {}
+    for file in Path(__file__).parent.glob("[!_]*.py"):
+        if doc := re.search(
+            rf'^def {file.stem}\(.*?"""(.*?)"""', file.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        ):
+            found[file.stem] = doc[1]
+    return dict(sorted(found.items(), key=lambda each: _ORDER.index(each[0]) if each[0] in _ORDER else len(_ORDER)))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
         typer.echo(ss.__version__)
         raise typer.Exit
+
+
+app = typer.Typer(name="streamsketch", help=_HELP, no_args_is_help=True, **_LOOKS)
+for _name, _doc in _docstrings().items():
+    app.command(_name, cls=_Command, help=_doc)(lambda: None)
 
 
 @app.callback(help=_HELP)
@@ -67,21 +74,25 @@ def main() -> None:
     """Run the command: 0 when done, 2 for a mistake, 130 or 143 when interrupted or terminated."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
-    # Arrow would put its own in their place while it reads, and lose a signal at times
-    pa.enable_signal_handlers(enable=False)
     warnings.simplefilter("ignore", ss.NoiseMismatchWarning)  # commands name the file where they read it
     try:
         app(prog_name="streamsketch")
     except ss.StreamsketchError as error:
-        say_mistake(str(error))
+        _say_mistake(str(error))
     except BrokenPipeError:
         sys.stdout = None  # nobody reads on; flushing it would fail again
         sys.exit(1)
     except OSError as error:
-        say_mistake(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")
+        _say_mistake(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")
     else:
         return
     _end_at_once(2)
+
+
+def _say_mistake(message: str) -> None:
+    from streamsketch.cli._showing import say_mistake  # noqa: PLC0415 - it shows estimates too, and imports much
+
+    say_mistake(message)
 
 
 def _end_at_once(status: int) -> NoReturn:

@@ -125,7 +125,9 @@ def _serve() -> None:
     table.update(["a"], ["b"], [1.5])
     table["a"].release(epsilon=1.0, neighbours=ss.L1(1)).to_bytes()
     with contextlib.redirect_stdout(io.StringIO()):  # and what the reader and the printer of arguments load
-        for arguments in (["--help"], ["inspect", "--system"], ["plan", "--epsilon", "1", "--squared-distance", "1e5"]):
+        for command in app.registered_commands:
+            app([str(command.name), "--help"], standalone_mode=False)
+        for arguments in (["inspect", "--system"], ["plan", "--epsilon", "1", "--squared-distance", "1e5"]):
             app(arguments, standalone_mode=False)
 
     for line in sys.stdin:
