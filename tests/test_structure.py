@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -224,15 +223,6 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"
-
-
-def test_the_wheel_holds_what_is_no_module(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT.parent, capture_output=True, check=True)  # noqa: S603
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"streamsketch/py.typed", "streamsketch/report/page.css"} <= names
-    assert {"streamsketch/conformance/README.md", "streamsketch/conformance/refused.json"} <= names
 
 
 def test_every_public_name_is_there_and_documented() -> None:

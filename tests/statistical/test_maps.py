@@ -14,7 +14,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.projections.variance import MapVariance, independent_entries
 
-SEEDS = 1500
+SEEDS = 2500
 DIM = 12
 MEAN_ERRORS, VARIANCE_ERRORS = 5.0, 6.0
 

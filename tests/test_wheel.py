@@ -1,0 +1,76 @@
+"""What `pip install` brings: the wheel, unpacked far from the repository, does what the repository does."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import streamsketch
+
+ROOT = Path(streamsketch.__file__).parents[1]
+USED = """
+import json
+import streamsketch as ss
+
+assert {folder!r} in ss.__file__, ss.__file__
+projection = ss.Projection.from_json({agreement!r})
+sketch = projection.sketch()
+sketch.update([1, 2, 3])
+print(json.dumps([projection.fingerprint, len(ss.__all__)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder into which the wheel was unpacked, as an installer does."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)  # noqa: S603
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def run(installed: Path, *arguments: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=installed.parent, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout
+
+
+def test_the_wheel_holds_what_is_no_module(installed: Path) -> None:
+    package = installed / "streamsketch"
+    held = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+    assert {"py.typed", "__init__.pyi", "wire/WIRE.md", "report/page.css"} <= held
+    assert {"conformance/README.md", "conformance/refused.json"} <= held
+    source = ROOT / "streamsketch"
+    wanted = {path.relative_to(source).as_posix() for path in source.rglob("*.py*") if path.suffix in {".py", ".pyi"}}
+    assert wanted <= held
+
+
+def test_it_works_far_from_the_repository(installed: Path) -> None:
+    projection = streamsketch.SJLT(dim=100, sketch_dim=8, sparsity=4, seed=1)
+    code = USED.format(folder=str(installed), agreement=projection.to_json())
+    fingerprint, names = json.loads(run(installed, "-c", code))
+    assert fingerprint == projection.fingerprint
+    assert names == len(streamsketch.__all__)
+
+
+def test_its_command_makes_releases_and_a_report(installed: Path, tmp_path: Path) -> None:
+    table, page = str(tmp_path / "all.parquet"), str(tmp_path / "page.html")
+    run(installed, "-m", "streamsketch", "demo", "--output", table)
+    run(
+        installed,
+        "-m",
+        "streamsketch",
+        "report",
+        str(tmp_path / "all.parquet"),
+        "--output",
+        str(tmp_path / "page.html"),
+    )
+    assert "<svg" in Path(page).read_text(encoding="utf-8")
