@@ -18,7 +18,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, Noise
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.noise_effect import OutputNoise, effect_of
-from streamsketch.release.publish import add_noise
+from streamsketch.release.publish import CalibratedNoise
 from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
@@ -132,7 +132,11 @@ def simulate(
             noise = budget.noise(projection)
             guarantee = guarantee_of(noise, budget.epsilon, budget.delta, NEIGHBOURS)
             bits = keyed(f"{projection} {budget}".encode() + vectors.tobytes())
-            pair = [add_noise(sketch, noise, guarantee, bits) for sketch in pair if isinstance(sketch, Sketch)]
+            pair = [
+                CalibratedNoise(sketch.projection, guarantee, noise).release(sketch, bits)
+                for sketch in pair
+                if isinstance(sketch, Sketch)
+            ]
             noises.append(noise.cumulants.scaled(projection.unit))
         for name in quantities:
             try:

@@ -1,6 +1,7 @@
 """PanPrivateSketch: noise inside from the start, one intrusion and one release."""
 
 import contextlib
+import dataclasses
 import gc
 import os
 import threading
@@ -57,7 +58,7 @@ def test_the_state_has_noise_inside_and_the_release_fresh_noise_on_top(
     keyed: KeyedBits, options: dict[str, object], noise: Noise | None
 ) -> None:
     counter = pan_private(**options)
-    law = noise or counter._noise
+    law = noise or counter._noisy.noise
     inside = law.sample(64, keyed)
     assert np.array_equal(inner(counter), inside)
     counter.update(*STREAM)
@@ -192,7 +193,7 @@ class Slow:
 
 def test_of_many_threads_one_releases() -> None:
     counter = pan_private()
-    counter._noise = Slow(4)  # type: ignore[assignment]
+    counter._noisy = dataclasses.replace(counter._noisy, noise=Slow(4))
 
     def released(_: int) -> bool:
         try:
@@ -243,7 +244,7 @@ def test_the_guarantee_names_both_noises() -> None:
 def test_a_gaussian_is_calibrated_to_the_budget_as_for_one_view() -> None:
     counter = pan_private(delta=1e-9, mechanism="gaussian")
     plain = PROJECTION.sketch().release(epsilon=1.0, delta=1e-9, neighbours=ss.L1(1), mechanism="gaussian")
-    assert isinstance(counter._noise, DiscreteGaussian)
+    assert isinstance(counter._noisy.noise, DiscreteGaussian)
     assert counter.guarantee.mechanism == f"{plain.guarantee.mechanism}, inside and on release"
     assert counter.guarantee.delta == 1e-9
 

@@ -16,7 +16,7 @@ from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLapl
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.independence import check_independent
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publish import add_noise
+from streamsketch.release.publish import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))
@@ -57,7 +57,7 @@ def exact_cells(release: PrivateSketch) -> list[Fraction]:
 @pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(4)), DiscreteGaussian(Fraction(50))], ids=str)
 def test_a_release_is_the_state_plus_noise_from_the_given_bits(noise: DiscreteLaplace | DiscreteGaussian) -> None:
     sketch = sketch_of(1, 2, 3)
-    released = add_noise(sketch, noise, GUARANTEE, KeyedBits(SECRET, b"release"))
+    released = CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, KeyedBits(SECRET, b"release"))
     expected = noise.sample(16, KeyedBits(SECRET, b"release"))
     assert np.array_equal(released.values, sketch.state + expected)
     assert released.noise == noise.cumulants
@@ -71,7 +71,9 @@ def test_a_release_takes_all_its_randomness_from_the_operating_system(monkeypatc
     bits, sketch = KeyedBits(SECRET, b"os"), sketch_of(1, 2)
     monkeypatch.setattr(os, "urandom", bits.read)
     released = sketch.release(epsilon=1.0, neighbours=ss.L1(1))
-    again = add_noise(sketch, DiscreteLaplace(Fraction(4)), released.guarantee, KeyedBits(SECRET, b"os"))
+    again = CalibratedNoise(sketch.projection, released.guarantee, DiscreteLaplace(Fraction(4))).release(
+        sketch, KeyedBits(SECRET, b"os")
+    )
     assert released == again
 
 
@@ -102,7 +104,7 @@ def test_a_state_at_the_edge_of_63_bits_wraps_around_rather_than_leaking_an_erro
     state = np.full(16, largest, dtype=np.int64)
     sketch = Sketch.from_state(PROJECTION, state, largest)
     noise = DiscreteLaplace(Fraction(1 << 20))
-    released = add_noise(sketch, noise, GUARANTEE, KeyedBits(SECRET, b"edge"))
+    released = CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, KeyedBits(SECRET, b"edge"))
     drawn = noise.sample(16, KeyedBits(SECRET, b"edge"))
     assert (drawn > 0).any()
     unwrapped = (released.values.astype(object) - largest - drawn.astype(object)) % (1 << 64)

@@ -22,7 +22,7 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from streamsketch.planning.options import Option
 from streamsketch.release.noise_effect import OutputNoise
-from streamsketch.release.publish import add_noise
+from streamsketch.release.publish import CalibratedNoise
 
 CELLS = 256
 SPARSITIES = (1, 2, 4, 8, 16, 32)
@@ -210,7 +210,7 @@ def _planned(scene: Scene, count: int) -> Planned:
         places = rng.choice(1 << 40, scene.spread, replace=False, shuffle=False)
         x.update(places, scene.step * rng.choice((-1, 1), scene.spread))
         bits = trials.keyed(f"{projection} {scene}".encode())
-        released = [add_noise(one, chosen.noise, found.guarantee, bits) for one in (x, y)]
+        released = [CalibratedNoise(one.projection, found.guarantee, chosen.noise).release(one, bits) for one in (x, y)]
         values[seed] = ss.squared_distance(*released).value
     observed, uncertainty = trials.observed_error(values, size), trials.uncertainty_of_error(values, size)
     within = float((np.abs(values / size - 1) <= chosen.error).mean())

@@ -7,12 +7,15 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.metrics import Metrics
+from apache_beam.transforms.core import Windowing
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
+from streamsketch.beam.marked import SecretCollection
+from streamsketch.beam.once import LATE
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
@@ -21,8 +24,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
 from streamsketch.sketching import Bounded, Contributions, Reader, bounded, concatenated, is_malformed
-
-LATE = "late"
 
 _CHUNK_ROWS = 1 << 20  # of one bundle, all windows together; then they move on to their shards
 _MAX_LIMIT = 1 << 62
@@ -38,8 +39,9 @@ class BoundContributions(beam.PTransform):
     Values meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret,
     and in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever
     added up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
-    D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. `ReleasePerKey` finds this transform upstream,
-    with nothing but `SketchPerKey` in between, calibrates its noise to these and names the unit in the guarantee.
+    D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. These bounds
+    go with what this transform returns (a `SecretCollection`), and with what `SketchPerKey` makes of that, where
+    `ReleasePerKey` finds them, calibrates its noise and names the unit in the guarantee. Any other step loses them.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8) is dropped, and a heavy
     value is cut: an error would end everybody's job for one unit's data. So is a row of another shape, or with a field
@@ -69,7 +71,7 @@ class BoundContributions(beam.PTransform):
         window. Needs bounded input. Without it, each window is bounded by itself, and the guarantee is for
         "one aircraft in one window of 3600 s".
     already_enforced
-        The explicit word that the data keep these bounds. Nothing is cut or dropped, and no unit column is read.
+        Your assertion that the data keep these bounds. Nothing is clipped or dropped, and no unit column is read.
     shards
         Units are spread over so many groups; one group's events must fit a worker's memory, at 48 bytes each.
     count_private_data
@@ -96,8 +98,6 @@ class BoundContributions(beam.PTransform):
     ...         | ReleasePerKey(epsilon=1.0, public_keys=["AA", "UA"])
     ...     )
     """
-
-    late_tag = LATE
 
     def __init__(  # noqa: PLR0913 - the columns and the bounds belong together
         self,
@@ -132,22 +132,11 @@ class BoundContributions(beam.PTransform):
         self._shards, self._count = shards, count_private_data
         self._late = False
 
-    @property
-    def projection(self) -> Projection:
-        """The public map that the events are bounded for."""
-        return self._projection
-
-    @property
-    def already_enforced(self) -> bool:
-        """Whether the bounds are the caller's word."""
-        return self._already_enforced
-
-    def neighbours(self, events: beam.PCollection) -> L1:
+    def _neighbours_in(self, windowing: Windowing) -> L1:
         """Return the neighbour relation that holds for the events bounded, as they are windowed."""
-        whole = self._across_windows or isinstance(events.windowing.windowfn, GlobalWindows)
-        if whole:
+        if self._across_windows or isinstance(windowing.windowfn, GlobalWindows):
             return self._neighbours
-        micros = events.windowing.windowfn.size.micros
+        micros = windowing.windowfn.size.micros
         seconds = micros // 10**6 if micros % 10**6 == 0 else micros / 10**6  # in full: other windows, other promises
         unit = f"{self._neighbours.unit} in one window of {seconds} s"
         return L1(self._neighbours.bound, unit, self._neighbours.max_keys)
@@ -164,7 +153,7 @@ class BoundContributions(beam.PTransform):
         require_tumbling(windowing)
         if self._already_enforced:
             trust = beam.Map(lambda element: element).with_output_types(events.element_type)
-            return events | "Take their bounds on trust" >> trust
+            return self._marked(events | "Take their bounds on trust" >> trust, windowing)
         regroup = self._across_windows and not isinstance(windowing.windowfn, GlobalWindows)
         if regroup and not events.is_bounded:
             raise InvalidInputError(
@@ -190,7 +179,12 @@ class BoundContributions(beam.PTransform):
         kept = outputs.bounded
         if regroup:
             kept |= "Back to their windows" >> windowed_as(windowing)
-        return (kept, outputs[LATE]) if self._late else kept
+        kept = self._marked(kept, windowing)
+        return (kept, SecretCollection(outputs[LATE], self._projection, late=True)) if self._late else kept
+
+    def _marked(self, events: beam.PCollection, windowing: Windowing) -> SecretCollection:
+        neighbours, enforced = self._neighbours_in(windowing), not self._already_enforced
+        return SecretCollection(events, self._projection, neighbours, enforced=enforced)
 
     def display_data(self) -> dict[str, Any]:
         """Show the bounds in the runner's interface; never a secret."""

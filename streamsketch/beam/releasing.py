@@ -1,50 +1,53 @@
 """From exact sketches to releases, each drawn once whatever the runner retries."""
 
-import dataclasses
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Self
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
-from apache_beam.utils.windowed_value import PaneInfo
 
-from streamsketch.beam.bounding import LATE
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
-from streamsketch.beam.ordering import InOrder, shards_of
-from streamsketch.beam.repeatable import data_id, repeatable_bits
+from streamsketch.beam.marked import SecretCollection, sources_of
+from streamsketch.beam.once import PublishOnce
+from streamsketch.beam.ordering import shards_of
+from streamsketch.beam.repeatable import data_id
 from streamsketch.beam.runners import refuse_broken_runner
-from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.selection import SelectKeys, selection_of
+from streamsketch.beam.runs import RunSecret
+from streamsketch.beam.selection import SelectedKeys
 from streamsketch.beam.sketching import merged
-from streamsketch.beam.upstream import AppliedBounds, bounds_above, bounds_of, projection_of, sources_of
-from streamsketch.beam.windows import KeepWindows, WindowRange, is_the_one_pane, require_one_pane
+from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.data import from_list
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Guarantee, Neighbours, calibration, check_budget
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch, add_noise, guarantee_of, sensitivity_of
+from streamsketch.release import AdditiveNoise, Calibrated, PrivateSketch, Publisher
 from streamsketch.sketching import Sketch
 
 
 class ReleaseOnce(beam.PTransform, ABC):
-    """What all transforms share that publish each key's sketch once: keys, windows, bounds and idempotent draws.
+    """Publish each key's sketch once; what is published of one, a subclass says in `_publisher`.
 
-    Parameters are described in `ReleasePerKey`; a subclass says in `_rule` what is drawn.
+    Parameters
+    ----------
+    neighbours
+        Your assertion of what one privacy unit contributes, where the sketches carry no bounds.
+    public_keys, selected_keys, keys_are_public, public_windows, projection, count_private_data
+        As in `ReleasePerKey`.
     """
 
-    late_tag = LATE
-    _neighbours_are_a_word = True
-    """Whether neighbours are given for this release alone, not with a mechanism that serves others too."""
+    published: ClassVar[type[Any]]
+    """Type of what is published."""
 
     def __init__(
         self,
         *,
         neighbours: Neighbours | None,
         public_keys: Keys | None,
-        selected_keys: beam.PCollection | None,
+        selected_keys: SelectedKeys | None,
         keys_are_public: bool,
         public_windows: tuple[TimestampTypes, TimestampTypes] | None,
         projection: Projection | None,
@@ -58,22 +61,26 @@ class ReleaseOnce(beam.PTransform, ABC):
             )
         if public_windows is not None and public_keys is None:
             raise InvalidInputError("public_windows stands beside public_keys: each key is released in each window")
+        if not isinstance(selected_keys, SelectedKeys | None):
+            raise InvalidInputError(
+                "selected_keys must be what SelectKeys returns, so that its share of epsilon and delta is known; keys "
+                "known beforehand are public_keys"
+            )
         self._public_keys = None if public_keys is None else PublicKeys(public_keys)
         self._selected = selected_keys
-        self._selection = None if selected_keys is None else selection_of(selected_keys)
         self._windows = None if public_windows is None else WindowRange(*public_windows)
         if not isinstance(neighbours, Neighbours | None):
             raise TypeError(f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}")
         self._neighbours = neighbours
         self._projection = projection
         if projection is not None and neighbours is not None:
-            self._rule(neighbours).plan(projection)  # fail before the job runs
+            self._publisher(neighbours).calibrated(projection)  # fail before the job runs
         self._count_private_data = count_private_data
         self._late = False
 
     @abstractmethod
-    def _rule(self, neighbours: Neighbours) -> "Rule":
-        """Return what to publish of each sketch, once the neighbour relation is known."""
+    def _publisher(self, neighbours: Neighbours) -> Publisher[Any]:
+        """Return what publishes a sketch, once the neighbour relation is known."""
 
     def with_late_data(self) -> Self:
         """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
@@ -84,25 +91,17 @@ class ReleaseOnce(beam.PTransform, ABC):
         """Apply the transform."""
         refuse_broken_runner(sketches.pipeline)
         require_one_pane(sketches)
-        bounds = bounds_of(sketches)
-        moved = bounds is None and bounds_above(sketches)
-        rule = self._rule(self._agreed_neighbours(bounds, moved=moved))
+        sources = sources_of(sketches)
+        publisher = self._publisher(self._agreed_neighbours(sketches))
         projection = self._agreed_projection(sketches)
-        rule.plan(projection)  # fail before the job runs
-        run = run_secret(sketches.pipeline)
-        label = label_in(sketches.pipeline)
-        release = _Release(rule, projection, label, sources_of(sketches), count=self._count_private_data)
-        outputs = (
-            self._with_empty_sketches(sketches, projection)
-            | "One group a key" >> beam.GroupByKey()
-            | "Add noise"
-            >> beam.ParDo(release, run=run)
-            .with_output_types(beam.typehints.KV[Any, rule.published])
-            .with_outputs(LATE, main="releases")
+        guarantee = publisher.calibrated(projection).guarantee  # fail before the job runs
+        if self._selected is not None:
+            guarantee = self._selected.added_to(guarantee)
+        draw = _Release(publisher, self.published, projection, guarantee, sources, count=self._count_private_data)
+        releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
+            draw, "noise", *self._shards(sketches, projection)
         )
-        shards = self._shards(sketches, projection)
-        releases = outputs.releases | "Fix the releases" >> InOrder(rule.published, *shards)
-        return (releases, outputs[LATE]) if self._late else releases
+        return (releases, SecretCollection(late, projection, late=True)) if self._late else releases
 
     def _shards(self, sketches: beam.PCollection, projection: Projection) -> list[int]:
         """Return how many shards hold the releases, if their number is known beforehand."""
@@ -112,47 +111,39 @@ class ReleaseOnce(beam.PTransform, ABC):
         windows = 1 if self._windows is None else self._windows.count(sketches.windowing)
         return [shards_of(len(listed) * windows, 8 * projection.sketch_dim)]
 
-    def _agreed_neighbours(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
-        agreed = self._neighbours_of(bounds, moved=moved)
-        if self._selection is not None and self._selection.neighbours != agreed:
+    def _agreed_neighbours(self, sketches: beam.PCollection) -> Neighbours:
+        bounded = sketches.neighbours if isinstance(sketches, SecretCollection) else None
+        agreed = bounded or self._neighbours
+        if agreed is None:
             raise InvalidInputError(
-                f"the keys were selected for {self._selection.neighbours} but the release is for {agreed}; use the "
-                f"same events and neighbours for both"
+                "nothing says how much one privacy unit contributes. Any step that is not SketchPerKey may move events "
+                "to other keys or windows, or double them, so bounds are known of what comes straight from it alone: "
+                "apply BoundContributions to the events, SketchPerKey to what it returns, and the release to that; or "
+                "give neighbours, your assertion of what holds"
+            )
+        if self._neighbours not in (None, agreed):
+            raise InvalidInputError(
+                f"neighbours={self._neighbours} but the events were bounded to {agreed}; leave neighbours out, or give "
+                f"these"
+            )
+        if self._selected is not None and self._selected.guarantee.neighbours != agreed:
+            raise InvalidInputError(
+                f"the keys were selected for {self._selected.guarantee.neighbours} but the release is for {agreed}; "
+                f"use the same events and neighbours for both"
             )
         return agreed
 
-    def _neighbours_of(self, bounds: AppliedBounds | None, *, moved: bool) -> Neighbours:
-        if bounds is None:
-            if moved and (self._neighbours is None or not self._neighbours_are_a_word):
-                raise InvalidInputError(
-                    "between BoundContributions and the release stands a step that is not SketchPerKey: it may move "
-                    "events to other keys or windows, or double them, and the bounds would not hold. Take that step "
-                    "before BoundContributions, or after the release"
-                    f"{', or give neighbours, your word for what holds' if self._neighbours_are_a_word else ''}"
-                )
-            if self._neighbours is None:
-                raise InvalidInputError(
-                    "nothing says how far one privacy unit reaches: apply BoundContributions to the events, which "
-                    "enforces it, or give neighbours, which is your word for it"
-                )
-            return self._neighbours
-        if self._neighbours not in (None, bounds.neighbours):
-            raise InvalidInputError(
-                f"neighbours={self._neighbours} but the events were bounded to {bounds.neighbours}; leave neighbours "
-                f"out, or give these"
-            )
-        return bounds.neighbours
-
     def _agreed_projection(self, sketches: beam.PCollection) -> Projection:
-        known = projection_of(sketches)
-        if known is None and self._projection is None:
+        known = sketches.projection if isinstance(sketches, SecretCollection) else None
+        if known is not None and self._projection is not None:
+            known.check_same(self._projection)
+        found = known or self._projection
+        if found is None:
             raise InvalidInputError(
                 "the release needs projection=…, that of the sketches: they do not come straight from SketchPerKey, "
                 "and whether there are any to read it off depends on the data"
             )
-        if known is not None and self._projection is not None:
-            known.check_same(self._projection)
-        return known or self._projection  # type: ignore[return-value] # one is known
+        return found
 
     def _with_empty_sketches(self, sketches: beam.PCollection, projection: Projection) -> beam.PCollection:
         """Return the sketches of the keys to release, and an empty sketch for each of these."""
@@ -194,7 +185,7 @@ class ReleasePerKey(ReleaseOnce):
     """Publish each key's sketch once: ``PCollection[KV[key, Sketch]] → PCollection[KV[key, PrivateSketch]]``.
 
     The table of releases is (ε, δ)-differentially private for the neighbour relation that `BoundContributions` enforced
-    upstream (THEORY.md 4.2), or for ``neighbours``, on your word. The set of keys would leak, so it must be public,
+    (THEORY.md 4.2), or for ``neighbours``, which you assert. The set of keys would leak, so it must be public,
     or chosen privately: with ``public_keys`` each of them is released, a key without data as noise alone, and
     data of other keys is dropped; with ``selected_keys`` that holds for the keys that `SelectKeys` chose.
 
@@ -218,15 +209,15 @@ class ReleasePerKey(ReleaseOnce):
     epsilon, delta, mechanism
         As in `Sketch.release`.
     neighbours
-        As in `Sketch.release`, where the sketches do not come straight from `BoundContributions`; how far one unit
-        reaches, in all keys and windows together, is then your word.
+        As in `Sketch.release`, where the sketches do not come from `BoundContributions` through `SketchPerKey` alone:
+        your assertion of how much one unit contributes, to all keys and windows together.
     public_keys
         The keys to release, known without looking at the data: text, bytes or integers in a list; a `pathlib.Path` to a
         text file with one key a line; or a PCollection in the global window.
     selected_keys
         The keys to release, from `SelectKeys`; its ε and δ are added to each guarantee.
     keys_are_public
-        The explicit word that the keys found in the data are public, and the windows each has data in.
+        Your assertion that the keys found in the data are public, and the windows each has data in.
     public_windows
         (start, stop), in seconds since 1970-01-01T00:00Z or Beam timestamps: the windows that overlap [start, stop)
         are released, and no others.
@@ -259,7 +250,9 @@ class ReleasePerKey(ReleaseOnce):
     ...     )
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is part of what is promised
+    published = PrivateSketch
+
+    def __init__(  # noqa: PLR0913 - each of them is part of what is guaranteed
         self,
         *,
         epsilon: float,
@@ -267,7 +260,7 @@ class ReleasePerKey(ReleaseOnce):
         neighbours: Neighbours | None = None,
         mechanism: calibration.Mechanism = "auto",
         public_keys: Keys | None = None,
-        selected_keys: beam.PCollection | None = None,
+        selected_keys: SelectedKeys | None = None,
         keys_are_public: bool = False,
         public_windows: tuple[TimestampTypes, TimestampTypes] | None = None,
         projection: Projection | None = None,
@@ -294,87 +287,50 @@ class ReleasePerKey(ReleaseOnce):
             "mechanism": self._mechanism,
         }
 
-    def _rule(self, neighbours: Neighbours) -> "Rule":
-        return _NoiseRule(*self._budget, neighbours, self._mechanism, self._selection)
-
-
-class Plan(NamedTuple):
-    """What is promised for sketches of one projection, and how one is drawn."""
-
-    guarantee: Guarantee
-    draw: Callable[[Sketch, BitSource], Any]
-    """A function of a sketch and random bits."""
-
-
-class Rule(Protocol):
-    """What to publish of a sketch."""
-
-    @property
-    def published(self) -> type[Any]:
-        """The type of what is published."""
-
-    def plan(self, projection: Projection) -> Plan:
-        """Return what is promised and drawn for a projection; raise `InvalidInputError` where nothing can be."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _NoiseRule:
-    """Publish the cells with noise."""
-
-    epsilon: float
-    delta: float
-    neighbours: Neighbours
-    mechanism: calibration.Mechanism
-    selection: SelectKeys | None
-
-    published = PrivateSketch
-
-    def plan(self, projection: Projection) -> Plan:
-        sensitivity = sensitivity_of(projection, self.neighbours)
-        noise = calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
-        promised = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
-        guarantee = promised if self.selection is None else self.selection.added_to(promised)
-        return Plan(guarantee, lambda sketch, bits: add_noise(sketch, noise, guarantee, bits))
+    def _publisher(self, neighbours: Neighbours) -> AdditiveNoise:
+        epsilon, delta = self._budget
+        return AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=self._mechanism)
 
 
 def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
     return key, Projection.from_json(projection).sketch()
 
 
-class _Release(beam.DoFn):
-    """Draw what is published as a function of the run's secret and the release."""
+class _Release:
+    """Publish a key's sketch, with data ids that are functions of the run, of names and of where the data came from."""
 
-    def __init__(self, rule: Rule, projection: Projection, label: str, sources: Sequence[str], *, count: bool) -> None:
-        self._rule, self._projection, self._label, self._sources = rule, projection, label, sources
-        self._count = count
-
-    def process(
+    def __init__(
         self,
-        group: tuple[Any, Iterable[Sketch]],
-        window: BoundedWindow = beam.DoFn.WindowParam,
-        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+        publisher: Publisher[Any],
+        published: type[Any],
+        projection: Projection,
+        guarantee: Guarantee,
+        sources: Sequence[str],
         *,
-        run: RunSecret,
-    ) -> Iterator[Any]:
-        key, sketches = group
-        total = merged(sketches)
+        count: bool,
+    ) -> None:
+        self.published = published
+        self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
+        self._sources, self._count = sources, count
+
+    def total(self, values: Iterable[Sketch]) -> Sketch:
+        total = merged(values)
         self._projection.check_same(total.projection)
-        if not is_the_one_pane(pane):
-            yield beam.pvalue.TaggedOutput(LATE, (key, total))
-            return
-        plan = self._rule.plan(total.projection)
-        bits = repeatable_bits(
-            run.derive("noise", self._label),
-            key,
-            window,
-            total.projection.to_json().encode(),
-            repr(plan.guarantee).encode(),
-            total.state.astype("<i8").tobytes(),
-        )
+        return total
+
+    def named(self, total: Sketch) -> tuple[bytes, ...]:
+        public = total.projection.to_json(), repr(self._guarantee)
+        return (*(text.encode() for text in public), total.state.astype("<i8").tobytes())
+
+    def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
         ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
-        total = Sketch.from_state(total.projection, total.state, total.mass, ids=ids)
-        yield key, plan.draw(total, bits)
+        named = Sketch.from_state(total.projection, total.state, total.mass, ids=ids)
+        yield self._calibrated.release(named, bits)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()
+
+    @functools.cached_property
+    def _calibrated(self) -> Calibrated[Any]:
+        return self._publisher.calibrated(self._projection).with_guarantee(self._guarantee)

@@ -1,21 +1,40 @@
 """Which keys to publish, decided privately where they cannot be named beforehand."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
-from apache_beam.transforms.window import BoundedWindow
-from apache_beam.utils.windowed_value import PaneInfo
 
 from streamsketch.beam.events import BoundedEvents
-from streamsketch.beam.ordering import InOrder
-from streamsketch.beam.repeatable import repeatable_bits
-from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.upstream import bounds_of
-from streamsketch.beam.windows import is_the_one_pane
+from streamsketch.beam.marked import MarkedCollection, SecretCollection
+from streamsketch.beam.once import PublishOnce
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, KeyThreshold, compose, key_threshold
+from streamsketch.privacy import BitSource, Guarantee, KeyThreshold, Neighbours, compose, key_threshold
+
+
+class SelectedKeys(MarkedCollection):
+    """Keys that `SelectKeys` chose, with what the choice spent.
+
+    Parameters
+    ----------
+    keys
+        The keys.
+    epsilon, delta
+        The choice's.
+    neighbours
+        The relation that it holds for.
+    """
+
+    def __init__(self, keys: beam.PCollection, epsilon: float, delta: float, neighbours: Neighbours) -> None:
+        super().__init__(keys)
+        how = f"Laplace threshold for the keys, ε = {epsilon!r}, δ = {delta!r}"
+        self.guarantee = Guarantee(epsilon, delta, neighbours, how)
+
+    def added_to(self, guarantee: Guarantee) -> Guarantee:
+        """Return what a release of these keys guarantees: ε and δ add up (Dwork and Roth 2014, Theorem 3.16)."""
+        return compose([guarantee, self.guarantee], populations="overlapping")
 
 
 class SelectKeys(beam.PTransform):
@@ -55,38 +74,28 @@ class SelectKeys(beam.PTransform):
     def __init__(self, *, epsilon: float, delta: float) -> None:
         super().__init__()
         key_threshold(epsilon, delta, 1)  # fail before the job runs
-        self.epsilon, self.delta = float(epsilon), float(delta)
+        self._epsilon, self._delta = float(epsilon), float(delta)
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        bounds = bounds_of(events)
-        if bounds is None or bounds.transform.already_enforced:
+        neighbours = events.neighbours if isinstance(events, SecretCollection) and events.enforced else None
+        if neighbours is None:
             raise InvalidInputError(
                 "SelectKeys counts the privacy units of each key, which only BoundContributions knows: apply it to "
                 "what that transform returns, without a step in between"
             )
-        self.neighbours = bounds.neighbours
-        threshold = key_threshold(self.epsilon, self.delta, self.neighbours.max_keys)
-        run = run_secret(events.pipeline)
-        keep = _Keep(threshold, label_in(events.pipeline))
-        return (
+        draw = _Keep(key_threshold(self._epsilon, self._delta, neighbours.max_keys))
+        kept, _ = (
             events
             | "Count units" >> beam.FlatMap(_unit_counts).with_output_types(beam.typehints.KV[Any, int])
-            | "Gather counts" >> beam.GroupByKey()
-            | "Keep frequent keys" >> beam.ParDo(keep, run=run).with_output_types(beam.typehints.KV[Any, bool])
-            | "Fix the choice" >> InOrder(bool)
-            | "Kept keys" >> beam.Keys().with_output_types(Any)
+            | "Keep frequent keys" >> PublishOnce(draw, "keys")
         )
-
-    def added_to(self, guarantee: Guarantee) -> Guarantee:
-        """Return what a release for selected keys promises: ε and δ add up (Dwork and Roth 2014, Theorem 3.16)."""
-        how = f"Laplace threshold for the keys, ε = {self.epsilon!r}, δ = {self.delta!r}"
-        selection = Guarantee(self.epsilon, self.delta, guarantee.neighbours, how)
-        return compose([guarantee, selection], populations="overlapping")
+        keys = kept | "Kept keys" >> beam.Keys().with_output_types(Any)
+        return SelectedKeys(keys, self._epsilon, self._delta, neighbours)
 
     def display_data(self) -> dict[str, Any]:
         """Show the budget in the runner's interface."""
-        return {"epsilon": self.epsilon, "delta": self.delta}
+        return {"epsilon": self._epsilon, "delta": self._delta}
 
 
 def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:
@@ -97,37 +106,20 @@ def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:
         yield bounded.events.slots[place][0], int(counts[place])
 
 
-class _Keep(beam.DoFn):
+@dataclasses.dataclass(frozen=True)
+class _Keep:
     """Keep a key if its noisy count of units reaches the threshold."""
 
-    def __init__(self, threshold: KeyThreshold, label: str) -> None:
-        self._threshold, self._label = threshold, label
+    threshold: KeyThreshold
 
-    def process(
-        self,
-        group: tuple[Any, Iterable[int]],
-        window: BoundedWindow = beam.DoFn.WindowParam,
-        pane: PaneInfo = beam.DoFn.PaneInfoParam,
-        *,
-        run: RunSecret,
-    ) -> Iterator[tuple[Any, bool]]:
-        if not is_the_one_pane(pane):
-            return
-        key, counts = group
-        units = sum(counts)
-        bits = repeatable_bits(run.derive("keys", self._label), key, window, units.to_bytes(16, "little"))
-        if self._threshold.keeps(units, bits):
-            yield key, True
+    published = bool
 
+    def total(self, values: Iterable[int]) -> int:
+        return sum(values)
 
-def selection_of(keys: beam.PCollection) -> SelectKeys:
-    """Return the `SelectKeys` that a collection of keys came from."""
-    applied = keys.producer if isinstance(keys, beam.PCollection) else None
-    while applied is not None:
-        if isinstance(applied.transform, SelectKeys):
-            return applied.transform
-        applied = applied.parent
-    raise InvalidInputError(
-        "selected_keys must be what SelectKeys returns, so that its share of epsilon and delta is known; keys known "
-        "beforehand are public_keys"
-    )
+    def named(self, total: int) -> tuple[bytes, ...]:
+        return (total.to_bytes(16, "little"),)
+
+    def draw(self, total: int, bits: BitSource, *_: Any) -> Iterator[bool]:
+        if self.threshold.keeps(total, bits):
+            yield True

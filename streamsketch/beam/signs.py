@@ -1,19 +1,16 @@
 """Published signs in pipelines, released once for each key."""
 
-import dataclasses
 from typing import Any
 
-import apache_beam as beam
 from apache_beam.utils.timestamp import TimestampTypes
 
 from streamsketch.beam.keys import Keys
-from streamsketch.beam.releasing import Plan, ReleaseOnce
-from streamsketch.beam.selection import SelectKeys
+from streamsketch.beam.releasing import ReleaseOnce
+from streamsketch.beam.selection import SelectedKeys
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee, Neighbours
+from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
 from streamsketch.signs import DPSignRPRR, SignMechanism, SignSketch
-from streamsketch.sketching import Sketch
 
 
 class ReleaseSignsPerKey(ReleaseOnce):
@@ -28,8 +25,10 @@ class ReleaseSignsPerKey(ReleaseOnce):
     ----------
     mechanism
         A differentially private mechanism of `streamsketch.signs` but `DPSignRPRR`, which promises nothing for keys
-        without data: their norm is 0. Its neighbours must be those that `BoundContributions` enforced upstream; where
-        none stands there, they are your word.
+        without data: their norm is 0. Its neighbours must be those that `BoundContributions` enforced.
+    neighbours
+        The mechanism's, once more, where the sketches do not come from `BoundContributions` through `SketchPerKey`
+        alone: your assertion that they hold for the data.
     public_keys, selected_keys, keys_are_public, public_windows, projection, count_private_data
         As in `ReleasePerKey`.
 
@@ -52,18 +51,19 @@ class ReleaseSignsPerKey(ReleaseOnce):
     ...         pipeline
     ...         | beam.Create([("AA", 17, 1), ("UA", 18, 2)])
     ...         | SketchPerKey(projection)
-    ...         | ReleaseSignsPerKey(publish, public_keys=["AA", "DL", "UA"])
+    ...         | ReleaseSignsPerKey(publish, neighbours=L1(1), public_keys=["AA", "DL", "UA"])
     ...     )
     """
 
-    _neighbours_are_a_word = False
+    published = SignSketch
 
     def __init__(
         self,
         mechanism: SignMechanism,
         *,
+        neighbours: Neighbours | None = None,
         public_keys: Keys | None = None,
-        selected_keys: beam.PCollection | None = None,
+        selected_keys: SelectedKeys | None = None,
         keys_are_public: bool = False,
         public_windows: tuple[TimestampTypes, TimestampTypes] | None = None,
         projection: Projection | None = None,
@@ -81,7 +81,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
             )
         self._mechanism = mechanism
         super().__init__(
-            neighbours=mechanism.neighbours,
+            neighbours=neighbours,
             public_keys=public_keys,
             selected_keys=selected_keys,
             keys_are_public=keys_are_public,
@@ -89,6 +89,8 @@ class ReleaseSignsPerKey(ReleaseOnce):
             projection=projection,
             count_private_data=count_private_data,
         )
+        if projection is not None:
+            mechanism.calibrated(projection)  # fail before the job runs
 
     def display_data(self) -> dict[str, Any]:
         """Show the guarantee in the runner's interface; never a secret."""
@@ -99,34 +101,10 @@ class ReleaseSignsPerKey(ReleaseOnce):
             "mechanism": mechanism.name,
         }
 
-    def _rule(self, neighbours: Neighbours) -> "_SignRule":
-        del neighbours  # the mechanism's own: others are refused before
-        return _SignRule(self._mechanism, self._selection)
-
-
-@dataclasses.dataclass(frozen=True)
-class _SignRule:
-    """Publish the signs of the cells."""
-
-    mechanism: SignMechanism
-    selection: SelectKeys | None
-
-    published = SignSketch
-
-    def plan(self, projection: Projection) -> Plan:
-        self.mechanism.check(projection)
-        guarantee = self.mechanism.guarantee(projection)
-        if self.selection is not None:
-            guarantee = self.selection.added_to(guarantee)
-        return Plan(guarantee, lambda sketch, bits: self._draw(sketch, bits, guarantee))
-
-    def _draw(self, sketch: Sketch, bits: BitSource, guarantee: Guarantee) -> SignSketch:
-        drawn = self.mechanism.release_with(sketch, bits)
-        return SignSketch(
-            drawn.projection,
-            drawn.packed,
-            drawn.law,
-            guarantee,
-            release_id=drawn.release_id,
-            data_ids=drawn.data_ids,
-        )
+    def _publisher(self, neighbours: Neighbours) -> SignMechanism:
+        if neighbours != self._mechanism.neighbours:
+            raise InvalidInputError(
+                f"the mechanism is for neighbours={self._mechanism.neighbours} but the events were bounded to "
+                f"{neighbours}; give the mechanism these"
+            )
+        return self._mechanism

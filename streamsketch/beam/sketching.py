@@ -10,6 +10,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
+from streamsketch.beam.marked import SecretCollection
 from streamsketch.beam.partials import PartialSketches
 from streamsketch.beam.runners import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
@@ -68,17 +69,12 @@ class SketchPerKey(beam.PTransform):
         self._projection = projection
         self._columns = (key, (index,) if isinstance(index, str) else tuple(index), value)
 
-    @property
-    def projection(self) -> Projection:
-        """The public map."""
-        return self._projection
-
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_broken_runner(events.pipeline)
         everywhere = isinstance(events.windowing.windowfn, GlobalWindows)
         bundles = _GlobalBundles if everywhere else _WindowedBundles
-        return (
+        sketches = (
             events
             | "Sketch bundles" >> beam.ParDo(bundles(self._projection, *self._columns))
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
@@ -88,6 +84,10 @@ class SketchPerKey(beam.PTransform):
                 beam.typehints.KV[Any, Sketch]
             )
         )
+        if not isinstance(events, SecretCollection):
+            return SecretCollection(sketches, self._projection)
+        known = {"enforced": events.enforced, "late": events.late}
+        return SecretCollection(sketches, self._projection, events.neighbours, **known)
 
     def display_data(self) -> dict[str, Any]:
         """Show the public projection in the runner's interface."""

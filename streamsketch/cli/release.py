@@ -11,7 +11,7 @@ from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked
 from streamsketch.privacy import Mechanism
-from streamsketch.release import PastRelease, planned, remember, replace_raw
+from streamsketch.release import AdditiveNoise, PastRelease, remember, replace_raw
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -66,10 +66,11 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         else:
             wanted = _wanted(file, state, public_key, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
-        _, promise = planned(state.projection, **privacy)  # to find mistakes early
+        publisher = AdditiveNoise(**privacy).calibrated(state.projection)  # to find mistakes early
+        promise = publisher.guarantee
         if raw.releases and not again:
             raise ss.InvalidInputError(_cost(file, raw.releases, promise))
-        released = {key: sketch.release(**privacy) for key, sketch in wanted.items()}
+        released = {key: publisher.release(sketch) for key, sketch in wanted.items()}
         # remembered before it is written: a failure between the two costs a release, not a promise
         replace_raw(remember(raw, list(released.values())), file)
     try:

@@ -14,7 +14,7 @@ from .independence import check_disjoint, check_independent, check_same_place
 from .noise_effect import InputNoise, NoisePlace, OutputNoise, effect_of, unit_of
 from .noise_parts import NoisePart
 from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
-from .publish import add_noise, planned, release_sketch
+from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
 from .raw_file import (
     SUFFIX,
     PastRelease,
@@ -28,13 +28,16 @@ from .raw_file import (
     save_raw,
     united,
 )
-from .sensitivity import check_carried, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
+from .sensitivity import check_carried, check_neighbours, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
 
 __all__ = [
     "KEYS_THEOREM",
     "QUICK_ENTRIES",
     "RELEASE_ID_BYTES",
     "SUFFIX",
+    "AdditiveNoise",
+    "Calibrated",
+    "CalibratedNoise",
     "Composition",
     "InputNoise",
     "NoiseCheck",
@@ -43,14 +46,15 @@ __all__ = [
     "OutputNoise",
     "PastRelease",
     "PrivateSketch",
+    "Publisher",
     "RawSketch",
     "State",
     "Stated",
     "Verdict",
-    "add_noise",
     "check_carried",
     "check_disjoint",
     "check_independent",
+    "check_neighbours",
     "check_release",
     "check_same_place",
     "check_size",
@@ -67,8 +71,6 @@ __all__ = [
     "load_raw",
     "mismatch",
     "noise_in",
-    "planned",
-    "release_sketch",
     "remember",
     "replace_raw",
     "save_raw",

@@ -10,10 +10,11 @@ from typing import Any
 from streamsketch.core import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, Guarantee, SystemBits, calibration
+from streamsketch.privacy import L1, BitSource, Guarantee, SystemBits, calibration
 from streamsketch.projections import Projection
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.publish import AdditiveNoise
+from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching import encode_batch
 
 
@@ -51,7 +52,7 @@ class PanPrivateSketch:
     True
     """
 
-    __slots__ = ("_guarantee", "_ids", "_lock", "_looked", "_noise", "_process", "_projection", "_released", "_state")
+    __slots__ = ("_ids", "_lock", "_looked", "_noisy", "_process", "_released", "_state")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -67,11 +68,10 @@ class PanPrivateSketch:
             raise InvalidInputError(
                 f"pan-privacy bounds a unit's updates over the whole stream, which is L1(bound); got {neighbours!r}"
             )
-        self._noise = calibration.choose(_both_views(sensitivity_of(projection, neighbours)), epsilon, delta, mechanism)
-        single = guarantee_of(self._noise, epsilon, delta, neighbours)
-        self._guarantee = dataclasses.replace(single, mechanism=f"{self._noise}, inside and on release")
-        self._projection = projection
-        self._state = self._noise.sample(projection.sketch_dim, SystemBits())
+        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
+        both = _both_views(sensitivity_of(projection, neighbours))
+        self._noisy = publisher.calibrated_to(projection, both, where="inside and on release")
+        self._state = self._drawn(SystemBits())
         self._ids = data_ids.new()
         self._released = self._looked = False
         self._process = os.getpid()
@@ -80,12 +80,13 @@ class PanPrivateSketch:
     @property
     def projection(self) -> Projection:
         """The public map."""
-        return self._projection
+        return self._noisy.projection
 
     @property
     def guarantee(self) -> Guarantee:
         """What one intrusion and the release together promise."""
-        return self._guarantee
+        guarantee: Guarantee = self._noisy.guarantee
+        return guarantee
 
     def update(self, indices: Any, values: Any = 1) -> None:
         """Add one event or a batch of events, at once: nothing waits in a buffer. See `Sketch.update`.
@@ -95,10 +96,10 @@ class PanPrivateSketch:
         InvalidInputError
             As `Sketch.update`, when the release has been made, or in a forked process.
         """
-        encoded, quantised = encode_batch(self._projection, indices, values)
+        encoded, quantised = encode_batch(self.projection, indices, values)
         with self._held():
             # no mass Σ|q| is kept: an intruder would see it
-            self._projection.add_to(self._state, encoded, quantised, 0)
+            self.projection.add_to(self._state, encoded, quantised, 0)
 
     def state(self) -> Ints:
         """Return what an intruder would see: int64, (sketch_dim,), noise included.
@@ -129,17 +130,12 @@ class PanPrivateSketch:
         """
         bits = SystemBits()
         with self._held():
-            values = self._state + self._noise.sample(self._projection.sketch_dim, bits)
+            values = self._state + self._drawn(bits)
             self._released = True
-        cumulants = self._noise.cumulants
-        return PrivateSketch(
-            self._projection,
-            values,
-            cumulants + cumulants,
-            self._guarantee,
-            release_ids=[bits.read(RELEASE_ID_BYTES)],
-            data_ids=self._ids.published(),
-        )
+        return self._noisy.published(values, bits, self._ids)
+
+    def _drawn(self, bits: BitSource) -> Ints:
+        return self._noisy.noise.sample(self.projection.sketch_dim, bits)
 
     @contextlib.contextmanager
     def _held(self, *, even_released: bool = False) -> Iterator[None]:
@@ -161,7 +157,7 @@ class PanPrivateSketch:
         raise TypeError("a pan-private sketch is released once, so it cannot be copied or pickled; start a new one")
 
     def __repr__(self) -> str:
-        return f"<PanPrivateSketch of {self.projection!r}, {self._guarantee}>"
+        return f"<PanPrivateSketch of {self.projection!r}, {self.guarantee}>"
 
 
 def _both_views(sensitivity: calibration.Sensitivity) -> calibration.Sensitivity:

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from streamsketch.data import data_ids, matrix_of
-from streamsketch.privacy import Neighbours, Noise, SystemBits, calibration
-from streamsketch.projections import Projection, transform_read
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.release.sensitivity import check_whole_steps, grid_steps, guarantee_of, sensitivity_of
+from streamsketch.privacy import Neighbours, Noise, calibration
+from streamsketch.projections import Projection
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.publish import AdditiveNoise
+from streamsketch.release.sensitivity import grid_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +33,7 @@ class PrivateProjection:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from streamsketch import Gaussian, L1, pairwise
     >>> projection = Gaussian(dim=100, sketch_dim=32, seed=1)
     >>> publish = PrivateProjection(projection=projection, epsilon=1, delta=1e-6, neighbours=L1(1, unit="rating"))
@@ -53,13 +52,12 @@ class PrivateProjection:
         if not isinstance(self.projection, Projection):
             raise TypeError(f"projection must be a streamsketch projection, got a {type(self.projection).__name__}")
         grid_steps(self.projection, self.neighbours)
-        calibration.check_choice(self.epsilon, self.delta, self.mechanism)
+        self._publisher()
 
     @property
     def noise(self) -> Noise:
         """The noise on each cell of Z, in grid steps."""
-        sensitivity = sensitivity_of(self.projection, self.neighbours)
-        return calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
+        return self._publisher().calibrated(self.projection).noise
 
     def release(self, matrix: Any) -> list[PrivateSketch]:
         """Return Z, one `PrivateSketch` a row.
@@ -75,21 +73,9 @@ class PrivateProjection:
         InvalidInputError
             As `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo 2^64.
         """
-        given = matrix_of(matrix, exact=True)
-        check_whole_steps(self.projection, self.neighbours, given.dtype)
-        noise = self.noise
-        guarantee = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
-        cells = transform_read(self.projection, given, exact=True)
-        bits = SystemBits()
-        drawn = noise.sample(cells.size, bits).reshape(cells.shape)
-        return [
-            PrivateSketch(
-                self.projection,
-                row,
-                noise.cumulants,
-                guarantee,
-                release_ids=[bits.read(RELEASE_ID_BYTES)],
-                data_ids=data_ids.new().published(),  # a row is one person's
-            )
-            for row in np.add(cells, drawn)
-        ]
+        return self._publisher().release_rows(self.projection, matrix)
+
+    def _publisher(self) -> AdditiveNoise:
+        return AdditiveNoise(
+            epsilon=self.epsilon, delta=self.delta, neighbours=self.neighbours, mechanism=self.mechanism
+        )

@@ -1,19 +1,18 @@
 """One whole vector, released with noise at any of the three places Stausholm 2021 puts it."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
 from streamsketch.core import Ints
-from streamsketch.data import data_ids, quantise, value_column
+from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Neighbours, Noise, SystemBits, calibration
+from streamsketch.privacy import BitSource, Neighbours, Sensitivity, SystemBits, calibration
 from streamsketch.projections import FJLT, MAX_MASS, Projection
 from streamsketch.release.noise_effect import NoisePlace, effect_of
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.release.publish import release_sketch
-from streamsketch.release.sensitivity import check_whole_steps, grid_steps, guarantee_of
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.publish import AdditiveNoise, CalibratedNoise
+from streamsketch.release.sensitivity import check_whole_steps, grid_steps
 from streamsketch.sketching import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
@@ -82,48 +81,45 @@ def release_vector(
     steps = quantise(vector, projection.grid)
     if steps.size != projection.dim:
         raise InvalidInputError(f"the vector must have dim={projection.dim} numbers, got {steps.size}")
+    publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
     if noise_place == "output":
-        sketch = Sketch.from_state(projection, _mapped(projection, steps), MAX_MASS)
-        return release_sketch(sketch, epsilon, delta, neighbours, mechanism)
+        return publisher.release(Sketch.from_state(projection, _mapped(projection, steps), MAX_MASS))
     bits = SystemBits()
-    delta_steps = grid_steps(projection, neighbours)
-    if noise_place == "input":
-        sensitivity = calibration.Sensitivity(delta_steps, delta_steps**2, projection.dim)
-        noise = calibration.choose(sensitivity.over_keys(neighbours.max_keys), epsilon, delta, mechanism)
-        cells = _mapped(projection, steps + noise.sample(projection.dim, bits))
-    else:
-        noise, cells = _after_hadamard(projection, steps, neighbours, (epsilon, delta, mechanism), bits)
-    guarantee = guarantee_of(noise, epsilon, delta, neighbours)
-    place = "the input" if noise_place == "input" else "what the Hadamard step returns"
-    return PrivateSketch(
-        projection,
-        cells,
-        noise.cumulants,
-        dataclasses.replace(guarantee, mechanism=f"{guarantee.mechanism}, on {place}"),
-        noise_place=noise_place,
-        release_ids=[bits.read(RELEASE_ID_BYTES)],
-        data_ids=data_ids.new().published(),
-    )
+    place = _on_input if noise_place == "input" else _after_hadamard
+    noisy, cells = place(publisher, projection, steps, bits)
+    return noisy.published(cells, bits, None)
+
+
+def _on_input(
+    publisher: AdditiveNoise, projection: Projection, steps: Ints, bits: BitSource
+) -> tuple[CalibratedNoise, Ints]:
+    """Return the noise, and P(x̃ + noise)."""
+    sensitivity = _sensitivity(1, projection.dim, publisher.neighbours, projection)
+    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="input", where="on the input")
+    return noisy, _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
 
 
 def _after_hadamard(
-    projection: Projection,
-    steps: Ints,
-    neighbours: Neighbours,
-    budget: tuple[float, float, calibration.Mechanism],
-    bits: BitSource,
-) -> tuple[Noise, Ints]:
+    publisher: AdditiveNoise, projection: Projection, steps: Ints, bits: BitSource
+) -> tuple[CalibratedNoise, Ints]:
     """Return the noise, and P(H·D x̃ + noise) of an FJLT."""
     if not isinstance(projection, FJLT):
         raise InvalidInputError(f"only an FJLT has a Hadamard step to add noise after, not {projection.kind}")
-    size, delta_steps = projection.padded_dim, grid_steps(projection, neighbours)
-    sensitivity = calibration.Sensitivity(size * delta_steps, size * delta_steps**2, size)
-    noise = calibration.choose(sensitivity.over_keys(neighbours.max_keys), *budget)
+    size = projection.padded_dim
+    sensitivity = _sensitivity(size, size, publisher.neighbours, projection)
+    where = "on what the Hadamard step returns"
+    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="hadamard", where=where)
     (rotated,) = projection.rotated(steps.reshape(1, -1))
     read = np.unique(projection.sparse_matrix.indices)
-    rotated[read] += noise.sample(read.size, bits)
+    rotated[read] += noisy.noise.sample(read.size, bits)
     cells: Ints = projection.sparse_matrix @ rotated
-    return noise, cells
+    return noisy, cells
+
+
+def _sensitivity(columns: int, size: int, neighbours: Neighbours, projection: Projection) -> Sensitivity:
+    """Return how far one unit moves ``size`` coordinates, if one of its steps moves ``columns`` of them by 1."""
+    moved = grid_steps(projection, neighbours)
+    return Sensitivity(columns * moved, columns * moved**2, size).over_keys(neighbours.max_keys)
 
 
 def _mapped(projection: Projection, steps: Ints) -> Ints:

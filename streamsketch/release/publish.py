@@ -1,36 +1,220 @@
-"""Noise meets sketches: the making of what is published."""
+"""How sketches are published: one protocol behind every release, and noise on the cells, the usual way."""
 
-from streamsketch.privacy import BitSource, Guarantee, Neighbours, Noise, SystemBits, calibration
-from streamsketch.projections import Projection
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+
+from streamsketch.core import Ints
+from streamsketch.data import DataIds, data_ids, matrix_of
+from streamsketch.privacy import BitSource, Guarantee, Neighbours, Noise, Sensitivity, SystemBits, calibration
+from streamsketch.projections import Projection, transform_read
+from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
-from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.release.sensitivity import check_neighbours, check_whole_steps, guarantee_of, sensitivity_of
 from streamsketch.sketching import Sketch
 
-
-def planned(
-    projection: Projection, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism
-) -> tuple[Noise, Guarantee]:
-    """Return the noise of `Sketch.release` and its guarantee, without a draw; errors as there."""
-    noise = calibration.choose(sensitivity_of(projection, neighbours), epsilon, delta, mechanism)
-    return noise, guarantee_of(noise, epsilon, delta, neighbours)
+Published = TypeVar("Published")
 
 
-def release_sketch(
-    sketch: Sketch, epsilon: float, delta: float, neighbours: Neighbours, mechanism: calibration.Mechanism
-) -> PrivateSketch:
-    """Return ``sketch`` plus noise from the operating system's CSPRNG; see `Sketch.release`."""
-    return add_noise(sketch, *planned(sketch.projection, epsilon, delta, neighbours, mechanism), SystemBits())
+@dataclasses.dataclass(frozen=True)
+class Calibrated(ABC, Generic[Published]):
+    """A publisher calibrated to one projection, for any number of its sketches.
 
-
-def add_noise(sketch: Sketch, noise: Noise, guarantee: Guarantee, bits: BitSource) -> PrivateSketch:
-    """Return the cells of ``sketch`` plus ``noise`` drawn from ``bits``.
-
-    The caller answers for ``guarantee``: the noise must be calibrated to it, and the bits secret and uniform.
+    Parameters
+    ----------
+    projection
+        The public map.
+    guarantee
+        What each release states. Whoever sets it answers for it: what is drawn must give it.
     """
-    projection = sketch.projection
-    drawn = noise.sample(projection.sketch_dim, bits)
-    # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
-    values = sketch.state + drawn
-    release_id = bits.read(RELEASE_ID_BYTES)
-    ids = sketch.data_ids.published()
-    return PrivateSketch(projection, values, noise.cumulants, guarantee, release_ids=[release_id], data_ids=ids)
+
+    projection: Projection
+    guarantee: Any
+
+    def release(self, sketch: Sketch, bits: BitSource | None = None) -> Published:
+        """Return what may be published of a sketch.
+
+        Parameters
+        ----------
+        sketch
+            A sketch of the projection.
+        bits
+            Secret and uniform; by default of the operating system's CSPRNG.
+
+        Raises
+        ------
+        TypeError
+            If it is no `Sketch`.
+        IncompatibleProjectionsError
+            If it is of another projection. Never for what the sketch holds.
+        """
+        _check_sketch(sketch)
+        self.projection.check_same(sketch.projection)
+        (released,) = self._draw(sketch.state.reshape(1, -1), bits or SystemBits(), sketch.data_ids)
+        return released
+
+    def release_rows(self, matrix: Any) -> list[Published]:
+        """Return a release of each row of a matrix; see `Publisher.release_rows`."""
+        given = matrix_of(matrix, exact=True)
+        check_whole_steps(self.projection, self.guarantee.neighbours, given.dtype)
+        return self._draw(transform_read(self.projection, given, exact=True), SystemBits(), None)
+
+    def with_guarantee(self, guarantee: Any) -> Self:
+        """Return the same, but that releases state another guarantee, such as one that key selection is part of."""
+        return dataclasses.replace(self, guarantee=guarantee)
+
+    @abstractmethod
+    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[Published]:
+        """Return a release of each row of exact cells, (n, k); of rows of a matrix, the data have no ids yet."""
+
+
+class Publisher(ABC, Generic[Published]):
+    """How something is published: a budget, a neighbour relation and a mechanism, for sketches of any projection.
+
+    `Sketch.release`, Beam's transforms, the ``release`` command and the mechanisms of `streamsketch.signs` all use one.
+    """
+
+    neighbours: Neighbours
+
+    @abstractmethod
+    def calibrated(self, projection: Projection) -> Calibrated[Published]:
+        """Return the publisher calibrated to a projection, without a draw.
+
+        Raises
+        ------
+        InvalidInputError
+            For a projection that the mechanism does not hold for, or cannot draw for. Whatever passes is released, so
+            that no refusal tells of the data.
+        """
+
+    def guarantee(self, projection: Projection) -> Any:
+        """Return what a release of a sketch of ``projection`` guarantees; errors as `calibrated`."""
+        return self.calibrated(projection).guarantee
+
+    def release(self, sketch: Sketch) -> Published:
+        """Return what may be published of a sketch, by bits of the operating system's CSPRNG.
+
+        Raises
+        ------
+        TypeError
+            If it is no `Sketch`.
+        InvalidInputError
+            As `calibrated`; never for what the sketch holds.
+        """
+        _check_sketch(sketch)
+        return self.calibrated(sketch.projection).release(sketch)
+
+    def release_rows(self, projection: Projection, matrix: Any) -> list[Published]:
+        """Return a release of each row of a matrix; a row is one person's vector.
+
+        Parameters
+        ----------
+        projection
+            The public map.
+        matrix
+            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n:
+            fractions of several contributions would be truncated together.
+
+        Raises
+        ------
+        InvalidInputError
+            As `calibrated` and `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo
+            2^64.
+        """
+        return self.calibrated(projection).release_rows(matrix)
+
+
+def _check_sketch(sketch: Sketch) -> None:
+    if not isinstance(sketch, Sketch):
+        raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibratedNoise(Calibrated[PrivateSketch]):
+    """Noise for the sketches of one projection.
+
+    Parameters
+    ----------
+    projection, guarantee
+        As in `Calibrated`.
+    noise
+        Distribution of each noise, in grid steps of its place.
+    noise_place
+        As in `PrivateSketch`. Anywhere but at the output, `published` takes what was drawn before the map.
+    layers
+        How many noises each published cell holds.
+    """
+
+    noise: Noise
+    noise_place: NoisePlace = "output"
+    layers: int = 1
+
+    def published(self, noisy: Ints, bits: BitSource, ids: DataIds | None) -> PrivateSketch:
+        """Return a release of cells that hold their noise: int64, (k,); without ids they are new data."""
+        return PrivateSketch(
+            self.projection,
+            noisy,
+            self.noise.cumulants.times(self.layers),
+            self.guarantee,
+            noise_place=self.noise_place,
+            release_ids=[bits.read(RELEASE_ID_BYTES)],
+            data_ids=(ids or data_ids.new()).published(),
+        )
+
+    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[PrivateSketch]:
+        drawn = self.noise.sample(cells.size, bits).reshape(cells.shape)
+        # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (THEORY.md 4.2)
+        return [self.published(row, bits, ids) for row in np.add(cells, drawn)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AdditiveNoise(Publisher[PrivateSketch]):
+    """Exact discrete noise on each cell: what `Sketch.release` is short for.
+
+    The release is (ε, δ)-differentially private for ``neighbours``; sources as in `Sketch.release`.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbours, mechanism
+        As in `Sketch.release`.
+
+    Raises
+    ------
+    InvalidInputError, TypeError
+        As `Sketch.release`, but for noise too wide to sample, which `calibrated` finds.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+    >>> publish = AdditiveNoise(epsilon=1.0, neighbours=L1(1, unit="sale"))
+    >>> print(publish.guarantee(projection))
+    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+    >>> publish.release(projection.sketch()).values.shape
+    (64,)
+    """
+
+    epsilon: float
+    neighbours: Neighbours
+    delta: float = 0.0
+    mechanism: calibration.Mechanism = "auto"
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
+        calibration.check_choice(self.epsilon, self.delta, self.mechanism)
+
+    def calibrated(self, projection: Projection) -> CalibratedNoise:
+        """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
+        return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours))
+
+    def calibrated_to(
+        self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output", where: str = ""
+    ) -> CalibratedNoise:
+        """Return noise for another sensitivity than that of the cells; ``where`` tells the guarantee what it is on."""
+        noise = calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
+        guarantee: Guarantee = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
+        if where:
+            guarantee = dataclasses.replace(guarantee, mechanism=f"{guarantee.mechanism}, {where}")
+        return CalibratedNoise(projection, guarantee, noise, noise_place, sensitivity.layers)

@@ -14,12 +14,17 @@ from streamsketch.projections import Projection
 _MOST = (1 << 63) - 1
 
 
-def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
-    """Return Δ̃, how far one unit can move the integer vector x̃ in ℓ1, in grid steps."""
+def check_neighbours(neighbours: Neighbours) -> None:
+    """Raise `TypeError` for what is no neighbour relation."""
     if not isinstance(neighbours, Neighbours):
         raise TypeError(
             f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
         )
+
+
+def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
+    """Return Δ̃, how far one unit can move the integer vector x̃ in ℓ1, in grid steps."""
+    check_neighbours(neighbours)
     return neighbours.grid_steps(projection.grid)
 
 

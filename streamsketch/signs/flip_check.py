@@ -91,9 +91,9 @@ def check_individual(
         epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
         try:
             if method == IDPSignRPG.name:
-                IDPSignRPG(epsilon=epsilon, delta=delta, neighbours=near).check(projection)
+                IDPSignRPG(epsilon=epsilon, delta=delta, neighbours=near).calibrated(projection)
             else:
-                _INDIVIDUAL[method](epsilon=epsilon, neighbours=near).check(projection)
+                _INDIVIDUAL[method](epsilon=epsilon, neighbours=near).calibrated(projection)
         except InvalidInputError as error:
             return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
     return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")

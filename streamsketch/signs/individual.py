@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints
+from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, DiscreteGaussian, IndividualGuarantee, calibration, flips, rate_below
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated
 from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
@@ -47,11 +48,11 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._guarantee()
+        self._promised()
 
-    def check(self, projection: Projection) -> None:
-        """Raise `InvalidInputError` for a projection the mechanism does not hold for, or cannot draw for."""
-        cell_steps(projection, self.neighbours)
+    def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
+        """Return the mechanism for a projection's sketches; what it adapts to the data, it adapts when it draws."""
+        return _CalibratedSigns(projection, self._promised(), self, cell_steps(projection, self.neighbours))
 
     @abstractmethod
     def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
@@ -60,16 +61,25 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
         ``near`` is the calibration: that of the data at hand, whatever the cells.
         """
 
-    def _guarantee(self) -> IndividualGuarantee:
+    def _promised(self) -> IndividualGuarantee:
         return IndividualGuarantee(self.epsilon, self._spent_delta, self.neighbours, self.name)
 
-    def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[IndividualSignSketch]:
-        steps, guarantee = cell_steps(projection, self.neighbours), self._guarantee()
+
+@dataclasses.dataclass(frozen=True)
+class _CalibratedSigns(Calibrated[IndividualSignSketch]):
+    """A mechanism for the sketches of one projection, whose cells neighbours move by at most ``steps``."""
+
+    mechanism: IndividualSignMechanism
+    steps: Ints
+
+    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[IndividualSignSketch]:
+        del ids  # individual guarantees do not add up, whatever the data
         released = []
         for row in cells:
-            packed = packed_signs(self.positive(row, steps, near_zero(row, steps), bits))
+            packed = packed_signs(self.mechanism.positive(row, self.steps, near_zero(row, self.steps), bits))
             identity = bits.read(RELEASE_ID_BYTES)
-            released.append(IndividualSignSketch(projection, packed, self.name, guarantee, release_id=identity))
+            name, guarantee = self.mechanism.name, self.guarantee
+            released.append(IndividualSignSketch(self.projection, packed, name, guarantee, release_id=identity))
         return released
 
 
@@ -113,12 +123,13 @@ class IDPSignRPG(IndividualSignMechanism):
     def _spent_delta(self) -> float:
         return self.delta
 
-    def check(self, projection: Projection) -> None:
+    def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
         """Raise `InvalidInputError` if the noise would be too wide to sample with every cell near, as in a zero vector.
 
         Fewer near cells take less, so whether the data have them decides no refusal.
         """
         self.noise(cell_steps(projection, self.neighbours))
+        return super().calibrated(projection)
 
     def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
         """Return sign(y + noise) for the near cells, sign(y) for the others."""
@@ -198,10 +209,10 @@ class IDPSignOPORP(IDPSignRPRR):
         super().__post_init__()
         require_one_coordinate(self.name, self.neighbours)
 
-    def check(self, projection: Projection) -> None:
-        """Raise `InvalidInputError` for another projection than `OPORP`."""
+    def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
+        """Raise `InvalidInputError` for another projection than `OPORP`; see `IndividualSignMechanism`."""
         require_oporp(self.name, projection)
-        super().check(projection)
+        return super().calibrated(projection)
 
     def _share(self, near: int) -> Fraction:
         del near

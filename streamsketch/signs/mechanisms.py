@@ -14,10 +14,11 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from streamsketch.core import Exact, Ints, exact_fraction, short
+from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Guarantee, check_budget, flips, rate_below
 from streamsketch.projections import Gaussian, Projection
-from streamsketch.release import RELEASE_ID_BYTES, grid_steps, sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated, grid_steps, sensitivity_of
 from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
@@ -27,7 +28,6 @@ from streamsketch.signs.sign_changes import (
     pair_change_bound,
 )
 from streamsketch.signs.sketch import SignSketch, packed_signs
-from streamsketch.sketching import Sketch
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -68,10 +68,12 @@ class SignMechanism(SignPublisher[SignSketch]):
         described = f"{self._described}, {self.law(projection)}"
         return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self.conditions)
 
-    def check(self, projection: Projection) -> None:
-        """Raise `InvalidInputError` as `law`, or where no step can be told that its levels count in."""
-        if self.law(projection).shape == "levels":
-            cell_steps(projection, self.neighbours)
+    def calibrated(self, projection: Projection) -> Calibrated[SignSketch]:
+        """Return the flips of a projection's sketches; errors as `law`, and where no step counts their levels."""
+        law = self.law(projection)
+        by_step = law.shape == "levels"  # others do not look at steps, which may take an enumeration
+        steps = cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64)
+        return _CalibratedFlips(projection, self.guarantee(projection), law, steps)
 
     @property
     def _described(self) -> str:
@@ -87,26 +89,28 @@ class SignMechanism(SignPublisher[SignSketch]):
         """The share of ε for the signs of one key."""
         return Fraction(self.epsilon) / self.neighbours.max_keys
 
-    def release_with(self, sketch: Sketch, bits: BitSource) -> SignSketch:
-        """As `release`, with bits of the caller's, which must be secret and uniform."""
-        released = super().release_with(sketch, bits)
-        return SignSketch(
-            released.projection,
-            released.packed,
-            released.law,
-            released.guarantee,
-            release_id=released.release_id,
-            data_ids=sketch.data_ids.published(),
-        )
 
-    def _draw(self, projection: Projection, cells: Ints, bits: BitSource) -> list[SignSketch]:
-        law, guarantee = self.law(projection), self.guarantee(projection)
-        by_step = law.shape == "levels"  # others do not look at steps, which may take an enumeration
-        levels = law.levels(cells, cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64))
-        flipped = flips(levels.reshape(-1), law.rate, bits).reshape(cells.shape)
+@dataclasses.dataclass(frozen=True)
+class _CalibratedFlips(Calibrated[SignSketch]):
+    """Flips of the signs of one projection's cells, by the levels that ``steps`` count."""
+
+    law: FlipLaw
+    steps: Ints
+
+    def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[SignSketch]:
+        levels = self.law.levels(cells, self.steps)
+        flipped = flips(levels.reshape(-1), self.law.rate, bits).reshape(cells.shape)
         positive = (cells > 0) ^ (flipped == 1)
+        known = () if ids is None else ids.published()  # of rows, ids would be longer than the signs
         return [
-            SignSketch(projection, packed_signs(row), law, guarantee, release_id=bits.read(RELEASE_ID_BYTES))
+            SignSketch(
+                self.projection,
+                packed_signs(row),
+                self.law,
+                self.guarantee,
+                release_id=bits.read(RELEASE_ID_BYTES),
+                data_ids=known,
+            )
             for row in positive
         ]
 

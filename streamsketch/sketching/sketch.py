@@ -345,9 +345,9 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        from streamsketch.release import release_sketch  # noqa: PLC0415 - releases know sketches, not the reverse
+        from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
-        return release_sketch(self, epsilon, delta, neighbours, mechanism)
+        return AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism).release(self)
 
 
 def index_column(projection: Projection, columns: Sequence[Any]) -> Any:

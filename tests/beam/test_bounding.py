@@ -26,7 +26,6 @@ from streamsketch.beam import (
     runs,
 )
 from streamsketch.beam.events import BoundedEvents
-from streamsketch.beam.upstream import bounds_of
 from streamsketch.release.sensitivity import sensitivity_of
 from tests.beam.running import run
 
@@ -261,9 +260,7 @@ def test_bounds_on_trust_cut_nothing_and_promise_the_same(tmp_path: Path) -> Non
     assert sketch.mass == 1800
     pipeline = beam.Pipeline(runner="FnApiRunner")
     trusted = pipeline | beam.Create([("a", "x", 1)]) | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True)
-    applied = bounds_of(trusted)
-    assert applied is not None
-    assert applied.neighbours == ss.L1(3, unit="plane", max_keys=2)
+    assert trusted.neighbours == ss.L1(3, unit="plane", max_keys=2)
 
 
 def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], ss.Neighbours]:
@@ -278,7 +275,7 @@ def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], ss.Neigh
             | TumblingWindows(60)
             | BoundContributions(PROJECTION, **(BOUNDS | arguments))
         )
-        relation.append(bounds_of(bounded).neighbours)  # type: ignore[union-attr]
+        relation.append(bounded.neighbours)
         return (
             bounded
             | SketchPerKey(PROJECTION)
@@ -301,9 +298,8 @@ def test_the_guarantee_names_its_window_in_full(size: float, told: str) -> None:
     """Rounded, windows of different lengths would bear one promise, and their releases compose as if it were."""
     pipeline = beam.Pipeline()
     windows = pipeline | beam.Create([(1, "a", "x", 3.0)]) | TumblingWindows(size)
-    bounds = bounds_of(windows | BoundContributions(PROJECTION, **BOUNDS))
-    assert bounds is not None
-    assert bounds.neighbours.unit == f"plane in one window of {told} s"
+    bounded = windows | BoundContributions(PROJECTION, **BOUNDS)
+    assert bounded.neighbours.unit == f"plane in one window of {told} s"
 
 
 def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> None:

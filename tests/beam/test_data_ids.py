@@ -7,7 +7,8 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, SketchPerKey, releasing
+from streamsketch.beam import ReleasePerKey, SketchPerKey
+from streamsketch.release import CalibratedNoise
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
@@ -18,18 +19,13 @@ EVENTS = [("AA", 1, 1), ("UA", 7, 5)]
 def ids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
     """Record the data ids that releases are drawn with."""
     found: list[tuple[bytes, ...]] = []
-    plan = releasing._NoiseRule.plan
+    release = CalibratedNoise.release
 
-    def recording(self: Any, projection: ss.Projection) -> releasing.Plan:
-        guarantee, draw = plan(self, projection)
+    def recording(self: Any, sketch: ss.Sketch, bits: Any) -> Any:
+        found.append(tuple(sketch.data_ids.parts))
+        return release(self, sketch, bits)
 
-        def noting(sketch: ss.Sketch, bits: Any) -> Any:
-            found.append(tuple(sketch.data_ids.parts))
-            return draw(sketch, bits)
-
-        return releasing.Plan(guarantee, noting)
-
-    monkeypatch.setattr(releasing._NoiseRule, "plan", recording)
+    monkeypatch.setattr(CalibratedNoise, "release", recording)
     return found
 
 

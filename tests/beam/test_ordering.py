@@ -37,7 +37,9 @@ def noise(**keys: Any) -> Build:
 
 
 def flips(**keys: Any) -> Build:
-    release = ReleaseSignsPerKey(ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1)), **keys)
+    neighbours = ss.L1(1)
+    publish = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=neighbours)
+    release = ReleaseSignsPerKey(publish, neighbours=neighbours, **keys)
     return lambda events: events | SketchPerKey(PROJECTION) | release
 
 

@@ -12,10 +12,8 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
-from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, ordering, releasing, runs
-from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.samplers import BitSource, SystemBits
-from streamsketch.release.publish import add_noise
+from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, ordering, runs
+from streamsketch.release.publish import CalibratedNoise
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
 
@@ -60,10 +58,8 @@ def test_repeated_bundles_publish_identical_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fresh(sketch: ss.Sketch, noise: Noise, guarantee: ss.Guarantee, _: BitSource) -> ss.PrivateSketch:
-        return add_noise(sketch, noise, guarantee, SystemBits())
-
-    monkeypatch.setattr(releasing, "add_noise", fresh)
+    release = CalibratedNoise.release
+    monkeypatch.setattr(CalibratedNoise, "release", lambda noise, sketch, _: release(noise, sketch))
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA", "UA"])
     assert max(len(images) for images in distinct_bytes(found).values()) == 3
 

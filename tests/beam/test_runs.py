@@ -46,7 +46,7 @@ def noise(pipeline: beam.Pipeline, **keys: Any) -> beam.PCollection:
 def flips(pipeline: beam.Pipeline) -> beam.PCollection:
     publish = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
     sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
-    return sketches | ReleaseSignsPerKey(publish, public_keys=["AA", "UA"]) | beam.Values()
+    return sketches | ReleaseSignsPerKey(publish, neighbours=ss.L1(1), public_keys=["AA", "UA"]) | beam.Values()
 
 
 def crowd(pipeline: beam.Pipeline) -> beam.PCollection:

@@ -23,17 +23,23 @@ from streamsketch.beam import (
     TumblingWindows,
     ordering,
 )
-from streamsketch.privacy.samplers import SystemBits
+from streamsketch.release.publish import Calibrated
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 PUBLISH = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1, unit="visit"))
+ASSERTED: dict[str, Any] = {"neighbours": PUBLISH.neighbours}
 EVENTS = [("AA", (index, 1)) for index in range(30)] + [("UA", (7, 5)), ("hidden", (8, 1))]
 
 
 def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any], dict[str, int]]:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION) | ReleaseSignsPerKey(PUBLISH, **arguments)
+        return (
+            pipeline
+            | beam.Create(EVENTS)
+            | SketchPerKey(PROJECTION)
+            | ReleaseSignsPerKey(PUBLISH, **ASSERTED, **arguments)
+        )
 
     return run(build, tmp_path, *options)
 
@@ -56,10 +62,8 @@ def test_repeated_bundles_draw_the_same_flips(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("fused")
 def test_the_same_check_catches_fresh_flips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fresh(mechanism: signs.DPSignLogistic, sketch: ss.Sketch, _: Any) -> signs.SignSketch:
-        return mechanism._draw(sketch.projection, sketch.state.reshape(1, -1), SystemBits())[0]
-
-    monkeypatch.setattr(signs.DPSignLogistic, "release_with", fresh)
+    release = Calibrated.release
+    monkeypatch.setattr(Calibrated, "release", lambda flips, sketch, _: release(flips, sketch))
     found, _ = released(tmp_path, "--direct_runner_bundle_repeat=2", public_keys=["AA"])
     assert len({release.to_bytes() for _, release in found}) == 3
 
@@ -98,7 +102,7 @@ def test_bounds_upstream_are_honoured(tmp_path: Path) -> None:
     assert {release.guarantee.neighbours for _, release in found} == {neighbours}
     (rate,) = {release.law.rate for _, release in found}
     assert rate == pytest.approx(1 / (2 * 3 * 4), rel=1e-6)
-    with pytest.raises(ss.InvalidInputError, match="leave neighbours out, or give these"):
+    with pytest.raises(ss.InvalidInputError, match="give the mechanism these"):
         run(build(PUBLISH), tmp_path)
 
 
@@ -107,8 +111,19 @@ def test_a_step_after_the_bounds_is_refused_though_the_mechanism_names_neighbour
     bounds = BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=3)
     rows = beam.Pipeline(runner="FnApiRunner") | beam.Create([(1, "a", 1, 1)])
     sketches = rows | bounds | SketchPerKey(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
-        (sketches, sketches) | beam.Flatten() | ReleaseSignsPerKey(mechanism, public_keys=["a"])
+    twice = (sketches, sketches) | beam.Flatten()
+    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
+        twice | ReleaseSignsPerKey(mechanism, public_keys=["a"], projection=PROJECTION)
+    asserted = {"neighbours": mechanism.neighbours, "projection": PROJECTION}
+    twice | "Asserted" >> ReleaseSignsPerKey(mechanism, public_keys=["a"], **asserted)
+
+
+def test_a_mechanism_for_data_that_nobody_bounded_needs_an_assertion() -> None:
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="give neighbours, your assertion"):
+        sketches | ReleaseSignsPerKey(PUBLISH, public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="the mechanism is for neighbours="):
+        sketches | "Other" >> ReleaseSignsPerKey(PUBLISH, neighbours=ss.L1(2), public_keys=["a"])
 
 
 def test_individual_releases_are_refused(tmp_path: Path) -> None:
@@ -145,7 +160,7 @@ def test_each_window_is_released_once(tmp_path: Path) -> None:
             | beam.Create(rows)
             | TumblingWindows(60)
             | SketchPerKey(PROJECTION)
-            | ReleaseSignsPerKey(PUBLISH, public_keys=["AA", "ZZ"], public_windows=(0, 180), projection=PROJECTION)
+            | ReleaseSignsPerKey(PUBLISH, public_keys=["AA", "ZZ"], public_windows=(0, 180), **ASSERTED)
         )
         return releases | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start)))
 

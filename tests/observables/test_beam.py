@@ -5,6 +5,7 @@ Every release is drawn as in the games of `tests.observables.game`: whatever its
 public, the table that is written, and how the job ends.
 """
 
+import dataclasses
 import functools
 import hashlib
 import pickle
@@ -32,12 +33,12 @@ from streamsketch.beam import (
     SlidingWindowSums,
     TumblingWindows,
     WriteTable,
+    once,
 )
-from streamsketch.beam import releasing as beam_releasing
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.projections.base import MAX_MASS
-from streamsketch.release import private_sketch as release
+from streamsketch.release import Calibrated, CalibratedNoise
 from tests.beam.running import run
 from tests.beam.test_ordering import first_of
 from tests.observables.game import Seen, assert_alike, differences, target
@@ -74,21 +75,17 @@ class Hiding:
 @pytest.fixture(autouse=True)
 def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let noise and flips hide what they are added to, and let a run's secret be a known one."""
-    add_noise = release.add_noise
-    monkeypatch.setattr(
-        beam_releasing,
-        "add_noise",
-        lambda sketch, noise, guarantee, _: add_noise(sketch, Hiding(noise, sketch), guarantee, Known(sketch)),
-    )
-    draw = ss.signs.DPSignLogistic.release_with
+    release = Calibrated.release
 
-    def hiding(mechanism: Any, sketch: ss.Sketch, _: Any) -> Any:
+    def hiding(calibrated: Any, sketch: ss.Sketch, _: Any) -> Any:
+        if isinstance(calibrated, CalibratedNoise):
+            calibrated = dataclasses.replace(calibrated, noise=Hiding(calibrated.noise, sketch))
         flips = ((sketch.state > 0) ^ (target(64) > 0)).astype(np.int64)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("streamsketch.signs.mechanisms.flips", lambda *_: flips)
-            return draw(mechanism, sketch, Known(sketch))
+            return release(calibrated, sketch, Known(sketch))
 
-    monkeypatch.setattr(ss.signs.DPSignLogistic, "release_with", hiding)
+    monkeypatch.setattr(Calibrated, "release", hiding)
     monkeypatch.setattr("streamsketch.beam.runs.secrets.token_bytes", bytes)
 
 
@@ -128,7 +125,7 @@ def windows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
 
 def signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     sketches = pipeline | beam.Create(events) | SketchPerKey(SIGNED)
-    return sketches | ReleaseSignsPerKey(SIGNS, public_keys=KEYS)
+    return sketches | ReleaseSignsPerKey(SIGNS, neighbours=ss.L1(1), public_keys=KEYS)
 
 
 def bounded(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -281,7 +278,7 @@ def test_the_game_finds_keys_with_data_that_come_first(tmp_path: Path, monkeypat
     seen = []
     for number, events in enumerate(A_KEY_LESS):
         known = {key for key, _, _ in events}
-        monkeypatch.setattr(beam_releasing, "InOrder", lambda *_, known=known: first_of(known))
+        monkeypatch.setattr(once, "InOrder", lambda *_, known=known: first_of(known))
         seen.append(play(public_keys, events, tmp_path / str(number)))
     assert differences(seen) == ["elements"]
 

@@ -15,7 +15,7 @@ from streamsketch import wire
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.projections import MAX_MASS
-from streamsketch.release import private_matrix
+from streamsketch.release import publish
 from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.wire.tables import save_table
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
@@ -197,14 +197,14 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
 
 
 def refusing_rows(patch: pytest.MonkeyPatch) -> None:
-    read = private_matrix.transform_read
+    read = publish.transform_read
 
     def refusing(projection: ss.Projection, given: Any, *, exact: bool) -> Any:
         if max(sum(map(abs, row)) for row in given.tolist()) >= 1 << 63:
             raise ss.SketchOverflowError("a row leaves 63 bits")
         return read(projection, given, exact=exact)
 
-    patch.setattr("streamsketch.release.private_matrix.transform_read", refusing)
+    patch.setattr("streamsketch.release.publish.transform_read", refusing)
 
 
 def only_keys_with_data_have_ids(patch: pytest.MonkeyPatch) -> None:

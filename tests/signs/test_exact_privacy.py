@@ -194,7 +194,8 @@ def test_published_signs_are_as_often_plus_as_was_enumerated(mechanism: type[Sig
     asked = mechanism(epsilon=1.5, neighbours=ss.OneCoordinate(2))
     cells = np.array([-7, -2, -1, 0, 1, 3])
     law, steps = asked.law(projection), cell_steps(projection, asked.neighbours)
-    drawn = asked._draw(projection, np.tile(cells, (repeats, 1)), KeyedBits(bytes(32), mechanism.name.encode()))
+    bits = KeyedBits(bytes(32), mechanism.name.encode())
+    drawn = asked.calibrated(projection)._draw(np.tile(cells, (repeats, 1)), bits, None)
     counts = sum((release.signs > 0).astype(np.int64) for release in drawn)
     for cell, step, count in zip(cells.tolist(), steps.tolist(), counts.tolist(), strict=True):
         chance = naive_signs.plus_chance(law.shape, law.rate, cell, step)

@@ -165,7 +165,7 @@ def test_a_refusal_of_gaussian_noise_does_not_depend_on_the_data(bound: int) -> 
             refusals.append(str(refusal))
     assert refusals[0] == refusals[1]
     with pytest.raises(ss.InvalidInputError, match="Gaussian variance"):
-        signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=ss.L1(2**30)).check(projection)
+        signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=ss.L1(2**30)).calibrated(projection)
 
 
 def test_what_does_not_hold_is_refused() -> None:
@@ -181,7 +181,7 @@ def test_what_does_not_hold_is_refused() -> None:
         signs.IDPSignRPG(epsilon=1, delta=0, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="delta must be"):
         signs.IDPSignRPG(epsilon=1, delta=2, neighbours=ss.L1(1))
-    with pytest.raises(TypeError, match="only the signs of a Sketch"):
+    with pytest.raises(TypeError, match="only a Sketch can be released"):
         MECHANISMS[0][0].release(np.zeros(3))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="neighbours must be"):
         signs.IDPSignRPRR(epsilon=1, neighbours=1)  # type: ignore[arg-type]

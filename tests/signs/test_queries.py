@@ -74,7 +74,9 @@ def drawn(
     one, other = rng.standard_normal((2, repeats, K))
     cells = [one * deviations[0], (math.cos(theta) * one + math.sin(theta) * other) * deviations[1]]
     found = [
-        mechanism._draw(GAUSSIAN, np.rint(part).astype(np.int64), KeyedBits(bytes(32), bytes([seed, place])))
+        mechanism.calibrated(GAUSSIAN)._draw(
+            np.rint(part).astype(np.int64), KeyedBits(bytes(32), bytes([seed, place])), None
+        )
         for place, part in enumerate(cells)
     ]
     return found[0], found[1]

@@ -120,7 +120,7 @@ def test_strong_signals_keep_their_signs() -> None:
 
 def test_inputs_out_of_range_are_refused() -> None:
     asked = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
-    with pytest.raises(TypeError, match="only the signs of a Sketch"):
+    with pytest.raises(TypeError, match="only a Sketch can be released"):
         asked.release(np.zeros(13))  # type: ignore[arg-type]
     with pytest.raises(ss.InvalidInputError, match="fractions are truncated together"):
         asked.release_rows(PROJECTION, np.zeros((2, 100)))
@@ -157,10 +157,10 @@ def test_whatever_passes_the_check_is_released() -> None:
         (ss.OneCoordinate(1 << 62), flat, r"2\*\*62 grid steps"),  # a row of zeros is stepped over all the same
     ):
         with pytest.raises(ss.InvalidInputError, match=message):
-            smooth(epsilon=1.0, neighbours=neighbours).check(projection)
+            smooth(epsilon=1.0, neighbours=neighbours).calibrated(projection)
     by_bin = signs.DPSignOPORPRRSmooth(epsilon=1.0, neighbours=ss.OneCoordinate(1 << 62))
     with pytest.raises(ss.InvalidInputError, match=r"2\*\*62 grid steps"):
-        by_bin.check(ss.OPORP(dim=9, sketch_dim=4, seed=1))
+        by_bin.calibrated(ss.OPORP(dim=9, sketch_dim=4, seed=1))
 
 
 def test_real_vectors_are_published_on_their_grid() -> None:

@@ -20,7 +20,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publish import add_noise
+from streamsketch.release.publish import CalibratedNoise
 from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
@@ -84,7 +84,10 @@ def sketches(name: str, vector: Ints, count: int) -> list[Sketch]:
 
 def releases(name: str, vector: Ints, noise: Noise, context: str) -> list[PrivateSketch]:
     bits = KeyedBits(SECRET, context.encode())
-    return [add_noise(sketch, noise, GUARANTEE, bits) for sketch in sketches(name, vector, NOISY_SEEDS)]
+    return [
+        CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, bits)
+        for sketch in sketches(name, vector, NOISY_SEEDS)
+    ]
 
 
 def assert_unbiased(values: Floats, truth: float) -> None:
@@ -208,7 +211,7 @@ def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
         for vector in (x, y):
             sketch = projection.sketch()
             sketch.update(np.arange(DIM), vector / 4)
-            pair.append(add_noise(sketch, law, GUARANTEE, bits))
+            pair.append(CalibratedNoise(sketch.projection, GUARANTEE, law).release(sketch, bits))
         values.append(ss.squared_distance(*pair).value)
     noise = law.cumulants.scaled(projection.unit)
     assert_unbiased(np.array(values), norm(x - y) / 16)
@@ -322,7 +325,9 @@ def at_real_size(mechanism: str) -> tuple[Ints, Ints, list[tuple[PrivateSketch, 
         for vector in (x, y):
             sketch = projection.sketch()
             sketch.update(np.arange(400), vector)
-            pair.append(add_noise(sketch, law, guarantee_of(law, 1.0, 1e-3, ss.L1(1)), bits))
+            pair.append(
+                CalibratedNoise(sketch.projection, guarantee_of(law, 1.0, 1e-3, ss.L1(1)), law).release(sketch, bits)
+            )
         pairs.append((pair[0], pair[1]))
     return x, y, pairs
 
@@ -385,7 +390,7 @@ def test_pairwise_is_squared_distance_for_all_pairs() -> None:
         sketch = projection.sketch()
         sketch.update(np.arange(DIM), generator.integers(-50, 50, DIM))
         law: Noise = NOISES["Laplace"][place % 2] if place < 3 else NOISES["Gaussian"][place % 2]
-        released = add_noise(sketch, law, GUARANTEE, bits)
+        released = CalibratedNoise(sketch.projection, GUARANTEE, law).release(sketch, bits)
         mixed.append(sketch if place == 5 else released.scaled("3/7") if place == 6 else released)
     together = ss.pairwise(mixed)
     for fields in (together.value, together.projection_variance, together.noise_variance):

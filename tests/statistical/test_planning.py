@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.planning.tails import ErrorLaw
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release.publish import add_noise
+from streamsketch.release.publish import CalibratedNoise
 
 RUNS = 1600
 DIFFERENCES = {4e3: (160, 5), 2e3: (80, 5), 900.0: (100, 3), 1e5: (1000, 10), 1e6: (400, 50)}
@@ -48,7 +48,9 @@ def test_plans_hit_their_predicted_error(facts: dict[str, Any], privacy: dict[st
         x, y = projection.sketch(), projection.sketch()
         x.update(random.choice(min(projection.dim, 1 << 16), items, replace=False), np.full(items, each))
         released = [
-            add_noise(sketch, plan.chosen.noise, plan.guarantee, KeyedBits(SECRET, f"{seed} {name}".encode()))
+            CalibratedNoise(sketch.projection, plan.guarantee, plan.chosen.noise).release(
+                sketch, KeyedBits(SECRET, f"{seed} {name}".encode())
+            )
             for name, sketch in (("x", x), ("y", y))
         ]
         errors[seed] = ss.squared_distance(*released).value / expected.value - 1

@@ -1,4 +1,4 @@
-"""What a release takes from the bounds upstream, and what it does not believe."""
+"""What is known of the collections of secret data, what a release takes from it, and what it does not believe."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,30 +8,38 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, MergeSketches, ReleasePerKey, SelectKeys, SketchPerKey
+from streamsketch.beam import (
+    BoundContributions,
+    MergeSketches,
+    ReleasePerKey,
+    SelectKeys,
+    SketchPerKey,
+    TumblingWindows,
+)
+from streamsketch.beam.marked import SecretCollection
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUNDS: dict[str, Any] = {"unit": "plane", "max_keys": 2, "l1": 3}
 
 
-def upstream(pipeline: beam.Pipeline, label: str = "Events", **arguments: Any) -> beam.PCollection:
+def bounded(pipeline: beam.Pipeline, label: str = "Events", **arguments: Any) -> beam.PCollection:
     events = pipeline | label >> beam.Create([(1, "a", "x", 1.0)])
     return events | f"Bound {label}" >> BoundContributions(PROJECTION, **(BOUNDS | arguments))
 
 
 def test_other_neighbours_than_were_enforced_are_refused() -> None:
-    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="the events were bounded to L1"):
         sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3), public_keys=["a"])
 
 
 def test_the_enforced_neighbours_may_be_said_again() -> None:
-    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane", max_keys=2), public_keys=["a"])
 
 
-def test_a_release_of_events_that_nobody_bounded_needs_a_word() -> None:
+def test_a_release_of_events_that_nobody_bounded_needs_an_assertion() -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="apply BoundContributions to the events"):
         sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"])
@@ -39,16 +47,16 @@ def test_a_release_of_events_that_nobody_bounded_needs_a_word() -> None:
 
 def test_two_branches_with_a_budget_each_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    both = (upstream(pipeline, "One"), upstream(pipeline, "Other")) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
+    both = (bounded(pipeline, "One"), bounded(pipeline, "Other")) | beam.Flatten()
+    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
         both | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
 
 
 def test_a_branch_that_was_not_bounded_is_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rest = pipeline | "Rest" >> beam.Create([("a", "y", 1.0)])
-    mixed = (upstream(pipeline), rest) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
+    mixed = (bounded(pipeline), rest) | beam.Flatten()
+    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
         mixed | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
 
 
@@ -70,19 +78,52 @@ STEPS_BETWEEN: dict[str, Callable[[beam.PCollection], beam.PCollection]] = {
 
 @pytest.mark.parametrize("step", STEPS_BETWEEN)
 def test_a_step_that_may_undo_the_bounds_is_noticed(step: str) -> None:
-    sketches = STEPS_BETWEEN[step](upstream(beam.Pipeline(runner="FnApiRunner")))
-    with pytest.raises(ss.InvalidInputError, match="a step that is not SketchPerKey"):
+    sketches = STEPS_BETWEEN[step](bounded(beam.Pipeline(runner="FnApiRunner")))
+    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
         sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"])
 
 
-def test_a_step_between_takes_the_callers_word() -> None:
-    sketches = STEPS_BETWEEN["to other keys"](upstream(beam.Pipeline(runner="FnApiRunner")))
-    word = {"neighbours": ss.L1(6, unit="plane"), "projection": PROJECTION}
-    sketches | ReleasePerKey(epsilon=1.0, **word, public_keys=["all"])
+def test_a_step_between_takes_the_callers_assertion() -> None:
+    sketches = STEPS_BETWEEN["to other keys"](bounded(beam.Pipeline(runner="FnApiRunner")))
+    asserted = {"neighbours": ss.L1(6, unit="plane"), "projection": PROJECTION}
+    sketches | ReleasePerKey(epsilon=1.0, **asserted, public_keys=["all"])
+
+
+def test_bounds_go_with_what_was_bounded_and_with_its_sketches() -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    events = bounded(pipeline)
+    sketches = events | SketchPerKey(PROJECTION)
+    for known in (events, sketches):
+        assert isinstance(known, SecretCollection)
+        assert known.neighbours == ss.L1(3, unit="plane", max_keys=2)
+        assert (known.projection, known.enforced, known.late) == (PROJECTION, True, False)
+    asserted = bounded(pipeline, "Asserted", already_enforced=True)
+    assert isinstance(asserted, SecretCollection)
+    assert not asserted.enforced
+    assert type(events | beam.Map(lambda found: found)) is beam.PCollection
+
+
+def test_sketches_that_nobody_bounded_have_a_projection_and_no_bounds() -> None:
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION)
+    assert isinstance(sketches, SecretCollection)
+    assert (sketches.projection, sketches.neighbours, sketches.enforced) == (PROJECTION, None, False)
+
+
+def test_one_description_of_bounds_serves_several_collections() -> None:
+    """The transform holds nothing of what it was applied to."""
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    rows = pipeline | beam.Create([(1, "a", "x", 1.0)])
+    bounds, select = BoundContributions(PROJECTION, **BOUNDS), SelectKeys(epsilon=1.0, delta=1e-6)
+    whole = rows | "Whole" >> bounds
+    windowed = rows | TumblingWindows(60) | "Windowed" >> bounds
+    keys = whole | "Keys" >> select
+    windowed | "Keys of windows" >> select
+    assert windowed.neighbours.unit == "plane in one window of 60 s"
+    whole | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
 
 
 def test_keys_are_not_selected_after_a_step_between() -> None:
-    events = upstream(beam.Pipeline(runner="FnApiRunner")) | beam.WindowInto(beam.window.GlobalWindows())
+    events = bounded(beam.Pipeline(runner="FnApiRunner")) | beam.WindowInto(beam.window.GlobalWindows())
     with pytest.raises(ss.InvalidInputError, match="without a step in between"):
         events | SelectKeys(epsilon=1.0, delta=1e-6)
 
@@ -103,7 +144,7 @@ def test_late_rows_cannot_be_released() -> None:
 
 
 def test_late_sketches_cannot_be_released() -> None:
-    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     _, late = sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"]).with_late_data()
     with pytest.raises(ss.InvalidInputError, match="late data"):
         late | "Again" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"])
@@ -112,7 +153,7 @@ def test_late_sketches_cannot_be_released() -> None:
 def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path) -> None:
     other = PROJECTION.replace(seed=12)
     with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
-        run(lambda pipeline: upstream(pipeline) | SketchPerKey(other), tmp_path)
-    sketches = upstream(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
+        run(lambda pipeline: bounded(pipeline) | SketchPerKey(other), tmp_path)
+    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
         sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"], projection=other)

@@ -1,0 +1,81 @@
+"""Collections of secret data, with what is public about them: their projection, and the bounds that hold for them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import L1
+from streamsketch.projections import Projection
+
+
+class MarkedCollection(beam.PCollection):
+    """A step's output that says more of itself than Beam knows; what other steps make of it says nothing.
+
+    It is the same node of the graph as the collection that it is made of: equal to it, and in its place.
+    """
+
+    def __init__(self, collection: beam.PCollection) -> None:
+        self.__dict__ = collection.__dict__
+
+
+class SecretCollection(MarkedCollection):
+    """Bounded events or exact sketches: what `BoundContributions` and `SketchPerKey` return.
+
+    Every other step returns a plain ``PCollection``: it may move events to other keys or windows, or double them, and
+    then no bound holds.
+
+    Parameters
+    ----------
+    collection
+        The step's output.
+    projection
+        The public map.
+    neighbours
+        What one privacy unit contributes at most, to all keys together; None if nobody said.
+    enforced
+        Whether `BoundContributions` clipped to that, rather than somebody asserting it.
+    late
+        Whether it is of data that came after their window was published, which never are.
+    """
+
+    def __init__(
+        self,
+        collection: beam.PCollection,
+        projection: Projection,
+        neighbours: L1 | None = None,
+        *,
+        enforced: bool = False,
+        late: bool = False,
+    ) -> None:
+        super().__init__(collection)
+        self.projection, self.neighbours, self.enforced, self.late = projection, neighbours, enforced, late
+
+
+def sources_of(collection: beam.PCollection) -> list[str]:
+    """Return the labels of the steps that the data of sketches came from, sorted: a function of the graph alone.
+
+    Those are the steps without input, whatever was done with their output since: a branch that was filtered, or bounded
+    in another way, holds some of the same data.
+
+    Raises
+    ------
+    InvalidInputError
+        If some of the data came late.
+    """
+    return sorted(set(_sources(collection, set())))
+
+
+def _sources(collection: beam.PCollection, seen: set[Any]) -> Iterator[str]:
+    if isinstance(collection, SecretCollection) and collection.late:
+        raise InvalidInputError("late data must not be released: the window they belong to has been")
+    producer = collection.producer
+    if producer is None or producer in seen:
+        return
+    seen.add(producer)
+    above = [given for given in producer.main_inputs.values() if isinstance(given, beam.PCollection)]
+    if not above:
+        yield f"{producer.full_label}\0{collection.tag or ''}"
+    for given in above:
+        yield from _sources(given, seen)

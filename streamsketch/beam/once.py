@@ -1,0 +1,88 @@
+"""Each key published once in each window, whatever the runner repeats."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import apache_beam as beam
+from apache_beam.transforms.window import BoundedWindow
+from apache_beam.utils.windowed_value import PaneInfo
+
+from streamsketch.beam.ordering import InOrder
+from streamsketch.beam.repeatable import repeatable_bits
+from streamsketch.beam.runs import RunSecret, label_in, run_secret
+from streamsketch.beam.windows import is_the_one_pane
+from streamsketch.privacy import BitSource
+
+LATE = "late"
+
+
+class Draw(Protocol):
+    """What is published of all values of a key."""
+
+    @property
+    def published(self) -> type[Any]:
+        """Type of what is published."""
+
+    def total(self, values: Iterable[Any]) -> Any:
+        """Return the values of a key as one."""
+
+    def named(self, total: Any) -> tuple[bytes, ...]:
+        """Return what the draw depends on beside key and window, the exact ``total`` included."""
+
+    def draw(self, total: Any, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+        """Yield what is published of it, if anything."""
+
+
+class PublishOnce(beam.PTransform):
+    """Draw what is published of each key once: ``KV[key, value] → (KV[key, published], KV[key, total])``.
+
+    The second collection is what came late: its window was published, and it never is. Bits are a function of the run's
+    secret and of all that makes the draw what it is, so a retried bundle publishes the same bytes, and changed input
+    gets independent noise. Output is in the order of windows and keys, which does not depend on the data.
+
+    Parameters
+    ----------
+    draw
+        What is drawn.
+    use
+        Name of the draw's randomness among others of the run.
+    shards
+        As in `InOrder`, if the number of results is known beforehand.
+    """
+
+    def __init__(self, draw: Draw, use: str, *shards: int) -> None:
+        super().__init__()
+        self._draw, self._use, self._shards = draw, use, shards
+
+    def expand(self, keyed: beam.PCollection) -> Any:
+        """Apply the transform."""
+        step = beam.ParDo(_Draw(self._draw, self._use, label_in(keyed.pipeline)), run=run_secret(keyed.pipeline))
+        outputs = (
+            keyed
+            | "One group a key" >> beam.GroupByKey()
+            | "Draw"
+            >> step.with_output_types(beam.typehints.KV[Any, self._draw.published]).with_outputs(LATE, main="drawn")
+        )
+        return outputs.drawn | "Fix what is drawn" >> InOrder(self._draw.published, *self._shards), outputs[LATE]
+
+
+class _Draw(beam.DoFn):
+    def __init__(self, draw: Draw, use: str, label: str) -> None:
+        self._draw, self._use, self._label = draw, use, label
+
+    def process(
+        self,
+        group: tuple[Any, Iterable[Any]],
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+        *,
+        run: RunSecret,
+    ) -> Iterator[Any]:
+        key, values = group
+        total = self._draw.total(values)
+        if not is_the_one_pane(pane):
+            yield beam.pvalue.TaggedOutput(LATE, (key, total))
+            return
+        bits = repeatable_bits(run.derive(self._use, self._label), key, window, *self._draw.named(total))
+        for published in self._draw.draw(total, bits, key, window, run):
+            yield key, published
