@@ -45,6 +45,9 @@ class PartialSketches:
 
     def add(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events on the grid; parameters and errors as `SketchTable.add_steps`."""
+        if len(self._table) + len(distinct) <= self._most_keys:
+            self._table.add_steps(distinct, codes, indices, steps)  # which looks at the codes itself
+            return
         held = np.array([key in self._table for key in distinct], dtype=bool)
         new = np.zeros(len(distinct), dtype=bool)
         new[codes] = True
