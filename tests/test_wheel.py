@@ -46,7 +46,13 @@ def run(installed: Path, *arguments: str) -> str:
 def test_the_wheel_holds_what_is_no_module(installed: Path) -> None:
     package = installed / "streamsketch"
     held = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
-    assert {"py.typed", "__init__.pyi", "wire/WIRE.md", "report/page.css"} <= held
+    assert {
+        "py.typed",
+        "__init__.pyi",
+        "wire/WIRE.md",
+        "report/templates/page.css",
+        "report/templates/page.html.j2",
+    } <= held
     assert {"conformance/README.md", "conformance/refused.json"} <= held
     source = ROOT / "streamsketch"
     wanted = {path.relative_to(source).as_posix() for path in source.rglob("*.py*") if path.suffix in {".py", ".pyi"}}

@@ -1,14 +1,14 @@
-"""The report's pictures: a heat map as a table, and a map of the plane as SVG."""
+"""What is in the report's pictures: a heat map, and a map of the plane."""
 
 import math
 from collections.abc import Sequence
-from html import unescape
+from typing import Any
 
 import numpy as np
 
 from streamsketch.estimation import Estimates, rounded
 from streamsketch.report.scaling import Floats, Scaling
-from streamsketch.report.text import safe, with_error
+from streamsketch.report.text import interval, short
 
 _VIRIDIS = (
     (253, 231, 37),
@@ -33,39 +33,31 @@ _LABEL = 18
 _TAB_STOPS = 20  # streams; beyond, the tables below serve those who have no pointer
 
 
-def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> str:
-    """Return all squared distances as a coloured table; a cell says its error bar under the pointer or a finger."""
+def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> dict[str, Any]:
+    """Return all squared distances as cells in colour; one says its error bar under the pointer or a finger."""
     value, error = distances.value, distances.standard_error
     apart = ~np.eye(len(names), dtype=bool)
     # colours below the least standard error would show noise alone
     low = max(float(error[apart].min()), float(value.max()) / 1e6, 1e-12)
     high = max(float(value.max()), 10 * low)
     factor, unit = next((pair for pair in _SCALES if np.median(np.abs(value[apart])) >= pair[0]), (1.0, ""))
-    heads = "".join(f'<th scope="col"><span>{safe(names[j], _LABEL)}</span></th>' for j in order)
-    rows = []
-    for i in order:
-        cells = "".join(_cell(names, distances, i, j, (low, high), factor) for j in order)
-        rows.append(f'<tr><th scope="row">{safe(names[i], _LABEL)}</th>{cells}</tr>')
-    in_units = f", in {unit}" if unit else ""
-    return (
-        f'<table class="heat"><caption>Squared distances{in_units}. Like streams are side by side; the same pair '
-        f"stands on both sides of the diagonal.</caption><thead><tr><td></td>{heads}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{_colour_key(low, high, factor)}"
-    )
 
+    def cell(i: int, j: int) -> tuple[str, str, str] | None:
+        if i == j:
+            return None
+        estimate = distances[i, j]
+        colour = _colour(estimate.value, low, high)
+        style = f"background:rgb{colour};color:{_readable_on(colour)}"
+        shown = rounded(estimate.value / factor, estimate.standard_error / factor)
+        return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval(estimate)}"
 
-def _cell(names: Sequence[str], distances: Estimates, i: int, j: int, ends: tuple[float, float], factor: float) -> str:
-    if i == j:
-        return '<td class="none"></td>'
-    estimate = distances[i, j]
-    colour = _colour(estimate.value, *ends)
-    shown = rounded(estimate.value / factor, estimate.standard_error / factor)
-    tip = f"{safe(names[i])} – {safe(names[j])}: {with_error(estimate)}"
-    stop = 0 if len(names) <= _TAB_STOPS else -1
-    return (
-        f'<td tabindex="{stop}" style="background:rgb{colour};color:{_readable_on(colour)}">{shown}'
-        f'<span class="tip">{tip}</span></td>'
-    )
+    return {
+        "unit": unit,
+        "names": [names[j] for j in order],
+        "rows": [(names[i], [cell(i, j) for j in order]) for i in order],
+        "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
+        "key": _colour_key(low, high, factor),
+    }
 
 
 def _colour(value: float, low: float, high: float) -> tuple[int, int, int]:
@@ -89,18 +81,15 @@ def _readable_on(colour: tuple[int, int, int]) -> str:
     return "#000" if (bright + 0.05) / 0.05 >= 1.05 / (bright + 0.05) else "#fff"
 
 
-def _colour_key(low: float, high: float, factor: float) -> str:
+def _colour_key(low: float, high: float, factor: float) -> list[tuple[tuple[int, int, int], str]]:
     steps = [low * (high / low) ** (step / 4) for step in range(5)]
-    items = "".join(
-        f'<li><i style="background:rgb{_colour(step, low, high)}"></i>{"≤ " if step == low else ""}'
-        f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}</li>"
-        for step in steps
-    )
-    return f'<ul class="key" aria-label="Colours">{items}</ul>'
+    labels = [f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}" for step in steps]
+    labels[0] = f"≤ {labels[0]}"
+    return [(_colour(step, low, high), label) for step, label in zip(steps, labels, strict=True)]
 
 
-def map_of(names: Sequence[str], scaling: Scaling) -> str:
-    """Return the plane as SVG: a point, a 95 % ellipse and a name for each stream, and a grid that gives the scale."""
+def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
+    """Return the plane: a point, a 95 % ellipse and a label for each stream, and a grid that gives the scale."""
     radii, angles = _ellipses(scaling.covariances)
     reach = radii.max(axis=1)[:, None]
     # room for an ellipse larger than the map itself would shrink the map to a dot
@@ -110,22 +99,22 @@ def map_of(names: Sequence[str], scaling: Scaling) -> str:
     scale = float(min((_WIDTH - 2 * _MARGIN) / spread[0], (_HEIGHT - 2 * _MARGIN) / spread[1]))
     middle = (low + high) / 2
     points = np.array([_WIDTH / 2, _HEIGHT / 2]) + (scaling.places - middle) * scale * np.array([1.0, -1.0])
-    step = _round_step(120 / scale)
-    parts = [_grid(step * scale, step)]
-    for i, (x, y) in enumerate(points):
-        rx, ry = radii[i] * scale
-        parts.append(
-            f'<ellipse class="reach" cx="{x:.1f}" cy="{y:.1f}" rx="{max(rx, 1):.1f}" ry="{max(ry, 1):.1f}" '
-            f'transform="rotate({-angles[i]:.1f} {x:.1f} {y:.1f})"><title>{safe(names[i])}</title></ellipse>'
-        )
-    parts += [f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in points]
-    parts += _labels([safe(name, _LABEL) for name in names], points)
-    return (
-        f'<svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" aria-labelledby="map-title map-text">'
-        f'<title id="map-title">Map of the streams</title><desc id="map-text">Streams that are near one another have '
-        f"near points; ellipses are where they may be. The table below holds the same numbers.</desc>"
-        f"{''.join(parts)}</svg>"
-    )
+    square = _round_step(120 / scale)
+    shapes = [*points.T, *np.maximum(radii * scale, 1).T, -angles]
+    return {
+        "width": f"{_WIDTH:.0f}",
+        "height": f"{_HEIGHT:.0f}",
+        "bottom": f"{_HEIGHT - 8:.0f}",
+        "share": f"{100 * scaling.share:.0f}",
+        "square": f"{square:,g}",
+        "across": [f"{x:.1f}" for x in np.arange(square * scale, _WIDTH, square * scale)],
+        "up": [f"{y:.1f}" for y in np.arange(square * scale, _HEIGHT, square * scale)],
+        "ellipses": [
+            (name, *(f"{number:.1f}" for number in shape))
+            for name, shape in zip(names, np.stack(shapes, axis=1), strict=True)
+        ],
+        "labels": _labels([short(name, _LABEL) for name in names], points),
+    }
 
 
 def _ellipses(covariances: Floats) -> tuple[Floats, Floats]:
@@ -140,26 +129,21 @@ def _round_step(length: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= length * (1 - 1e-9))
 
 
-def _grid(step: float, length: float) -> str:
-    lines = [f'<path class="grid" d="M{x:.1f} 0V{_HEIGHT:.0f}"/>' for x in np.arange(step, _WIDTH, step)]
-    lines += [f'<path class="grid" d="M0 {y:.1f}H{_WIDTH:.0f}"/>' for y in np.arange(step, _HEIGHT, step)]
-    return "".join(lines) + f'<text class="measure" x="8" y="{_HEIGHT - 8:.0f}">a square is {length:,g} wide</text>'
-
-
-def _labels(names: Sequence[str], points: Floats) -> list[str]:
-    """Return labels beside their points, where possible over no point and no other label."""
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
-    parts = []
+def _labels(names: Sequence[str], points: Floats) -> list[tuple[str, str, str, str]]:
+    """Return labels beside their points, where possible over no point and no other label, and lines to far ones."""
+    taken = np.hstack([points - 5, points + 5])
+    labels = []
     for name, (x, y) in zip(names, points, strict=True):
-        width = _LETTER * len(unescape(name))
-        boxes = [_box(x, y, angle, far, width) for far in (9.0, 24.0, 42.0) for angle in range(0, 360, 45)]
-        box = min(boxes, key=lambda box: _clutter(box, taken))
-        taken.append(box)
+        width = _LETTER * len(name)
+        boxes = np.array([_box(x, y, angle, far, width) for far in (9.0, 24.0, 42.0) for angle in range(0, 360, 45)])
+        box = boxes[_clutter(boxes, taken).argmin()]
+        taken = np.vstack([taken, box])
+        leader = ""
         if max(box[0] - x, x - box[2], box[1] - y, y - box[3]) > 15:
             end_x, end_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
-            parts.append(f'<path class="leader" d="M{x:.1f} {y:.1f}L{end_x:.1f} {end_y:.1f}"/>')
-        parts.append(f'<text x="{box[0]:.1f}" y="{box[3] - 4:.1f}">{name}</text>')
-    return parts
+            leader = f"M{x:.1f} {y:.1f}L{end_x:.1f} {end_y:.1f}"
+        labels.append((name, f"{box[0]:.1f}", f"{box[3] - 4:.1f}", leader))
+    return labels
 
 
 def _box(x: float, y: float, angle: int, far: float, width: float) -> tuple[float, float, float, float]:
@@ -168,12 +152,9 @@ def _box(x: float, y: float, angle: int, far: float, width: float) -> tuple[floa
     return middle_x - width / 2, middle_y - _LINE / 2, middle_x + width / 2, middle_y + _LINE / 2
 
 
-def _clutter(box: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]) -> float:
-    """Return the area of a box that is taken or outside the picture."""
-    left, top, right, bottom = box
-    over = sum(
-        max(0.0, min(right, other[2]) - max(left, other[0])) * max(0.0, min(bottom, other[3]) - max(top, other[1]))
-        for other in taken
-    )
-    outside = max(0.0, -left) + max(0.0, right - _WIDTH) + max(0.0, -top) + max(0.0, bottom - _HEIGHT)
-    return over + 100 * outside
+def _clutter(boxes: Floats, taken: Floats) -> Floats:
+    """Return the area of each box that is taken or outside the picture."""
+    over = np.minimum(boxes[:, None, 2:], taken[:, 2:]) - np.maximum(boxes[:, None, :2], taken[:, :2])
+    outside = np.hstack([-boxes[:, :2], boxes[:, 2:] - (_WIDTH, _HEIGHT)])
+    clutter: Floats = over.clip(0).prod(axis=2).sum(axis=1) + 100 * outside.clip(0).sum(axis=1)
+    return clutter

@@ -2,42 +2,42 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation import Explanation, JointExplanation, explain_together, rounded_up, said_of
 from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, Verdict
-from streamsketch.report.text import safe
+from streamsketch.report.text import short
 
 _LONGEST = 20_000  # characters of what is said, which may quote a stranger's words
 
 
-def promises(releases: Mapping[str, PrivateSketch]) -> str:
-    """Return the section on who is protected, how, and from what not."""
+def promises(releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
+    """Return who is protected, how, and from what not."""
     groups: dict[Explanation, list[str]] = {}
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
-    told = "".join(_promise(one, names, alone=len(groups) == 1) for one, names in groups.items())
     verdicts = Counter(one.check.verdict for one, names in groups.items() for _ in names)
-    return (
-        f"<h2>What is promised</h2><p>{_by_themselves(verdicts)}</p>{told}<p>{_together(releases, verdicts)} "
-        f"The numbers below are computed from the releases alone and cost nothing more.</p>"
-    )
+    return {
+        "short": verdicts["too little"],
+        "checked": _by_themselves(verdicts),
+        "groups": [_promise(one, names, alone=len(groups) == 1) for one, names in groups.items()],
+        "together": _together(releases, verdicts),
+    }
 
 
 def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
     """Say what the checks of the releases found: no more than that."""
-    short, unchecked = verdicts["too little"], verdicts["not checked"]
+    wrong, unchecked = verdicts["too little"], verdicts["not checked"]
     everything = sum(verdicts.values())
     said = []
-    if short:
-        said.append(f"<strong>Warning: {short} of the releases state too little noise for their promise.</strong>")
     if unchecked:
         whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
         said.append(f"Whether {whose} have the noise that their promise takes was not checked, for the reasons below.")
-    if not said:
+    if not wrong and not unchecked:
         said.append("Each release states enough noise for its promise, which then holds whatever else is known.")
-    elif short + unchecked < everything:
+    elif wrong + unchecked < everything:
         said.append("The others state enough noise for their promise, which then holds whatever else is known.")
     return " ".join(said)
 
@@ -50,17 +50,15 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
     return ""
 
 
-def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> str:
-    whose = "Every release" if alone else ", ".join(map(safe, names))
+def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
     first, *rest = said_of(told)
-    items = "".join(f"<dt>{label}</dt><dd>{safe(' '.join(said), _LONGEST)}</dd>" for label, said in rest)
-    beyond = "".join(f"<li>{safe(said, _LONGEST)}</li>" for said in told.not_protected)
-    warning = ' class="warning"' if told.check.verdict == "too little" else ""
-    return (
-        f"<section{warning}><p><strong>{whose}</strong>: {safe(' '.join(first[1]), _LONGEST)}</p>"
-        f"<details{' open' if warning else ''}><summary>In full</summary><dl>{items}"
-        f"<dt>Not protected</dt><dd><ul>{beyond}</ul></dd></dl></details></section>"
-    )
+    return {
+        "whose": "Every release" if alone else ", ".join(map(short, names)),
+        "promise": " ".join(first[1]),
+        "said": [(label, " ".join(said)) for label, said in rest],
+        "not_protected": told.not_protected,
+        "warning": told.check.verdict == "too little",
+    }
 
 
 def _together(releases: Mapping[str, PrivateSketch], verdicts: Mapping[Verdict, int]) -> str:
@@ -69,12 +67,12 @@ def _together(releases: Mapping[str, PrivateSketch], verdicts: Mapping[Verdict, 
     except InvalidInputError as error:
         if len({release.guarantee.neighbours for release in releases.values()}) > 1:
             return "They are for different neighbours, so their ε do not add up to one number."
-        return f"No guarantee for all of them together can be stated: {safe(error, _LONGEST)}."
+        return f"No guarantee for all of them together can be stated: {short(error, _LONGEST)}."
     over = joint.guarantee
-    only_if = f" Only if: {safe('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
+    only_if = f" Only if: {short('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", accounted more finely ε&nbsp;=&nbsp;{rounded_up(joint.finer.epsilon)}"
+        finer = f", accounted more finely ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)}"
     said = f"Together: {_apart(releases, joint)}{_budget(over)}{finer} if one may be in all.{only_if}"
     return said + _only_if_enough(verdicts)
 
@@ -83,11 +81,11 @@ def _apart(releases: Mapping[str, PrivateSketch], joint: JointExplanation) -> st
     """Return what holds for disjoint populations, which releases of the same data do not have."""
     if joint.sharing:
         names = list(releases)
-        first, second = (safe(names[place]) for place in joint.sharing[0])
+        first, second = (short(names[place]) for place in joint.sharing[0])
         return f"{first} and {second} hold some of the same data, so populations are not disjoint: "
     apart = explain_together(releases.values(), populations="disjoint").guarantee
-    return f"{_budget(apart)} if no {safe(apart.neighbours.unit)} is in two of the streams, and "
+    return f"{_budget(apart)} if no {short(apart.neighbours.unit)} is in two of the streams, and "
 
 
 def _budget(promise: Guarantee) -> str:
-    return f"ε&nbsp;=&nbsp;{rounded_up(promise.epsilon)}, δ&nbsp;=&nbsp;{rounded_up(promise.delta)}"
+    return f"ε\u00a0=\u00a0{rounded_up(promise.epsilon)}, δ\u00a0=\u00a0{rounded_up(promise.delta)}"

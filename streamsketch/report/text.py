@@ -1,21 +1,51 @@
-"""Text of a report: names and promises, safe in a page."""
+"""Text of a report: templates that show a stranger's words and let them do nothing else."""
 
-from html import escape
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from streamsketch.estimation import Estimate, Interval, rounded
 
-_LONGEST = 60
+_NO_BREAK = "\u00a0"
 
 
-def safe(text: object, longest: int = _LONGEST) -> str:
-    """Return a stranger's text as HTML that shows it and does nothing else, not even change the writing direction."""
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
-    return escape(shown if len(shown) <= longest else shown[: longest - 1] + "…", quote=True) or "(no name)"
+@cache
+def templates() -> Environment:
+    """Return the templates of the page: they escape all that they are given, and show what is not printable."""
+    found = Environment(
+        loader=PackageLoader("streamsketch.report"),
+        autoescape=True,
+        finalize=_printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["short"] = short
+    return found
 
 
-def with_error(estimate: Estimate) -> str:
-    """Return an estimate with its standard error and interval, as one line of HTML."""
-    return f"{safe(estimate)}, 95&nbsp;% interval {interval(estimate)}"
+def _printable(value: Any) -> Any:
+    """Return a value as text that does not even change the writing direction; what templates made is left alone."""
+    text = value if isinstance(value, str) else str(value)
+    if isinstance(text, Markup) or text.replace(_NO_BREAK, " ").isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == _NO_BREAK else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def short(text: object, longest: int = 60) -> str:
+    """Return a stranger's text, as much of it as there is room for."""
+    shown: str = _printable(text)
+    return (shown if len(shown) <= longest else shown[: longest - 1] + "…") or "(no name)"
+
+
+def cells(estimate: Estimate, ends: Interval | None = None) -> tuple[str, str, str]:
+    """Return an estimate, its standard error and its interval as they stand in tables."""
+    error = estimate.standard_error
+    return rounded(estimate.value, error), rounded(error, error), interval(estimate, ends)
 
 
 def interval(estimate: Estimate, ends: Interval | None = None) -> str:
