@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import streamsketch as ss
-from streamsketch.privacy import calibration
-from streamsketch.privacy.noise import Cumulants, Noise
+from streamsketch import privacy
+from streamsketch.privacy import Cumulants, Noise, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.noise_effect import OutputNoise, effect_of
 from streamsketch.release.publish import CalibratedNoise
@@ -59,12 +59,17 @@ class Budget:
 
     epsilon: float
     delta: float
-    mechanism: calibration.Mechanism
+    mechanism: str
 
     def noise(self, projection: ss.Projection) -> Noise:
         """Return the library's noise for this projection, for `NEIGHBOURS`."""
         sensitivity = sensitivity_of(projection, NEIGHBOURS)
-        return calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
+        return calibration.choose(sensitivity, self.spent, self.mechanism)
+
+    @property
+    def spent(self) -> privacy.Budget:
+        """ε and δ."""
+        return privacy.Budget(self.epsilon, self.delta)
 
     def __str__(self) -> str:
         return f"{self.mechanism}, ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
@@ -130,7 +135,7 @@ def simulate(
         ]
         if budget is not None:
             noise = budget.noise(projection)
-            guarantee = guarantee_of(noise, budget.epsilon, budget.delta, NEIGHBOURS)
+            guarantee = guarantee_of(noise, budget.spent, NEIGHBOURS)
             bits = keyed(f"{projection} {budget}".encode() + vectors.tobytes())
             pair = [
                 CalibratedNoise(sketch.projection, guarantee, noise).release(sketch, bits)

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 import streamsketch as ss
 from pipelines.batches import all_columns, as_text, text_columns
 from streamsketch.beam import read_batches
-from streamsketch.privacy.noise import DiscreteLaplace, squared_distance_variance
+from streamsketch.privacy import DiscreteLaplace, squared_distance_variance
 
 
 @dataclasses.dataclass(frozen=True)

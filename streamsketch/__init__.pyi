@@ -22,6 +22,7 @@ from .planning.facts import Goal, Streams
 from .planning.planner import Plan, plan
 from .privacy.calibration import Candidate
 from .privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
+from .privacy.mechanism import Mechanism
 from .privacy.noise import Cumulants
 from .projections.base import Projection
 from .projections.fjlt import FJLT
@@ -66,6 +67,7 @@ __all__ = [
     "InvalidInputError",
     "JointExplanation",
     "Limits",
+    "Mechanism",
     "Neighbours",
     "NoiseMismatchWarning",
     "OneCoordinate",

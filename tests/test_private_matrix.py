@@ -8,7 +8,7 @@ import pytest
 
 import streamsketch as ss
 from benchmarks import sigmas
-from streamsketch.privacy.noise import DiscreteGaussian
+from streamsketch.privacy import DiscreteGaussian
 
 RATING = ss.L1(1, unit="rating")
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import calibration
-from streamsketch.privacy.noise import DiscreteLaplace
+from streamsketch.privacy import DiscreteLaplace, Sensitivity, calibration
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release import private_vector
 from streamsketch.release.noise_effect import NoisePlace
@@ -18,11 +17,11 @@ BUDGET: Any = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L1(3)}
 
 
 @pytest.fixture
-def sensitivities(monkeypatch: pytest.MonkeyPatch) -> list[calibration.Sensitivity]:
-    seen: list[calibration.Sensitivity] = []
+def sensitivities(monkeypatch: pytest.MonkeyPatch) -> list[Sensitivity]:
+    seen: list[Sensitivity] = []
     original = calibration.choose
 
-    def choose(sensitivity: calibration.Sensitivity, *rest: Any) -> Any:
+    def choose(sensitivity: Sensitivity, *rest: Any) -> Any:
         seen.append(sensitivity)
         return original(sensitivity, *rest)
 
@@ -30,22 +29,22 @@ def sensitivities(monkeypatch: pytest.MonkeyPatch) -> list[calibration.Sensitivi
     return seen
 
 
-def test_input_noise_hides_the_vector_itself(sensitivities: list[calibration.Sensitivity]) -> None:
+def test_input_noise_hides_the_vector_itself(sensitivities: list[Sensitivity]) -> None:
     released = ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
-    assert sensitivities == [calibration.Sensitivity(3, 9, 20)]
+    assert sensitivities == [Sensitivity(3, 9, 20)]
     assert released.noise_place == "input"
     assert str(released.guarantee).endswith(", on the input")
 
 
-def test_hadamard_noise_hides_what_the_step_returns(sensitivities: list[calibration.Sensitivity]) -> None:
+def test_hadamard_noise_hides_what_the_step_returns(sensitivities: list[Sensitivity]) -> None:
     ss.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
     moved = FJLT.rotated(3 * np.eye(20, dtype=np.int64))  # every way a unit can move x̃ by Δ̃ = 3 in one coordinate
-    assert sensitivities == [calibration.Sensitivity(3 * 32, 9 * 32, 32)]
+    assert sensitivities == [Sensitivity(3 * 32, 9 * 32, 32)]
     assert (np.abs(moved).sum(axis=1) == sensitivities[0].l1).all()
     assert ((moved**2).sum(axis=1) == sensitivities[0].l2_squared).all()
 
 
-def test_output_noise_is_a_sketchs_release(sensitivities: list[calibration.Sensitivity]) -> None:
+def test_output_noise_is_a_sketchs_release(sensitivities: list[Sensitivity]) -> None:
     released = ss.release_vector(FJLT, VECTOR, **BUDGET)
     assert sensitivities[0].l1 == 3 * FJLT.l1_sensitivity
     assert released.noise_place == "output"

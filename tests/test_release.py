@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace
+from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Mechanism
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.independence import check_independent
 from streamsketch.release.private_sketch import PrivateSketch
@@ -21,7 +21,7 @@ from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "noise of a test")
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("noise of a test"))
 MARKER = 987_654_321_012_345  # a private value that must never be seen in any text
 
 Values = list[int]
@@ -90,12 +90,14 @@ def test_every_release_has_fresh_noise_and_leaves_the_sketch_as_it_was() -> None
 def test_a_release_says_what_was_promised() -> None:
     sketch = sketch_of(1)
     laplace = sketch.release(epsilon=0.5, delta=1e-9, neighbours=ss.L1(2, unit="sale"))
-    assert laplace.guarantee == ss.Guarantee(0.5, 0.0, ss.L1(2, unit="sale"), "discrete Laplace, scale 16")
+    assert laplace.guarantee == ss.Guarantee(
+        0.5, 0.0, ss.L1(2, unit="sale"), Mechanism.of_noise(DiscreteLaplace(Fraction(16)))
+    )
     gaussian = sketch.release(epsilon=0.5, delta=1e-9, neighbours=ss.OneCoordinate(1), mechanism="gaussian")
     assert gaussian.guarantee.epsilon == 0.5
     assert gaussian.guarantee.delta == 1e-9
     assert gaussian.guarantee.neighbours == ss.OneCoordinate(1)
-    assert gaussian.guarantee.mechanism.startswith("discrete Gaussian, variance ")
+    assert str(gaussian.guarantee.mechanism).startswith("discrete Gaussian, variance ")
 
 
 def test_a_state_at_the_edge_of_63_bits_wraps_around_rather_than_leaking_an_error() -> None:
@@ -231,7 +233,7 @@ def test_disjoint_merges_keep_the_worst_guarantee_and_overlapping_ones_add() -> 
     assert one.merge(other, populations="disjoint").guarantee.epsilon == 1.0
     assert one.merge(other, populations="overlapping").guarantee.epsilon == 1.5
     assert one.subtract(other, populations="overlapping").guarantee.epsilon == 1.5
-    assert one.merge(other, populations="disjoint").guarantee.mechanism == (
+    assert str(one.merge(other, populations="disjoint").guarantee.mechanism) == (
         "discrete Laplace, scale 4; discrete Laplace, scale 8"
     )
     assert one.scaled(1000).guarantee == one.guarantee
@@ -425,7 +427,7 @@ def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
             PROJECTION,
             np.zeros(PROJECTION.sketch_dim, dtype=np.int64),
             Cumulants(),
-            ss.Guarantee(1.0, 0.0, ss.L1(1), "m"),
+            ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("m")),
             release_ids=[bytes([number]) * 8],
         )
         for number in range(2)

@@ -13,12 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy import (
+    AddedNoise,
+    Budget,
+    Cumulants,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    FlipLaw,
+    FlippedSigns,
+    KeySelection,
+    Mechanism,
+    StatedInText,
+)
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.releases import MAGIC
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=8, sparsity=2, seed=5)
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "discrete Laplace, scale 2")
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(2))))
 
 
 def release_of(values: list[int], projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
@@ -60,6 +71,22 @@ projections = st.one_of(
 )
 
 
+amounts = st.fractions(min_value=1, max_value=1 << 20, max_denominator=1 << 20)
+noises = st.one_of(amounts.map(DiscreteLaplace), st.integers(1, 1 << 48).map(lambda n: DiscreteGaussian(Fraction(n))))
+steps = st.one_of(
+    st.builds(AddedNoise, noises, st.integers(1, 2), st.sampled_from(["output", "input", "hadamard"])),
+    st.builds(
+        FlippedSigns,
+        st.sampled_from(["DP-Sign-logistic", "DP-SignRP-RR"]),
+        st.builds(FlipLaw, st.sampled_from(["constant", "levels", "linear"]), st.integers(1, 9).map(Fraction)),
+        st.none() | amounts,
+    ),
+    st.builds(KeySelection, st.builds(Budget, st.floats(1e-6, 100), st.floats(0, 0.99))),
+    st.sampled_from(["m", "zwei; drei"]).map(StatedInText),
+)
+mechanisms = st.lists(steps.map(lambda step: Mechanism([step])), min_size=1, max_size=6).map(Mechanism.together)
+
+
 @st.composite
 def releases(draw: st.DrawFn) -> ss.PrivateSketch:
     projection = draw(projections)
@@ -73,7 +100,7 @@ def releases(draw: st.DrawFn) -> ss.PrivateSketch:
         draw(st.floats(1e-6, 100)),
         draw(st.floats(0, 0.99)),
         relation(bound, draw(st.sampled_from(["user", "Gerät"]))),
-        "m",
+        draw(mechanisms),
         draw(st.lists(st.sampled_from(["no vector is zero", "Norm über 3", "z"]))),
     )
     k2 = draw(st.floats(0, 1e30))
@@ -181,8 +208,27 @@ def wrong(change: str) -> wire_pb2.PrivateSketch:
         ("m.guarantee.neighbours.bound.denominator = 0", "guarantee.neighbours.bound"),
         ("m.guarantee.neighbours.unit = ''", "guarantee"),
         ("m.guarantee.neighbours.max_keys = 1", "payload"),  # 1 is written by leaving it out
-        ("m.guarantee.mechanism = '\\x1b[31mred'", "guarantee"),
-        ("m.guarantee.mechanism = 'x' * 1000", "guarantee"),
+        ("m.guarantee.mechanism = '\\x1b[31mred'; m.guarantee.ClearField('steps')", "guarantee"),
+        ("m.guarantee.mechanism = 'x' * 1000; m.guarantee.ClearField('steps')", "guarantee"),
+        ("m.guarantee.mechanism = 'discrete Laplace, scale 3'", "guarantee.mechanism"),
+        ("m.guarantee.mechanism = ''", "guarantee.mechanism"),
+        ("m.guarantee.steps.add()", "guarantee.steps"),
+        ("m.guarantee.steps.extend([m.guarantee.steps[0]] * 16)", "guarantee"),
+        ("m.guarantee.steps[0].noise.kind = 'uniform'", "guarantee.steps.noise.kind"),
+        ("m.guarantee.steps[0].noise.amount.denominator = 0", "guarantee.steps.noise.amount"),
+        ("m.guarantee.steps[0].noise.amount.numerator = 0", "guarantee"),
+        ("m.guarantee.steps[0].noise.amount.numerator = 1 << 60", "guarantee"),
+        (
+            "m.guarantee.steps[0].noise.amount.numerator = 4; m.guarantee.steps[0].noise.amount.denominator = 2",
+            "payload",
+        ),
+        ("m.guarantee.steps[0].noise.layers = 1", "payload"),  # 1 is written by leaving it out
+        ("m.guarantee.steps[0].noise.layers = 3", "guarantee"),
+        ("m.guarantee.steps[0].noise.place = 'output'", "guarantee.steps.noise.place"),
+        ("m.guarantee.steps[0].text = 'discrete Laplace, scale 2'", "payload"),  # it is known by its text alone
+        ("m.guarantee.steps[0].text = ''", "guarantee"),
+        ("m.guarantee.steps[0].keys.epsilon = 0", "guarantee"),
+        ("m.guarantee.steps[0].flips.method = 'x'", "guarantee.steps.flips.law.rate"),
         ("m.multiplier.numerator = 0", "release"),
         ("m.multiplier.denominator = 0", "multiplier"),
         ("m.release_ids.append(b'short')", "release"),
@@ -228,11 +274,15 @@ def test_equal_releases_have_equal_bytes_even_with_negative_zeros() -> None:
         PROJECTION,
         np.arange(8),
         Cumulants(8.0, -0.0),
-        ss.Guarantee(1.0, -0.0, ss.L1(1), "m"),
+        ss.Guarantee(1.0, -0.0, ss.L1(1), ss.Mechanism.stated("m")),
         release_ids=[b"01234567"],
     )
     plain = ss.PrivateSketch(
-        PROJECTION, np.arange(8), Cumulants(8.0, 0.0), ss.Guarantee(1.0, 0.0, ss.L1(1), "m"), release_ids=[b"01234567"]
+        PROJECTION,
+        np.arange(8),
+        Cumulants(8.0, 0.0),
+        ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("m")),
+        release_ids=[b"01234567"],
     )
     assert zeros.to_bytes() == plain.to_bytes()
 

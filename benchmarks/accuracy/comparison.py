@@ -27,8 +27,8 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.timing import Work, interleave
-from streamsketch.privacy.calibration import Mechanism
-from streamsketch.release.noise_effect import NoisePlace, effect_of, unit_of
+from streamsketch.privacy import NoisePlace
+from streamsketch.release.noise_effect import effect_of, unit_of
 
 DIM, CELLS, SPARSITY, EPSILON = 256, 64, 8, 1.0
 DELTAS = (1e-2, 1e-9)
@@ -139,7 +139,7 @@ def _variances(effort: Effort) -> list[Method]:
 def _library(
     build: Callable[..., ss.Projection],
     pair: tuple[trials.Ints, trials.Ints],
-    how: tuple[Mechanism, float, NoisePlace],
+    how: tuple[str, float, NoisePlace],
     seed: int,
 ) -> tuple[float, float]:
     mechanism, delta, place = how

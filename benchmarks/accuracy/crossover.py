@@ -23,7 +23,7 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.trials import DISTANCE, Budget, Sample
-from streamsketch.privacy.calibration import gaussian_sigma
+from streamsketch.privacy import gaussian_sigma
 
 CELLS = 64
 SPARSITIES = (1, 4, 8, 16)

@@ -22,7 +22,7 @@ from streamsketch.beam.sketching import merged
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.data import from_list
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee, Neighbours, calibration, check_budget
+from streamsketch.privacy import BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Calibrated, PrivateSketch, Publisher
 from streamsketch.sketching import Sketch
@@ -123,13 +123,13 @@ class ReleaseOnce(beam.PTransform, ABC):
             )
         if self._neighbours not in (None, agreed):
             raise InvalidInputError(
-                f"neighbours={self._neighbours} but the events were bounded to {agreed}; leave neighbours out, or give "
-                f"these"
+                f"neighbours={self._neighbours!r} but the events were bounded to {agreed!r}; leave neighbours out, or "
+                f"give these"
             )
         if self._selected is not None and self._selected.guarantee.neighbours != agreed:
             raise InvalidInputError(
-                f"the keys were selected for {self._selected.guarantee.neighbours} but the release is for {agreed}; "
-                f"use the same events and neighbours for both"
+                f"the keys were selected for {self._selected.guarantee.neighbours!r} but the release is for "
+                f"{agreed!r}; use the same events and neighbours for both"
             )
         return agreed
 
@@ -258,7 +258,7 @@ class ReleasePerKey(ReleaseOnce):
         epsilon: float,
         delta: float = 0.0,
         neighbours: Neighbours | None = None,
-        mechanism: calibration.Mechanism = "auto",
+        mechanism: str = "auto",
         public_keys: Keys | None = None,
         selected_keys: SelectedKeys | None = None,
         keys_are_public: bool = False,
@@ -266,8 +266,8 @@ class ReleasePerKey(ReleaseOnce):
         projection: Projection | None = None,
         count_private_data: bool = False,
     ) -> None:
-        calibration.choose(calibration.Sensitivity(1, 1, 1), epsilon, delta, mechanism)  # fail before the job runs
-        self._budget, self._mechanism = check_budget(epsilon, delta), mechanism
+        self._budget, self._mechanism = Budget(epsilon, delta), mechanism
+        calibration.choose(Sensitivity(1, 1, 1), self._budget, mechanism)  # fail before the job runs
         super().__init__(
             neighbours=neighbours,
             public_keys=public_keys,
@@ -281,15 +281,13 @@ class ReleasePerKey(ReleaseOnce):
     def display_data(self) -> dict[str, Any]:
         """Show the guarantee in the runner's interface; never a secret."""
         return {
-            "epsilon": self._budget[0],
-            "delta": self._budget[1],
+            **self._budget.to_dict(),
             "neighbours": "as bounded" if self._neighbours is None else repr(self._neighbours),
             "mechanism": self._mechanism,
         }
 
     def _publisher(self, neighbours: Neighbours) -> AdditiveNoise:
-        epsilon, delta = self._budget
-        return AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=self._mechanism)
+        return AdditiveNoise(**self._budget.to_dict(), neighbours=neighbours, mechanism=self._mechanism)
 
 
 def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:

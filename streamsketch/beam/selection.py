@@ -11,7 +11,17 @@ from streamsketch.beam.events import BoundedEvents
 from streamsketch.beam.marked import MarkedCollection, SecretCollection
 from streamsketch.beam.once import PublishOnce
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee, KeyThreshold, Neighbours, compose, key_threshold
+from streamsketch.privacy import (
+    BitSource,
+    Budget,
+    Guarantee,
+    KeySelection,
+    KeyThreshold,
+    Mechanism,
+    Neighbours,
+    compose,
+    key_threshold,
+)
 
 
 class SelectedKeys(MarkedCollection):
@@ -21,16 +31,15 @@ class SelectedKeys(MarkedCollection):
     ----------
     keys
         The keys.
-    epsilon, delta
+    budget
         The choice's.
     neighbours
         The relation that it holds for.
     """
 
-    def __init__(self, keys: beam.PCollection, epsilon: float, delta: float, neighbours: Neighbours) -> None:
+    def __init__(self, keys: beam.PCollection, budget: Budget, neighbours: Neighbours) -> None:
         super().__init__(keys)
-        how = f"Laplace threshold for the keys, ε = {epsilon!r}, δ = {delta!r}"
-        self.guarantee = Guarantee(epsilon, delta, neighbours, how)
+        self.guarantee = Guarantee.of(budget, neighbours, Mechanism((KeySelection(budget),)))
 
     def added_to(self, guarantee: Guarantee) -> Guarantee:
         """Return what a release of these keys guarantees: ε and δ add up (Dwork and Roth 2014, Theorem 3.16)."""
@@ -73,8 +82,8 @@ class SelectKeys(beam.PTransform):
 
     def __init__(self, *, epsilon: float, delta: float) -> None:
         super().__init__()
-        key_threshold(epsilon, delta, 1)  # fail before the job runs
-        self._epsilon, self._delta = float(epsilon), float(delta)
+        self._budget = Budget(epsilon, delta)
+        key_threshold(self._budget, 1)  # fail before the job runs
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -84,18 +93,18 @@ class SelectKeys(beam.PTransform):
                 "SelectKeys counts the privacy units of each key, which only BoundContributions knows: apply it to "
                 "what that transform returns, without a step in between"
             )
-        draw = _Keep(key_threshold(self._epsilon, self._delta, neighbours.max_keys))
+        draw = _Keep(key_threshold(self._budget, neighbours.max_keys))
         kept, _ = (
             events
             | "Count units" >> beam.FlatMap(_unit_counts).with_output_types(beam.typehints.KV[Any, int])
             | "Keep frequent keys" >> PublishOnce(draw, "keys")
         )
         keys = kept | "Kept keys" >> beam.Keys().with_output_types(Any)
-        return SelectedKeys(keys, self._epsilon, self._delta, neighbours)
+        return SelectedKeys(keys, self._budget, neighbours)
 
     def display_data(self) -> dict[str, Any]:
         """Show the budget in the runner's interface."""
-        return {"epsilon": self._epsilon, "delta": self._delta}
+        return self._budget.to_dict()
 
 
 def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:

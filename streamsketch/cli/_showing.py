@@ -146,14 +146,4 @@ def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int) -
 
 def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
     """Return a guarantee as JSON fields."""
-    return {
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "relation": guarantee.neighbours.kind,
-        "bound": str(guarantee.neighbours.bound),
-        "unit": guarantee.neighbours.unit,
-        "max_keys": guarantee.neighbours.max_keys,
-        "mechanism": guarantee.mechanism,
-        "conditions": list(guarantee.conditions),
-        "text": str(guarantee),
-    }
+    return guarantee.to_dict() | {"text": str(guarantee)}

@@ -10,7 +10,7 @@ import streamsketch as ss
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked
-from streamsketch.privacy import Mechanism
+from streamsketch.privacy import mechanism_names
 from streamsketch.release import AdditiveNoise, PastRelease, remember, replace_raw
 
 
@@ -31,7 +31,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
     ] = None,
     max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
-    mechanism: Annotated[Mechanism, typer.Option(help="Which noise.")] = "auto",
+    mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
     public_key: Annotated[
         list[str] | None,
         typer.Option(help="A key to release, named without a look at the data; once for each key.", show_default=False),

@@ -5,13 +5,14 @@ from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate
 from .jit import kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
-from .text import NO_BREAK, aligned, filled, is_printable
+from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable
 
 __all__ = [
     "AVX512",
     "INT64_MAX",
     "MAX_EXPONENT",
     "MAX_KEY",
+    "MAX_TEXT",
     "NO_BREAK",
     "TILE",
     "WORD",
@@ -30,6 +31,7 @@ __all__ = [
     "check_contiguous",
     "check_length",
     "check_resolution",
+    "check_text",
     "current_limits",
     "emitter",
     "evaluate",

@@ -4,7 +4,11 @@ import re
 import textwrap
 from collections.abc import Sequence
 
+from streamsketch.errors import InvalidInputError
+
 WIDTH = 80
+MAX_TEXT = 200
+"""Characters of a text that files of strangers may bring."""
 NO_BREAK = "\u00a0"
 """A space that `filled` keeps on one line."""
 
@@ -31,6 +35,12 @@ def is_printable(text: str) -> bool:
     The list of code points is the exchange format's (WIRE.md): the same in every version of Unicode.
     """
     return _REFUSED.search(text) is None
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise `InvalidInputError` unless text is short and printable: untrusted files bring it to a terminal."""
+    if not (isinstance(text, str) and 0 < len(text) <= MAX_TEXT and is_printable(text)):
+        raise InvalidInputError(f"{name} must be 1 to {MAX_TEXT} printable characters, got {text!a:.60}")
 
 
 def spreadsheet_text(text: str) -> str:

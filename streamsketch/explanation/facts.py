@@ -113,6 +113,14 @@ WHO_TAKES_PART = "Who takes part, and under which key: the release's existence s
 EXACT_SKETCH = "The exact sketch, and a process or pipeline that held it or the noise's secret."
 
 
+def keys_said(guarantee: Guarantee) -> list[str]:
+    """Return what share of a guarantee went into choosing the keys, in a sentence if there is one."""
+    keys = guarantee.mechanism.keys
+    if keys is None:
+        return []
+    return [f"Which keys are published was chosen privately, with ε = {keys.epsilon:g}, δ = {keys.delta:g} of it."]
+
+
 def leading_digit(value: float) -> float:
     """Return a number of one digit near a positive value."""
     return float(f"{value:.0e}") if value > 0 else 1.0

@@ -9,7 +9,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import Explained
 from streamsketch.explanation.text import joint_as_dict, joint_as_text
 from streamsketch.privacy import Accounted, Guarantee, Neighbours, Populations, Spent, account, compose
-from streamsketch.release import PrivateSketch, Verdict, key_selection_in
+from streamsketch.release import PrivateSketch, Verdict
 from streamsketch.signs import IndividualSignSketch, SignSketch
 
 Explainable: TypeAlias = PrivateSketch | SignSketch
@@ -197,5 +197,5 @@ def _spent(release: Explainable) -> Spent:
     guarantee = release.guarantee
     check = release.explain().check
     # noise that also stands for a choice of keys, or is not what the file says, counts by the promise
-    sigma = check.sigma if check.verdict == "enough" and key_selection_in(guarantee) is None else None
+    sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)

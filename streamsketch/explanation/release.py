@@ -7,25 +7,20 @@ from fractions import Fraction
 from typing import Any
 
 from streamsketch.estimation import Estimate
-from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
 from streamsketch.explanation.text import one_as_dict, one_as_text
-from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Guarantee
+from streamsketch.privacy import NOISES, Cumulants, Guarantee, KeySelection, NoisePlace
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
 from streamsketch.release import (
-    KEYS_THEOREM,
     Composition,
     NoiseCheck,
     NoisePart,
-    NoisePlace,
     PrivateSketch,
     Stated,
     check_stated,
     composition_of,
     effect_of,
     impossible_norm,
-    is_pan_private,
-    key_selection_in,
-    noise_in,
     unit_of,
     with_norm,
 )
@@ -36,10 +31,6 @@ _PLACES: dict[NoisePlace, str] = {
     "hadamard": "what the Hadamard step returns, {count:,} coordinates, before the sparse matrix",
 }
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
-_LAPLACE = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (THEORY.md 3)"
-_GAUSSIAN = (
-    "Balle and Wang 2018, Theorem 8, for the continuous Gaussian that the lattice noise is a rounding of (THEORY.md 3)"
-)
 _COMPOSITIONS: dict[Composition | None, str] = {
     "overlapping": "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
     "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
@@ -100,15 +91,11 @@ class Explanation(Explained):
         """The mechanism, in sentences."""
         effect = effect_of(self.projection, self.noise_place)
         place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)
-        mechanism = self.guarantee.mechanism
-        if self.noise_place != "output":
-            mechanism = mechanism.partition(", on ")[0]  # the place is told in full
+        mechanism = self.guarantee.mechanism.without_places  # the place is told in full
         told = [f"Exact discrete noise on {place}: {mechanism}."]
-        if is_pan_private(self.guarantee):
+        if self.guarantee.mechanism.is_pan_private:
             told.append("The noise was there before the first update, and fresh noise was added on release.")
-        keys = key_selection_in(self.guarantee)
-        if keys is not None:
-            told.append(keys.said)
+        told += keys_said(self.guarantee)
         if self.releases > 1:
             told.append(f"{self.releases} releases were added up or subtracted; {self._composed}.")
         if self.multiplier != 1:
@@ -118,14 +105,14 @@ class Explanation(Explained):
     @property
     def theorems(self) -> list[str]:
         """What the promise rests on."""
-        noises = noise_in(self.guarantee)
-        found = [_LAPLACE] if any(isinstance(noise, DiscreteLaplace) for noise in noises) else []
-        found += [_GAUSSIAN] if any(isinstance(noise, DiscreteGaussian) for noise in noises) else []
+        mechanism = self.guarantee.mechanism
+        kinds = {type(step.noise) for step in mechanism.noises}
+        found = [kind.theorem for kind in NOISES.values() if kind in kinds]
         found += [_PLACE_THEOREMS[self.noise_place]] if self.noise_place in _PLACE_THEOREMS else []
-        if is_pan_private(self.guarantee):
+        if mechanism.is_pan_private:
             found.append("Stausholm 2021, Theorem 3.4 (THEORY.md 4.2)")
-        if key_selection_in(self.guarantee) is not None:
-            found.append(KEYS_THEOREM)
+        if mechanism.keys is not None:
+            found.append(KeySelection.theorem)
         if self.releases > 1:
             found.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
         return found
@@ -192,9 +179,9 @@ class Explanation(Explained):
     def not_protected(self) -> list[str]:
         """What the promise does not cover."""
         told = self._beyond("streams")
-        if key_selection_in(self.guarantee) is None:
+        if self.guarantee.mechanism.keys is None:
             told.append(WHO_TAKES_PART)
-        if is_pan_private(self.guarantee):
+        if self.guarantee.mechanism.is_pan_private:
             told.append("A second look inside: one intrusion and the release are covered.")
         else:
             told.append(EXACT_SKETCH)

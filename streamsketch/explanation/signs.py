@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, leading_digit
+from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
 from streamsketch.explanation.sign_text import signs_as_dict, signs_as_text
-from streamsketch.privacy import Guarantee, IndividualGuarantee
-from streamsketch.release import KEYS_THEOREM, NoiseCheck, key_selection_in, unread_matrix
+from streamsketch.privacy import Guarantee, IndividualGuarantee, KeySelection
+from streamsketch.release import NoiseCheck, unread_matrix
 from streamsketch.signs import (
     Expected,
     FlipLaw,
@@ -180,15 +180,14 @@ class SignExplanation(SignsExplained):
             "linear": "the more rarely the farther its cell is from zero",
         }[self.flipped.shape]
         told = [f"{self._published}, flipped by an exact coin {chance}: {self.guarantee.mechanism}."]
-        keys = key_selection_in(self.guarantee)
-        return told if keys is None else [*told, keys.said]
+        return told + keys_said(self.guarantee)
 
     @property
     def theorems(self) -> list[str]:
         """What the promise rests on."""
-        name = self.guarantee.mechanism.partition(", ")[0].partition(" for norms")[0]
-        found = [_THEOREMS[name]] if name in _THEOREMS else []
-        return found if key_selection_in(self.guarantee) is None else [*found, KEYS_THEOREM]
+        mechanism = self.guarantee.mechanism
+        found = [_THEOREMS[step.method] for step in mechanism.flips if step.method in _THEOREMS]
+        return found if mechanism.keys is None else [*found, KeySelection.theorem]
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
@@ -233,7 +232,7 @@ class SignExplanation(SignsExplained):
     def not_protected(self) -> list[str]:
         """What the promise does not cover."""
         told = self._beyond("vectors")
-        if key_selection_in(self.guarantee) is None:
+        if self.guarantee.mechanism.keys is None:
             told.append(WHO_TAKES_PART)
         return [*told, EXACT_SKETCH]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from streamsketch.core import aligned, filled
 from streamsketch.estimation import rounded
 from streamsketch.explanation.facts import Explained
-from streamsketch.privacy import Guarantee, IndividualGuarantee
 from streamsketch.release import NoisePart, Verdict
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def said_of(told: Explained) -> list[tuple[str, list[str]]]:
         *([("Only if", conditions)] if conditions else []),
         ("Meaning", [f"{told.meaning}."]),
         ("How", told.how),
-        ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none that its text names."]),
+        ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none is known for a mechanism in words."]),
         ("Check", [f"{verdict}: {told.check.reason}.", _NOT_SHOWN]),
         ("Noise", told.amount),
         ("Estimates", [f"assume that {told.assumed[0]}", *(f"They assume that {one}" for one in told.assumed[1:])]),
@@ -147,7 +146,7 @@ def one_as_dict(told: "Explanation") -> dict[str, Any]:
 def fields_of(told: Explained) -> dict[str, Any]:
     """Return what every explanation says, for programs, but what is not protected, which comes last."""
     return {
-        "guarantee": _guarantee(told.guarantee),
+        "guarantee": told.guarantee.to_dict(),
         "protected": told.who,
         "meaning": told.meaning,
         "how": told.how,
@@ -164,7 +163,7 @@ def _part(part: NoisePart) -> dict[str, Any]:
         "multiplier": str(part.multiplier),
         "k2": part.noise.k2,
         "k4": part.noise.k4,
-        "guarantee": _guarantee(part.guarantee),
+        "guarantee": part.guarantee.to_dict(),
     }
 
 
@@ -177,23 +176,9 @@ def joint_as_dict(told: "JointExplanation") -> dict[str, Any]:
         "counted": told.counted,
         "checks": dict(told.verdicts),
         "sharing": [list(pair) for pair in told.sharing],
-        "guarantee": _guarantee(told.guarantee),
+        "guarantee": told.guarantee.to_dict(),
         "delta": told.delta,
         "finer": None if finer is None else {"epsilon": finer.epsilon, "delta": finer.delta, "by": finer.by},
-    }
-
-
-def _guarantee(guarantee: Guarantee | IndividualGuarantee) -> dict[str, Any]:
-    near = guarantee.neighbours
-    return {
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "relation": near.kind,
-        "bound": str(near.bound),
-        "unit": near.unit,
-        "max_keys": near.max_keys,
-        "mechanism": guarantee.mechanism,
-        "conditions": list(guarantee.conditions),
     }
 
 

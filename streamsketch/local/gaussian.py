@@ -15,7 +15,7 @@ from streamsketch.local.honest import noisy_lengths
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.report import Layout
-from streamsketch.privacy import MAX_SIGMA_SQUARED, BitSource, DiscreteGaussian, calibration
+from streamsketch.privacy import MAX_SIGMA_SQUARED, BitSource, Budget, DiscreteGaussian, Sensitivity, gaussian_sigma
 
 _FRACTION_BITS = 16
 _SLACK = 2.0**-40  # a unit vector's length after division by it
@@ -65,7 +65,7 @@ class GaussianMechanism(Mechanism):
         for fraction_bits in range(_FRACTION_BITS, -1, -1):
             reach = 2 * ((1 + _SLACK) * 2.0**fraction_bits + math.sqrt(self.sphere_dim) / 2)
             squared = math.ceil(Fraction(reach) ** 2)
-            needed = calibration.gaussian_sigma(self.epsilon, self.delta) ** 2 * squared
+            needed = gaussian_sigma(self.epsilon, self.delta) ** 2 * squared
             if needed < MAX_SIGMA_SQUARED / 2:
                 break
         else:
@@ -74,10 +74,8 @@ class GaussianMechanism(Mechanism):
                 f"can be drawn. Use a larger epsilon or delta"
             )
         # the l1 is what the l2 allows; Gaussian noise asks for the l2 alone
-        distance = calibration.Sensitivity(
-            l1=math.isqrt(self.sphere_dim * squared) + 1, l2_squared=squared, cells=self.sphere_dim
-        )
-        return fraction_bits, calibration.gaussian(distance, self.epsilon, self.delta)
+        distance = Sensitivity(l1=math.isqrt(self.sphere_dim * squared) + 1, l2_squared=squared, cells=self.sphere_dim)
+        return fraction_bits, DiscreteGaussian.calibrated(distance, Budget(self.epsilon, self.delta))
 
     @property
     def fraction_bits(self) -> int:

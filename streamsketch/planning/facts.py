@@ -10,7 +10,7 @@ from typing import cast
 from streamsketch.core import Exact, check_resolution, exact_fraction, short
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Neighbours
+from streamsketch.privacy import Budget, Neighbours
 from streamsketch.projections import MAX_SKETCH_DIM
 
 _MOST_EVENTS = 1 << 60
@@ -160,11 +160,10 @@ class Goal:
 
 
 @dataclasses.dataclass(frozen=True)
-class Budget:
-    """ε and δ, and for whom."""
+class Protection:
+    """How much privacy may be lost, and whose."""
 
-    epsilon: float
-    delta: float
+    budget: Budget
     neighbours: Neighbours
 
 

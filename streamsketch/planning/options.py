@@ -10,9 +10,9 @@ from typing import Any
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
-from streamsketch.planning.facts import Budget, Goal, Streams
+from streamsketch.planning.facts import Goal, Protection, Streams
 from streamsketch.planning.tails import ErrorLaw
-from streamsketch.privacy import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED, Noise, candidates, gaussian_sigma
+from streamsketch.privacy import NOISES, Candidate, Noise, candidates
 from streamsketch.projections import (
     MAX_MASS,
     MAX_SKETCH_DIM,
@@ -43,7 +43,7 @@ class Option:
     projection
         The map, with seed 0.
     mechanism, noise
-        ``"laplace"`` or ``"gaussian"``, and its calibrated distribution.
+        The name of a noise, ``"laplace"`` or ``"gaussian"``, and its calibrated distribution.
     estimates
         For each squared distance that matters, what an estimate of it will be: its standard error, and the projection's
         and the noise's part.
@@ -105,7 +105,7 @@ def nonzeros_of(projection: Projection) -> int:
     return 1 if isinstance(projection, OPORP | Identity) else projection.sketch_dim
 
 
-def options_for(streams: Streams, goal: Goal, budget: Budget) -> list[Option]:
+def options_for(streams: Streams, goal: Goal, protection: Protection) -> list[Option]:
     """Return every option within the goal's limits.
 
     Maps with random columns (Gaussian, FJLT, very sparse, …) are left out: their sensitivities are larger than those of
@@ -118,9 +118,9 @@ def options_for(streams: Streams, goal: Goal, budget: Budget) -> list[Option]:
     """
     found: list[Option] = []
     refusal: InvalidInputError | None = None
-    for projection in _projections(streams, goal, budget):
+    for projection in _projections(streams, goal, protection):
         try:
-            found += _with_each_mechanism(projection, streams, goal, budget)
+            found += _with_each_mechanism(projection, streams, goal, protection)
         except InvalidInputError as error:  # noise too wide to sample; another map's may not be
             refusal = refusal or error
     if not found:
@@ -131,7 +131,7 @@ def options_for(streams: Streams, goal: Goal, budget: Budget) -> list[Option]:
     return found
 
 
-def grid_for(streams: Streams, goal: Goal, budget: Budget) -> Fraction:
+def grid_for(streams: Streams, goal: Goal, protection: Protection) -> Fraction:
     """Return the values' step, or for real numbers the bound over a power of two.
 
     As fine as it takes for truncation to move no squared distance by a thousandth, but no finer than the samplers of
@@ -139,19 +139,18 @@ def grid_for(streams: Streams, goal: Goal, budget: Budget) -> Fraction:
     """
     if streams.step is not None:
         return Fraction(streams.step)
-    near, steps = budget.neighbours, 1
+    near, budget, steps = protection.neighbours, protection.budget, 1
     moved = goal.max_nonzeros * near.max_keys
-    most = min(MAX_LAPLACE_SCALE * budget.epsilon / moved, MAX_MASS / 2 / (streams.events or 1))
-    if budget.delta > 0:
-        most = min(most, math.sqrt(MAX_SIGMA_SQUARED / 2 / moved) / gaussian_sigma(budget.epsilon, budget.delta))
+    kinds = [kind for kind in NOISES.values() if budget.delta > 0 or not kind.needs_delta]
+    most = min([MAX_MASS / 2 / (streams.events or 1), *(kind.most_steps(moved, budget) for kind in kinds)])
     while 2 * steps <= most and streams.truncation(Fraction(near.bound) / steps) > _TRUNCATION:
         steps *= 2
     return Fraction(near.bound) / steps
 
 
-def _projections(streams: Streams, goal: Goal, budget: Budget) -> Iterator[Projection]:
+def _projections(streams: Streams, goal: Goal, protection: Protection) -> Iterator[Projection]:
     independence = min(256, max(4, math.ceil(2 * math.log(1 / goal.miss))))  # as `SJLT.for_accuracy`
-    agreed: dict[str, Any] = {"dim": streams.dim, "resolution": grid_for(streams, goal, budget)}
+    agreed: dict[str, Any] = {"dim": streams.dim, "resolution": grid_for(streams, goal, protection)}
     if streams.dim <= min(MAX_SKETCH_DIM, goal.max_cells):
         yield Identity(**agreed)
     cells = _LEAST_CELLS
@@ -172,25 +171,34 @@ def _projections(streams: Streams, goal: Goal, budget: Budget) -> Iterator[Proje
         cells *= 2
 
 
-def _with_each_mechanism(projection: Projection, streams: Streams, goal: Goal, budget: Budget) -> Iterator[Option]:
-    for place, candidate in enumerate(
-        candidates(sensitivity_of(projection, budget.neighbours), budget.epsilon, budget.delta)
-    ):
+def _with_each_mechanism(
+    projection: Projection, streams: Streams, goal: Goal, protection: Protection
+) -> Iterator[Option]:
+    for place, candidate in enumerate(_candidates(projection, protection)):
         option = _option(projection, candidate.noise, streams, goal)
         by_rule = place == 0
-        finer = _on_finer_grid(projection, streams, goal, budget) if candidate.mechanism == "gaussian" else None
+        finer = _on_finer_grid(projection, streams, goal, protection, candidate)
         if finer is not None and finer.estimates[0].variance < _WORTH * option.estimates[0].variance:
             option = finer
         yield dataclasses.replace(option, mechanism=candidate.mechanism, by_rule=by_rule)
 
 
-def _on_finer_grid(projection: Projection, streams: Streams, goal: Goal, budget: Budget) -> Option | None:
+def _candidates(projection: Projection, protection: Protection) -> list[Candidate]:
+    return candidates(sensitivity_of(projection, protection.neighbours), protection.budget)
+
+
+def _on_finer_grid(
+    projection: Projection, streams: Streams, goal: Goal, protection: Protection, candidate: Candidate
+) -> Option | None:
+    """Return the option with the same kind of noise on a finer grid, for noise that gains by that."""
+    if not candidate.noise.gains_by_finer_grid:
+        return None
     finer = projection.replace(resolution=projection.grid / _FINER)
     try:
-        choices = candidates(sensitivity_of(finer, budget.neighbours), budget.epsilon, budget.delta)
+        choices = _candidates(finer, protection)
     except InvalidInputError:
         return None
-    noises = [choice.noise for choice in choices if choice.mechanism == "gaussian"]
+    noises = [choice.noise for choice in choices if choice.mechanism == candidate.mechanism]
     return _option(finer, noises[0], streams, goal) if noises else None
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.planning.facts import Budget, Goal, Streams
+from streamsketch.planning.facts import Goal, Protection, Streams
 from streamsketch.planning.options import Option, options_for
 from streamsketch.planning.text import as_dict, as_text
-from streamsketch.privacy import DiscreteLaplace, Guarantee, Neighbours, check_budget
+from streamsketch.privacy import Budget, Guarantee, Neighbours
 from streamsketch.projections import MAX_SKETCH_DIM, Projection
+from streamsketch.release import guarantee_of
 
 _NEAR_BEST = 1.05  # the optimum is flat: half the cells often cost less than this
 _MOST_EPSILON = 100.0  # more is no privacy worth planning for
@@ -89,9 +90,7 @@ class Plan:
     @property
     def guarantee(self) -> Guarantee:
         """What a release of the plan will promise: Laplace noise keeps ε with δ = 0, whatever δ was allowed."""
-        noise = self.chosen.noise
-        spent = 0.0 if isinstance(noise, DiscreteLaplace) else self.delta
-        return Guarantee(self.epsilon, spent, self.neighbours, str(noise))
+        return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.neighbours)
 
     @property
     def raw(self) -> Option | None:
@@ -100,10 +99,15 @@ class Plan:
 
     @property
     def other_mechanism(self) -> Option | None:
-        """The recommended map with the other mechanism, where both give the guarantee."""
+        """The recommended map with the other mechanism, or the best of them, where others give the guarantee."""
         same = self.chosen.projection.replace(resolution=1)
-        others = (one for one in self.options if one.mechanism != self.chosen.mechanism)
-        return next((one for one in others if one.projection.replace(resolution=1) == same), None)
+        others = [
+            one
+            for one in self.options
+            if one.mechanism != self.chosen.mechanism and one.projection.replace(resolution=1) == same
+        ]
+        # the one that the rule names, if it is there
+        return min(others, key=lambda one: (not one.by_rule, one.error), default=None)
 
     def alternatives(self) -> list[Option]:
         """Return a few options to set beside the recommended one, itself among them, fewest cells first.
@@ -178,21 +182,23 @@ def plan(
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got a {type(value).__name__}")
-    epsilon, delta = check_budget(epsilon, delta)
-    budget = Budget(epsilon, delta, neighbours)
-    options = options_for(streams, goal, budget)
+    budget = Budget(epsilon, delta)
+    protection = Protection(budget, neighbours)
+    options = options_for(streams, goal, protection)
     chosen = _recommended(options, goal)
     met = None if goal.relative_error is None else chosen.error <= goal.relative_error
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
-    found = Plan(streams, goal, epsilon, delta, neighbours, chosen, ordered, met)
+    found = Plan(streams, goal, budget.epsilon, budget.delta, neighbours, chosen, ordered, met)
     if met is None and chosen.error > 1:
         # the recommended option has up to _NEAR_BEST times the least error: so much below 1 must the least be
         seen = dataclasses.replace(goal, relative_error=1 / _NEAR_BEST)
-        return dataclasses.replace(found, epsilon_to_see=_epsilon_needed(streams, seen, budget))
+        return dataclasses.replace(found, epsilon_to_see=_epsilon_needed(streams, seen, protection))
     if met is not False:
         return found
     return dataclasses.replace(
-        found, epsilon_needed=_epsilon_needed(streams, goal, budget), cells_needed=_cells_needed(streams, goal, budget)
+        found,
+        epsilon_needed=_epsilon_needed(streams, goal, protection),
+        cells_needed=_cells_needed(streams, goal, protection),
     )
 
 
@@ -209,20 +215,21 @@ def _recommended(options: list[Option], goal: Goal) -> Option:
     return min((one for one in options if one.error <= enough), key=lambda one: (one.cells, one.nonzeros, one.error))
 
 
-def _epsilon_needed(streams: Streams, goal: Goal, budget: Budget) -> float | None:
+def _epsilon_needed(streams: Streams, goal: Goal, protection: Protection) -> float | None:
     """Return the least ε that reaches the goal, rounded up to two digits or so; errors fall with ε."""
     wanted = float(goal.relative_error or 0)
 
     def reached(epsilon: float) -> bool:
         try:
-            options = options_for(streams, goal, dataclasses.replace(budget, epsilon=epsilon))
+            spent = Budget(epsilon, protection.budget.delta)
+            options = options_for(streams, goal, dataclasses.replace(protection, budget=spent))
         except InvalidInputError:  # too little ε for noise that can be sampled
             return False
         return any(option.reaches(wanted) for option in options)
 
-    if budget.epsilon >= _MOST_EPSILON or not reached(_MOST_EPSILON):
+    if protection.budget.epsilon >= _MOST_EPSILON or not reached(_MOST_EPSILON):
         return None
-    low, high = budget.epsilon, _MOST_EPSILON
+    low, high = protection.budget.epsilon, _MOST_EPSILON
     while high / low > _EPSILON_STEP:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reached(middle) else (middle, high)
@@ -231,10 +238,10 @@ def _epsilon_needed(streams: Streams, goal: Goal, budget: Budget) -> float | Non
     return rounded if rounded < _MOST_EPSILON else high
 
 
-def _cells_needed(streams: Streams, goal: Goal, budget: Budget) -> int | None:
+def _cells_needed(streams: Streams, goal: Goal, protection: Protection) -> int | None:
     if goal.max_cells >= MAX_SKETCH_DIM:
         return None
-    wider = options_for(streams, dataclasses.replace(goal, max_cells=MAX_SKETCH_DIM), budget)
+    wider = options_for(streams, dataclasses.replace(goal, max_cells=MAX_SKETCH_DIM), protection)
     return min((one.cells for one in wider if one.reaches(float(goal.relative_error or 0))), default=None)
 
 

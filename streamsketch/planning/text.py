@@ -1,6 +1,7 @@
 """A plan as text of 80 columns, and as what JSON can hold."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,9 @@ from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
 from streamsketch.estimation import rounded
 from streamsketch.planning.options import Option
+from streamsketch.privacy import NOISES
 from streamsketch.projections import BlockHashed, Rademacher
+from streamsketch.release import sensitivity_of
 
 if TYPE_CHECKING:
     from streamsketch.planning.planner import Plan
@@ -36,14 +39,7 @@ def as_dict(plan: "Plan") -> dict[str, Any]:
     return {
         "projection": _projection(plan.chosen),
         "mechanism": plan.chosen.mechanism,
-        "guarantee": {
-            "epsilon": plan.guarantee.epsilon,
-            "delta": plan.guarantee.delta,
-            "relation": plan.neighbours.kind,
-            "bound": str(plan.neighbours.bound),
-            "unit": plan.neighbours.unit,
-            "max_keys": plan.neighbours.max_keys,
-        },
+        "guarantee": plan.guarantee.to_dict(),
         "goal": {
             "relative_error": plan.goal.relative_error,
             "confidence": plan.goal.confidence,
@@ -199,13 +195,15 @@ def _on_what_drowns(plan: "Plan") -> Iterator[str]:
 def _on_mechanism(plan: "Plan") -> Iterator[str]:
     chosen, other = plan.chosen, plan.other_mechanism
     if plan.delta == 0:
-        yield "δ = 0 leaves Laplace noise only."
+        pure = " and ".join(name.title() for name, kind in NOISES.items() if not kind.needs_delta)
+        yield f"δ = 0 leaves {pure} noise only."
         return
     if other is None:
         return
     rule, exact = (chosen, other) if chosen.by_rule else (other, chosen)
-    power = chosen.projection.l1_sensitivity**2 // chosen.projection.l2_sensitivity_squared
-    sign = "<" if rule.mechanism == "laplace" else "≥"
+    sensitivity = sensitivity_of(chosen.projection, plan.neighbours)
+    power = sensitivity.l1**2 // sensitivity.l2_squared
+    sign = "<" if math.log(plan.delta) < -power else "≥"
     says = f"δ = {plan.delta:g} {sign} exp(-{power}), so the rule of thumb says {rule.mechanism.title()} noise"
     compared = f"± {_percent(chosen.error)}, against ± {_percent(other.error)} with {other.mechanism.title()} noise"
     if chosen.by_rule:

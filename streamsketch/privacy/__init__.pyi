@@ -1,40 +1,55 @@
 from . import calibration
-from .calibration import Mechanism, Sensitivity, candidates, gaussian_log_delta, gaussian_sigma
-from .composition import Accounted, Spent, account, gaussian_epsilon
-from .flips import check_rate, flips, rate_below
-from .guarantee import L1, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, check_budget, compose
+from .budget import Budget
+from .calibration import Candidate, candidates, mechanism_names
+from .composition import Accounted, Spent, account
+from .flips import FlipLaw, Shape, check_rate, flips, rate_below
+from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
+from .guarantee import L1, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
 from .individual import IndividualGuarantee
 from .key_selection import KeyThreshold, key_threshold
-from .noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
-from .samplers import MAX_LAPLACE_SCALE, MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
+from .laplace import DiscreteLaplace
+from .mechanism import MAX_STEPS, AddedNoise, FlippedSigns, KeySelection, Mechanism, NoisePlace, StatedInText, Step
+from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
+from .samplers import MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
 
 __all__ = [
     "L1",
     "MAX_CONDITIONS",
-    "MAX_LAPLACE_SCALE",
     "MAX_SIGMA_SQUARED",
+    "MAX_STEPS",
+    "NOISES",
     "Accounted",
+    "AddedNoise",
     "BitSource",
+    "Budget",
     "Bytes",
+    "Candidate",
     "Cumulants",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "FlipLaw",
+    "FlippedSigns",
     "Guarantee",
     "IndividualGuarantee",
+    "KeySelection",
     "KeyThreshold",
     "KeyedBits",
+    "Loss",
     "Mechanism",
     "Neighbours",
     "Noise",
+    "NoisePlace",
     "OneCoordinate",
     "Populations",
     "Sensitivity",
+    "Shape",
     "Spent",
+    "StatedInText",
+    "Step",
     "SystemBits",
     "account",
     "calibration",
     "candidates",
-    "check_budget",
     "check_rate",
     "compose",
     "flips",
@@ -42,5 +57,8 @@ __all__ = [
     "gaussian_log_delta",
     "gaussian_sigma",
     "key_threshold",
+    "mechanism_names",
     "rate_below",
+    "register",
+    "squared_distance_variance",
 ]

@@ -9,12 +9,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr
 from scipy.stats import binom
 
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.calibration import gaussian_log_delta
+from streamsketch.privacy.gaussian import gaussian_deltas, gaussian_epsilon
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -95,29 +94,6 @@ def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
     return _by_loss_distributions(parts, delta)
 
 
-def gaussian_epsilon(sigma: float, delta: float) -> float:
-    """Return the least ε for which N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1, rounded up.
-
-    Source: Balle and Wang 2018, Theorem 8, solved for ε.
-
-    Examples
-    --------
-    >>> from streamsketch.privacy.calibration import gaussian_sigma
-    >>> round(gaussian_epsilon(gaussian_sigma(1.0, 1e-9), 1e-9), 5)
-    1.0
-    """
-
-    def excess(epsilon: float) -> float:
-        return gaussian_log_delta(epsilon, sigma) - math.log(delta)
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) > 0:
-        high *= 2
-    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) * (1 + _MARGIN)
-
-
 def _by_loss_distributions(parts: Sequence[Spent], delta: float) -> Accounted | None:
     """Return ε with P(∞) + P(finite) · E δ_G(ε - L) ≤ δ: L the sum of the ±ε, δ_G the curve of all Gaussians as one."""
     if sum(part.epsilon for part in parts) > _MOST_EPSILON:
@@ -138,7 +114,7 @@ def _by_loss_distributions(parts: Sequence[Spent], delta: float) -> Accounted | 
 
     def excess(epsilon: float) -> float:
         gaps = epsilon - losses
-        curve = -np.expm1(np.minimum(gaps, 0.0)) if sigma is None else _gaussian_deltas(gaps, sigma)
+        curve = -np.expm1(np.minimum(gaps, 0.0)) if sigma is None else gaussian_deltas(gaps, sigma)
         value = float(chances @ curve)
         return (math.log(value) if value > 0 else _NEVER) - math.log(room)
 
@@ -175,15 +151,3 @@ def _sums_of_losses(epsilons: Sequence[float]) -> tuple[Floats, Floats] | None:
     losses = np.arange(-total, total + 1, 2, dtype=np.float64)
     losses *= step
     return losses, chances
-
-
-def _gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
-    """Return δ of N(0, σ²) at ℓ2 sensitivity 1 for each ε, negative ones too; as `gaussian_log_delta`."""
-    near, far = epsilons * sigma - 1 / (2 * sigma), epsilons * sigma + 1 / (2 * sigma)
-    out = np.empty_like(near)
-    low = near < 0
-    first = log_ndtr(-near[low])
-    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + log_ndtr(-far[low]) - first, 0.0))
-    scaled = erfcx(near[~low] / math.sqrt(2)) - erfcx(far[~low] / math.sqrt(2))
-    out[~low] = np.maximum(scaled, 0.0) / 2 * np.exp(-(near[~low] ** 2) / 2)
-    return out

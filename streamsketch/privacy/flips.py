@@ -6,12 +6,20 @@ means flip, anything else means again (so P(flip) = ½e^-x / (½e^-x + ½)). Ber
 (Canonne, Kamath and Steinke 2020, Algorithm 1), so no probability is ever a float.
 """
 
+import dataclasses
 import math
 from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy.special import expit
 
 from streamsketch.core import Ints, kernel, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.noise import Floats
 from streamsketch.privacy.samplers import BitSource, Bytes, _bernoulli_exp_fraction, _draw
+
+Shape: TypeAlias = Literal["constant", "levels", "linear"]
 
 MAX_NUMERATOR = 1 << 32
 MAX_SHIFT = 52  # the denominator stays below the sampler's 2^54, and rate · level reaches 2^10 before it is capped
@@ -45,6 +53,69 @@ def check_rate(rate: Fraction) -> None:
         raise InvalidInputError(
             f"a flip rate must be n / 2^s with 0 < n <= {MAX_NUMERATOR} and s <= {MAX_SHIFT}, got {short(rate)}"
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class FlipLaw:
+    """A sign is flipped with probability 1/(exp(rate · L) + 1), L ≥ 0 the level of its cell y.
+
+    At y = 0 there is no sign, L is 0 and a fair coin decides: each law is odd around it.
+
+    Parameters
+    ----------
+    shape
+        ``"constant"``: L = 1. ``"levels"``: L = ⌈|y| / step⌉, step the farthest a neighbour can move that cell (Li and
+        Li 2023, Algorithm 4). ``"linear"``: L = |y|, in grid steps.
+    rate
+        An exact rational n / 2^s, rounded down from what the guarantee allows.
+
+    Raises
+    ------
+    InvalidInputError
+        For another shape, or a rate outside the sampler's range.
+
+    Examples
+    --------
+    >>> law = FlipLaw("levels", Fraction(1, 2))
+    >>> law.levels(np.array([[-7, 0, 3]]), np.array([3, 3, 3])).tolist()
+    [[3, 0, 1]]
+    >>> print(law)
+    flips with 1/(exp(1/2·⌈|cell|/step⌉) + 1)
+    """
+
+    shape: Shape
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        if self.shape not in get_args(Shape):
+            raise InvalidInputError(f"a flip law is one of {', '.join(get_args(Shape))}, got {short(self.shape)}")
+        check_rate(self.rate)
+
+    def levels(self, cells: Ints, steps: Ints) -> Ints:
+        """Return each cell's level: int64, of the cells' shape (…, k), for steps ≥ 1 of shape (k,)."""
+        size: Ints = np.abs(cells)
+        if self.shape == "constant":
+            return np.minimum(size, 1)
+        return size if self.shape == "linear" else -(-size // steps)
+
+    def gain(self, cells: Floats, step: float) -> Floats:
+        """Return E[published sign] at real cells in grid steps: sign(y)·tanh(rate·L / 2), as floats, for estimates."""
+        return np.sign(cells) * np.tanh(float(self.rate) / 2 * self._sizes(cells, step))
+
+    def chance(self, cells: Floats, step: float) -> Floats:
+        """Return with which probability the published signs of real cells, in grid steps and none 0, are wrong."""
+        wrong: Floats = expit(-float(self.rate) * self._sizes(cells, step))
+        return wrong
+
+    def _sizes(self, cells: Floats, step: float) -> Floats:
+        """Return the levels of real cells."""
+        if self.shape == "constant":
+            return np.ones_like(cells)
+        return np.abs(cells) if self.shape == "linear" else np.ceil(np.abs(cells) / step)
+
+    def __str__(self) -> str:
+        level = {"constant": "", "levels": "·⌈|cell|/step⌉", "linear": "·|cell|"}[self.shape]
+        return f"flips with 1/(exp({self.rate}{level}) + 1)"
 
 
 def flips(levels: Ints, rate: Fraction, bits: BitSource) -> Ints:

@@ -5,20 +5,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol
 
-from streamsketch.core import Exact, exact_fraction, is_printable, short
+from streamsketch.core import Exact, check_text, exact_fraction, short
 from streamsketch.data import shared
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.mechanism import Mechanism
 
 Populations = Literal["disjoint", "overlapping"]
 
 MAX_CONDITIONS = 64
 
-_MAX_TEXT = 200
 _MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
-_MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a promise is noise or nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +40,14 @@ class Neighbours(ABC):
     max_keys: int = 1
 
     kind: ClassVar[str]
+    label: ClassVar[str]
+    """What guarantees call it."""
 
     def __post_init__(self) -> None:
         bound = exact_fraction(self.bound, "the bound of a neighbour relation")
         if bound <= 0:
             raise InvalidInputError(f"the bound of a neighbour relation must be positive, got {short(self.bound)}")
-        _check_text("the privacy unit", self.unit)
+        check_text("the privacy unit", self.unit)
         if type(self.max_keys) is not int or not 1 <= self.max_keys <= _MOST_KEYS:
             raise InvalidInputError(f"max_keys must be an integer from 1 to {_MOST_KEYS}, got {short(self.max_keys)}")
         object.__setattr__(self, "bound", bound)
@@ -54,6 +55,14 @@ class Neighbours(ABC):
     @abstractmethod
     def grid_steps(self, resolution: Fraction) -> int:
         """Return Δ̃, the largest ℓ1 change of the integer vector x̃, in grid steps."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the relation as what JSON can hold."""
+        return {"relation": self.kind, "bound": str(self.bound), "unit": self.unit, "max_keys": self.max_keys}
+
+    def __str__(self) -> str:
+        keys = "" if self.max_keys == 1 else f"in each of at most {self.max_keys} keys "
+        return f"one {self.unit} of at most {self.bound} {keys}({self.label})"
 
     def __repr__(self) -> str:
         keys = "" if self.max_keys == 1 else f", max_keys={self.max_keys}"
@@ -79,6 +88,7 @@ class L1(Neighbours):
     """
 
     kind: ClassVar[str] = "l1"
+    label: ClassVar[str] = "L1"
 
     def grid_steps(self, resolution: Fraction) -> int:
         """Return ⌊bound / resolution⌋.
@@ -112,6 +122,7 @@ class OneCoordinate(Neighbours):
     """
 
     kind: ClassVar[str] = "one-coordinate"
+    label: ClassVar[str] = "one coordinate"
 
     def grid_steps(self, resolution: Fraction) -> int:
         """Return ⌈bound / resolution⌉."""
@@ -131,84 +142,72 @@ class Guarantee:
     neighbours
         The relation under which it holds.
     mechanism
-        What was done, with its exact parameter, e.g. ``"discrete Laplace, scale 4"``.
+        What was done, with its exact parameter; its text is like ``discrete Laplace, scale 4``.
     conditions
         What must be true of the data or the public seed for the promise to hold, one sentence each, nothing the library
         can check; usually none. Kept sorted, each once. They go wherever the guarantee goes.
 
     Examples
     --------
-    >>> print(Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 4"))
+    >>> from streamsketch.privacy import DiscreteLaplace
+    >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4)))))
     ε = 1, δ = 0 for one event of at most 1 (L1), by discrete Laplace, scale 4
-    >>> print(Guarantee(1.0, 0.0, L1(1), "a mechanism", ["no vector is zero"]))
+    >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"]))
     ε = 1, δ = 0 for one event of at most 1 (L1), by a mechanism, only if: no vector is zero
     """
 
     epsilon: float
     delta: float
     neighbours: Neighbours
-    mechanism: str
+    mechanism: Mechanism
     conditions: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        epsilon, delta = check_budget(self.epsilon, self.delta)
+        budget = Budget(self.epsilon, self.delta)
         if not isinstance(self.neighbours, Neighbours):
             raise TypeError(
                 f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(self.neighbours).__name__}"
             )
-        _check_text("the mechanism", self.mechanism)
+        if not isinstance(self.mechanism, Mechanism):
+            raise TypeError(
+                f"the mechanism of a guarantee must be a Mechanism, got a {type(self.mechanism).__name__}; of one that "
+                f"is known by its text alone, Mechanism.stated(text)"
+            )
         object.__setattr__(self, "conditions", _checked_conditions(self.conditions))
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "epsilon", budget.epsilon)
+        object.__setattr__(self, "delta", budget.delta)
+
+    @classmethod
+    def of(
+        cls, budget: Budget, neighbours: Neighbours, mechanism: Mechanism, conditions: Sequence[str] = ()
+    ) -> "Guarantee":
+        """Return the guarantee of a budget."""
+        return cls(budget.epsilon, budget.delta, neighbours, mechanism, conditions)
+
+    @property
+    def budget(self) -> Budget:
+        """ε and δ together."""
+        return Budget(self.epsilon, self.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as what JSON can hold: numbers, text and a list."""
+        return {
+            **self.budget.to_dict(),
+            **self.neighbours.to_dict(),
+            "mechanism": str(self.mechanism),
+            "conditions": list(self.conditions),
+        }
 
     def __str__(self) -> str:
-        relation = "L1" if isinstance(self.neighbours, L1) else "one coordinate"
-        keys = self.neighbours.max_keys
-        return (
-            f"ε = {_exact(self.epsilon)}, δ = {_exact(self.delta)} for one {self.neighbours.unit} of at most "
-            f"{self.neighbours.bound} {'' if keys == 1 else f'in each of at most {keys} keys '}({relation}), "
-            f"by {self.mechanism}{', only if: ' if self.conditions else ''}{'; '.join(self.conditions)}"
-        )
-
-
-def check_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return (ε, δ) as floats; raise `InvalidInputError` unless ε is in [1e-6, 1e6] and δ in [0, 1)."""
-    if not (_is_number(epsilon) and _MIN_EPSILON <= epsilon <= _MAX_EPSILON):
-        raise InvalidInputError(
-            f"epsilon must be a finite number > 0, from {_MIN_EPSILON:g} to {_MAX_EPSILON:g}, got {short(epsilon)}; "
-            f"0.1 to 10 is usual"
-        )
-    if not (_is_number(delta) and 0 <= delta < 1 and float(delta) < 1):  # a fraction may be rounded up to 1
-        raise InvalidInputError(f"delta must be a number in [0, 1), got {short(delta)}; far below 1 / number of units")
-    return float(epsilon), float(delta) + 0.0  # no negative zero
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _exact(value: float) -> str:
-    """Return a float's shortest exact text, so that no promise looks better than it is."""
-    return repr(value).removesuffix(".0")
-
-
-def _sum_rounded_up(values: list[float]) -> float:
-    exact = sum(map(Fraction, values))
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
-def _check_text(name: str, text: str) -> None:
-    """Keep what untrusted files may bring to a terminal short and printable."""
-    if not (isinstance(text, str) and 0 < len(text) <= _MAX_TEXT and is_printable(text)):
-        raise InvalidInputError(f"{name} must be 1 to {_MAX_TEXT} printable characters, got {text!a:.60}")
+        conditions = f", only if: {'; '.join(self.conditions)}" if self.conditions else ""
+        return f"{self.budget} for {self.neighbours}, by {self.mechanism}{conditions}"
 
 
 def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
     if isinstance(conditions, str):
         raise TypeError("conditions are a sequence of sentences, got a str; put it in a list")
     for condition in conditions:
-        _check_text("a condition", condition)
+        check_text("a condition", condition)
     found = tuple(sorted(set(conditions)))
     if len(found) > MAX_CONDITIONS:
         raise InvalidInputError(
@@ -254,7 +253,7 @@ def compose(guarantees: Iterable[Guarantee | Guaranteed], *, populations: Popula
 
     Examples
     --------
-    >>> parts = [Guarantee(1.0, 0.0, L1(1), "discrete Laplace, scale 4")] * 3
+    >>> parts = [Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"))] * 3
     >>> compose(parts, populations="overlapping").epsilon
     3.0
     >>> compose(parts, populations="disjoint").epsilon
@@ -271,18 +270,11 @@ def compose(guarantees: Iterable[Guarantee | Guaranteed], *, populations: Popula
     first = _for_one_relation(parts)
     if populations == "disjoint":
         check_unshared(getattr(part, "data_ids", ()) for part in given)
-    mechanism = "; ".join(dict.fromkeys(part.mechanism for part in parts))
-    if len(mechanism) > _MAX_TEXT:
-        mechanism = "several mechanisms"
-    if populations == "disjoint":
-        epsilon, delta = max(part.epsilon for part in parts), max(part.delta for part in parts)
-    else:
-        epsilon = _sum_rounded_up([part.epsilon for part in parts])
-        delta = _sum_rounded_up([part.delta for part in parts])
-    if delta >= 1:
-        raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they promise nothing")
+    mechanism = Mechanism.together(part.mechanism for part in parts)
+    combined = Budget.largest if populations == "disjoint" else Budget.total
+    budget = combined([part.budget for part in parts])
     conditions = [condition for part in parts for condition in part.conditions]
-    return Guarantee(epsilon, delta, first.neighbours, mechanism, conditions)
+    return Guarantee.of(budget, first.neighbours, mechanism, conditions)
 
 
 def _for_one_relation(parts: list[Any]) -> Guarantee:
@@ -292,8 +284,8 @@ def _for_one_relation(parts: list[Any]) -> Guarantee:
             raise TypeError(f"only Guarantee objects compose, got a {type(part).__name__}")
         if part.neighbours != parts[0].neighbours:
             raise InvalidInputError(
-                f"guarantees compose only for one neighbour relation, got {parts[0].neighbours} and "
-                f"{part.neighbours}. Release all streams for the same neighbours"
+                f"guarantees compose only for one neighbour relation, got {parts[0].neighbours!r} and "
+                f"{part.neighbours!r}. Release all streams for the same neighbours"
             )
     first: Guarantee = parts[0]
     return first

@@ -1,10 +1,12 @@
 """What individual differential privacy promises: less than differential privacy, in a type of its own."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee, Neighbours
+from streamsketch.privacy.mechanism import Mechanism
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +26,7 @@ class IndividualGuarantee:
     neighbours
         The relation.
     mechanism
-        What was done.
+        The name of the method.
 
     Raises
     ------
@@ -50,7 +52,7 @@ class IndividualGuarantee:
     """None: beside a `Guarantee`, which may rest on some."""
 
     def __post_init__(self) -> None:
-        checked = Guarantee(self.epsilon, self.delta, self.neighbours, self.mechanism)  # the same ranges
+        checked = self._as_guarantee  # the same ranges
         if self.neighbours.max_keys != 1:
             raise InvalidInputError(
                 f"individual differential privacy does not compose, so one unit may touch one key only, got "
@@ -59,6 +61,18 @@ class IndividualGuarantee:
         object.__setattr__(self, "epsilon", checked.epsilon)
         object.__setattr__(self, "delta", checked.delta)
 
+    @property
+    def budget(self) -> Budget:
+        """ε and δ together."""
+        return Budget(self.epsilon, self.delta)
+
+    @property
+    def _as_guarantee(self) -> Guarantee:
+        return Guarantee(self.epsilon, self.delta, self.neighbours, Mechanism.stated(self.mechanism))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as what JSON can hold; the fields of `Guarantee.to_dict`."""
+        return self._as_guarantee.to_dict()
+
     def __str__(self) -> str:
-        text = Guarantee(self.epsilon, self.delta, self.neighbours, self.mechanism)
-        return f"individual differential privacy only (not differential privacy): {text}"
+        return f"individual differential privacy only (not differential privacy): {self._as_guarantee}"

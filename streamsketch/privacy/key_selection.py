@@ -4,9 +4,9 @@ import dataclasses
 import math
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.calibration import Sensitivity, laplace
-from streamsketch.privacy.guarantee import check_budget
-from streamsketch.privacy.noise import DiscreteLaplace
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Sensitivity
 from streamsketch.privacy.samplers import BitSource
 
 _MOST_UNITS = 1 << 62
@@ -32,7 +32,7 @@ class KeyThreshold:
         return min(units, _MOST_UNITS) + int(self.noise.sample(1, bits)[0]) >= self.threshold
 
 
-def key_threshold(epsilon: float, delta: float, max_keys: int) -> KeyThreshold:
+def key_threshold(budget: Budget, max_keys: int) -> KeyThreshold:
     """Return what makes the choice of keys (ε, δ)-differentially private for one unit in at most ``max_keys`` keys.
 
     A unit moves ``max_keys`` counts by 1 each, so discrete Laplace noise of scale b = max_keys/ε gives ε for the keys
@@ -42,29 +42,28 @@ def key_threshold(epsilon: float, delta: float, max_keys: int) -> KeyThreshold:
 
     Parameters
     ----------
-    epsilon, delta
-        Privacy loss bound in nats; its failure probability, > 0.
+    budget
+        What the choice may spend, with δ > 0.
     max_keys
         How many keys one unit may touch.
 
     Raises
     ------
     InvalidInputError
-        For ε or δ out of range, δ = 0, or a budget so small that no count would do.
+        For δ = 0, or a budget so small that no count would do.
 
     Examples
     --------
-    >>> key_threshold(1.0, 1e-6, max_keys=1).threshold
+    >>> key_threshold(Budget(1.0, 1e-6), max_keys=1).threshold
     15
     """
-    epsilon, delta = check_budget(epsilon, delta)
-    if delta == 0:
+    if budget.delta == 0:
         raise InvalidInputError(
             "keys cannot be selected with delta = 0: a key that one unit brought may be published. Give a delta far "
             "below 1 / number of units, or name the keys: public_keys"
         )
-    noise = laplace(Sensitivity(max_keys, max_keys, max_keys), epsilon)
+    noise = DiscreteLaplace.calibrated(Sensitivity(max_keys, max_keys, max_keys), budget)
     scale = float(noise.scale)
-    log_tail = math.log(max_keys) - math.log(delta) - math.log1p(math.exp(-1 / scale))
+    log_tail = math.log(max_keys) - math.log(budget.delta) - math.log1p(math.exp(-1 / scale))
     # rounded up, with room for the floats' own error
     return KeyThreshold(noise, 1 + max(1, math.ceil(scale * log_tail * (1 + 1e-12))))

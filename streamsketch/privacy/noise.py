@@ -1,15 +1,24 @@
-"""Noise distributions on the integers, and the cumulants that estimators need of them."""
+"""What a noise distribution is: one class with all that is known of it, registered by name.
+
+A noise is a file of its own (as `streamsketch.privacy.laplace`) and a line in `streamsketch.privacy.noises`. All others
+ask the class: how wide it must be, how it is drawn, its cumulants, what it spends, and by which theorem.
+"""
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import samplers as sampling
+from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.samplers import BitSource
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,71 +59,169 @@ class Cumulants:
 
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteLaplace:
-    """P(n) ∝ exp(-|n| / scale) on the integers, ``scale`` an exact rational in grid steps.
+class Sensitivity:
+    """How far one privacy unit can move the published integer vector.
 
-    Examples
-    --------
-    >>> print(DiscreteLaplace(Fraction(4)))
-    discrete Laplace, scale 4
+    Parameters
+    ----------
+    l1
+        D1, the ℓ1 distance in grid steps.
+    l2_squared
+        D2², the squared ℓ2 distance in grid steps².
+    cells
+        How many cells are published.
+    layers
+        How many independent noises each published cell carries, all of them seen by somebody.
+
+    Raises
+    ------
+    InvalidInputError
+        If no unit moves anything, as with a map whose columns are all zero.
     """
 
-    scale: Fraction
+    l1: int
+    l2_squared: int
+    cells: int
+    layers: int = 1
 
     def __post_init__(self) -> None:
-        sampling.check_laplace(self.scale)
+        if self.l1 < 1 or self.l2_squared < 1:
+            raise InvalidInputError(
+                f"no contribution moves any cell: the sensitivities are l1={self.l1} and l2²={self.l2_squared}, so "
+                f"there is nothing to publish. A sparse map whose columns are all empty does that: use another seed, "
+                f"or more cells"
+            )
 
-    @property
-    def cumulants(self) -> Cumulants:
-        """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (THEORY.md 3)."""
-        rate = 1 / float(self.scale)
-        variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
-        return Cumulants(variance, variance + 3 * variance**2)
+    def over_keys(self, keys: int) -> "Sensitivity":
+        """Return that of a table in which one unit moves up to ``keys`` vectors, each as far as this one."""
+        return dataclasses.replace(self, l1=keys * self.l1, l2_squared=keys * self.l2_squared, cells=keys * self.cells)
 
-    def sample(self, size: int, bits: BitSource) -> Ints:
-        """Draw ``size`` exact samples: int64, (size,)."""
-        return sampling.discrete_laplace(self.scale, size, bits)
 
-    def __str__(self) -> str:
-        return f"discrete Laplace, scale {self.scale}"
+class Loss(NamedTuple):
+    """What a noise spends at a sensitivity.
+
+    Parameters
+    ----------
+    epsilon
+        The least ε at the δ asked for; infinite if there is none, None where no theorem here tells.
+    said
+        How that follows, without a full stop.
+    sigma
+        The standard deviation of the Gaussian noise, over the ℓ2 sensitivity, whose privacy loss is no less; None for a
+        noise of which no more is known than (ε, δ).
+    """
+
+    epsilon: float | None
+    said: str
+    sigma: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteGaussian:
-    """P(n) ∝ exp(-n² / 2σ²) on the integers, σ² an exact rational in grid steps².
+class Noise(ABC):
+    """A distribution on the integers, with one exact parameter: its only field, a fraction.
 
-    Examples
-    --------
-    >>> DiscreteGaussian(Fraction(25)).cumulants
-    Cumulants(k2=25.0, k4=0.0)
+    Its constructor raises `InvalidInputError` for a parameter that the sampler cannot take.
     """
 
-    sigma_squared: Fraction
+    name: ClassVar[str]
+    """What ``mechanism=`` calls it, and the exchange format."""
+    label: ClassVar[str]
+    """What guarantees call it, in front of its parameter."""
+    theorem: ClassVar[str]
+    """What its guarantee rests on."""
+    needs_delta: ClassVar[bool]
+    """Whether it gives no guarantee with δ = 0; else it keeps δ = 0 whatever δ is allowed."""
+    gains_by_finer_grid: ClassVar[bool] = False
+    """Whether its variance has a part in grid steps that is the same on any grid."""
 
-    def __post_init__(self) -> None:
-        sampling.check_gaussian(self.sigma_squared)
+    @classmethod
+    def of_amount(cls, amount: Fraction) -> Self:
+        """Return the noise of a parameter."""
+        return cls(amount)  # type: ignore[call-arg] # the one field of every subclass
 
     @property
-    def cumulants(self) -> Cumulants:
-        """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, THEORY.md 3); summed directly below."""
-        sigma_squared = float(self.sigma_squared)
-        if sigma_squared >= 4:
-            return Cumulants(sigma_squared, 0.0)
-        support = np.arange(-40, 41, dtype=np.float64)  # mass beyond is below e^-200
-        weights = np.exp(-(support**2) / (2 * sigma_squared))
-        weights /= weights.sum()
-        second, fourth = float(weights @ support**2), float(weights @ support**4)
-        return Cumulants(second, fourth - 3 * second**2)
+    def amount(self) -> Fraction:
+        """The exact parameter."""
+        (field,) = dataclasses.fields(self)
+        amount: Fraction = getattr(self, field.name)
+        return amount
 
+    @classmethod
+    @abstractmethod
+    def calibrated(cls, sensitivity: Sensitivity, budget: Budget) -> Self:
+        """Return the noise that makes the integer vector (ε, δ)-DP.
+
+        Raises
+        ------
+        InvalidInputError
+            If it would be too wide to sample, or needs δ > 0.
+        """
+
+    @classmethod
+    def check_budget(cls, budget: Budget) -> None:
+        """Raise `InvalidInputError` for δ = 0 where the noise never gives that."""
+        if cls.needs_delta and budget.delta == 0:
+            raise InvalidInputError(
+                f"{cls.name.title()} noise never gives delta = 0: set delta (say 1e-9), or use mechanism='laplace'"
+            )
+
+    @classmethod
+    def suits(cls, sensitivity: Sensitivity, budget: Budget) -> bool:
+        """Return whether ``mechanism="auto"`` takes this noise; at most one registered noise says so."""
+        del sensitivity, budget
+        return False
+
+    @classmethod
+    def most_steps(cls, cells: int, budget: Budget) -> float:
+        """Return by how many grid steps a unit may move each of so many cells for the noise to be sampled."""
+        del cells, budget
+        return math.inf
+
+    @classmethod
+    def spends(cls, budget: Budget) -> Budget:
+        """Return what a release with noise calibrated to a budget guarantees."""
+        return budget if cls.needs_delta else Budget(budget.epsilon)
+
+    @property
+    @abstractmethod
+    def cumulants(self) -> Cumulants:
+        """κ2 and κ4."""
+
+    @abstractmethod
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
-        return sampling.discrete_gaussian(self.sigma_squared, size, bits)
+
+    @abstractmethod
+    def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
+        """Return the least ε at the budget's δ; the budget's own ε where it is that, up to the last digit."""
+
+    def log_characteristic(self, angles: Floats) -> Floats | None:
+        """Return log E cos(angle · η) where that is positive at every angle and known; else None."""
+        del angles
+        return None
 
     def __str__(self) -> str:
-        return f"discrete Gaussian, variance {self.sigma_squared}"
+        return f"{self.label} {self.amount}"
 
 
-Noise = DiscreteLaplace | DiscreteGaussian
+NOISES: dict[str, type[Noise]] = {}
+"""Every noise by its name; the first is offered first."""
+
+
+def register(kind: type[Noise]) -> type[Noise]:
+    """Make a noise known: to ``mechanism=``, the exchange format, checks and plans."""
+    NOISES[kind.name] = kind
+    return kind
+
+
+def round_up(value: Fraction, fractional_bits: int) -> Fraction:
+    """Return the least fraction with so many bits behind the point that is no less."""
+    return Fraction(math.ceil(value * (1 << fractional_bits)), 1 << fractional_bits)
+
+
+def shown(value: Fraction) -> str:
+    """Return a parameter for people: a whole number as it is, else six digits."""
+    return f"{value}" if value.denominator == 1 else f"{float(value):.6g}"
 
 
 def squared_distance_variance(cumulants: Cumulants, cells: int, squared_distance: float = 0.0) -> float:

@@ -8,10 +8,9 @@ from .checking.release import (
     impossible_norm,
     with_norm,
 )
-from .checking.stated import KEYS_THEOREM, is_pan_private, key_selection_in, noise_in
 from .checking.warn import QUICK_ENTRIES, mismatch, warn_of, warn_of_mismatches
 from .independence import check_disjoint, check_independent, check_same_place
-from .noise_effect import InputNoise, NoisePlace, OutputNoise, effect_of, unit_of
+from .noise_effect import InputNoise, OutputNoise, effect_of, unit_of
 from .noise_parts import NoisePart
 from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
@@ -31,7 +30,6 @@ from .raw_file import (
 from .sensitivity import check_carried, check_neighbours, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
 
 __all__ = [
-    "KEYS_THEOREM",
     "QUICK_ENTRIES",
     "RELEASE_ID_BYTES",
     "SUFFIX",
@@ -42,7 +40,6 @@ __all__ = [
     "InputNoise",
     "NoiseCheck",
     "NoisePart",
-    "NoisePlace",
     "OutputNoise",
     "PastRelease",
     "PrivateSketch",
@@ -65,12 +62,9 @@ __all__ = [
     "grid_steps",
     "guarantee_of",
     "impossible_norm",
-    "is_pan_private",
     "is_raw",
-    "key_selection_in",
     "load_raw",
     "mismatch",
-    "noise_in",
     "remember",
     "replace_raw",
     "save_raw",

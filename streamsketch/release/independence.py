@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.release.noise_effect import NoisePlace
+from streamsketch.privacy import NoisePlace
 
 
 class Noisy(Protocol):

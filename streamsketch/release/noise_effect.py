@@ -4,13 +4,11 @@ All in data units: K2 and K4 are a noise's cumulants there. Formulas: THEORY.md 
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MapVariance, Projection, Real
-
-NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
-"""Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
 
 Pair: TypeAlias = tuple[float, float]
 

@@ -10,7 +10,7 @@ from typing import Any
 from streamsketch.core import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, BitSource, Guarantee, SystemBits, calibration
+from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBits
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
@@ -62,15 +62,14 @@ class PanPrivateSketch:
         epsilon: float,
         neighbours: L1,
         delta: float = 0.0,
-        mechanism: calibration.Mechanism = "auto",
+        mechanism: str = "auto",
     ) -> None:
         if not isinstance(neighbours, L1):
             raise InvalidInputError(
                 f"pan-privacy bounds a unit's updates over the whole stream, which is L1(bound); got {neighbours!r}"
             )
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
-        both = _both_views(sensitivity_of(projection, neighbours))
-        self._noisy = publisher.calibrated_to(projection, both, where="inside and on release")
+        self._noisy = publisher.calibrated_to(projection, _both_views(sensitivity_of(projection, neighbours)))
         self._state = self._drawn(SystemBits())
         self._ids = data_ids.new()
         self._released = self._looked = False
@@ -160,7 +159,7 @@ class PanPrivateSketch:
         return f"<PanPrivateSketch of {self.projection!r}, {self.guarantee}>"
 
 
-def _both_views(sensitivity: calibration.Sensitivity) -> calibration.Sensitivity:
+def _both_views(sensitivity: Sensitivity) -> Sensitivity:
     """Return the sensitivity of the view inside and the release together, one vector of 2k cells.
 
     A unit's change splits into a part v before the intrusion and a part w after; with |v| + |w| ≤ Δ̃ the two

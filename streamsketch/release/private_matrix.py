@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from streamsketch.privacy import Neighbours, Noise, calibration
+from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
@@ -46,7 +46,7 @@ class PrivateProjection:
     epsilon: float
     neighbours: Neighbours
     delta: float = 0.0
-    mechanism: calibration.Mechanism = "auto"
+    mechanism: str = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.projection, Projection):

@@ -11,10 +11,10 @@ import numpy as np
 from streamsketch.core import Exact, Ints, current_limits, exact_fraction, read_bounded, write_whole
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Cumulants, Guarantee, Populations, compose
+from streamsketch.privacy import Cumulants, Guarantee, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
-from streamsketch.release.noise_effect import NoisePlace, effect_of
+from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.noise_parts import NoisePart, united
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import numpy as np
 from streamsketch.core import Ints
 from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Neighbours, Sensitivity, SystemBits, calibration
+from streamsketch.privacy import BitSource, Neighbours, NoisePlace, Sensitivity, SystemBits
 from streamsketch.projections import FJLT, MAX_MASS, Projection
-from streamsketch.release.noise_effect import NoisePlace, effect_of
+from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise, CalibratedNoise
 from streamsketch.release.sensitivity import check_whole_steps, grid_steps
@@ -25,7 +25,7 @@ def release_vector(
     epsilon: float,
     neighbours: Neighbours,
     delta: float = 0.0,
-    mechanism: calibration.Mechanism = "auto",
+    mechanism: str = "auto",
     noise_place: NoisePlace = "output",
 ) -> PrivateSketch:
     """Return the private sketch of a whole vector, with exact discrete noise at the place asked for.
@@ -95,7 +95,7 @@ def _on_input(
 ) -> tuple[CalibratedNoise, Ints]:
     """Return the noise, and P(x̃ + noise)."""
     sensitivity = _sensitivity(1, projection.dim, publisher.neighbours, projection)
-    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="input", where="on the input")
+    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="input")
     return noisy, _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
 
 
@@ -107,8 +107,7 @@ def _after_hadamard(
         raise InvalidInputError(f"only an FJLT has a Hadamard step to add noise after, not {projection.kind}")
     size = projection.padded_dim
     sensitivity = _sensitivity(size, size, publisher.neighbours, projection)
-    where = "on what the Hadamard step returns"
-    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="hadamard", where=where)
+    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="hadamard")
     (rotated,) = projection.rotated(steps.reshape(1, -1))
     read = np.unique(projection.sparse_matrix.indices)
     rotated[read] += noisy.noise.sample(read.size, bits)

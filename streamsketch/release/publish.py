@@ -8,9 +8,8 @@ import numpy as np
 
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
-from streamsketch.privacy import BitSource, Guarantee, Neighbours, Noise, Sensitivity, SystemBits, calibration
+from streamsketch.privacy import BitSource, Budget, Neighbours, Noise, NoisePlace, Sensitivity, SystemBits, calibration
 from streamsketch.projections import Projection, transform_read
-from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.sensitivity import check_neighbours, check_whole_steps, guarantee_of, sensitivity_of
 from streamsketch.sketching import Sketch
@@ -199,22 +198,24 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     epsilon: float
     neighbours: Neighbours
     delta: float = 0.0
-    mechanism: calibration.Mechanism = "auto"
+    mechanism: str = "auto"
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        calibration.check_choice(self.epsilon, self.delta, self.mechanism)
+        calibration.check_choice(self._budget, self.mechanism)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
         return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours))
 
     def calibrated_to(
-        self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output", where: str = ""
+        self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
     ) -> CalibratedNoise:
-        """Return noise for another sensitivity than that of the cells; ``where`` tells the guarantee what it is on."""
-        noise = calibration.choose(sensitivity, self.epsilon, self.delta, self.mechanism)
-        guarantee: Guarantee = guarantee_of(noise, self.epsilon, self.delta, self.neighbours)
-        if where:
-            guarantee = dataclasses.replace(guarantee, mechanism=f"{guarantee.mechanism}, {where}")
-        return CalibratedNoise(projection, guarantee, noise, noise_place, sensitivity.layers)
+        """Return noise for another sensitivity than that of the cells."""
+        noise, layers = calibration.choose(sensitivity, self._budget, self.mechanism), sensitivity.layers
+        guarantee = guarantee_of(noise, self._budget, self.neighbours, layers=layers, place=noise_place)
+        return CalibratedNoise(projection, guarantee, noise, noise_place, layers)
+
+    @property
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta)

@@ -23,7 +23,7 @@ import numpy as np
 from streamsketch.core import Limits, check_length, current_limits, locked, read_bounded, remove_partial, write_whole
 from streamsketch.data import canonical_bytes, data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import L1, Guarantee, Neighbours, OneCoordinate
+from streamsketch.privacy import L1, Guarantee, Mechanism, Neighbours, OneCoordinate
 from streamsketch.projections import Projection, check_largest_entry
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.sensitivity import check_carried
@@ -215,7 +215,7 @@ def _past_fields(past: PastRelease) -> dict[str, Any]:
         "bound": str(Fraction(neighbours.bound)),
         "unit": neighbours.unit,
         "max_keys": neighbours.max_keys,
-        "mechanism": guarantee.mechanism,
+        "mechanism": str(guarantee.mechanism),
         "conditions": list(guarantee.conditions),
         "release_id": past.release_id,
     }
@@ -338,7 +338,8 @@ def _past(fields: dict[str, Any]) -> PastRelease:
     check_carried(neighbours)  # a record that could not be written again
     if not isinstance(fields["release_id"], str) or not _RELEASE_ID.fullmatch(fields["release_id"]):
         raise TypeError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
-    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, fields["mechanism"], fields["conditions"])
+    mechanism = Mechanism.stated(fields["mechanism"])
+    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, mechanism, fields["conditions"])
     return PastRelease(guarantee, fields["release_id"])
 
 
@@ -364,7 +365,9 @@ def _key(data: memoryview, place: int) -> Any:
 def remember(raw: RawSketch, releases: Sequence[PrivateSketch]) -> RawSketch:
     """Return the raw sketch with these releases, made together, in its record."""
     first = releases[0]
-    past = PastRelease(first.guarantee, first.release_ids[0].hex())
+    # as it will be read again: the record of a raw file keeps the mechanism's text
+    guarantee = dataclasses.replace(first.guarantee, mechanism=Mechanism.stated(str(first.guarantee.mechanism)))
+    past = PastRelease(guarantee, first.release_ids[0].hex())
     return dataclasses.replace(raw, releases=united([raw.releases, [past]]))
 
 

@@ -8,7 +8,18 @@ import numpy as np
 
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, DiscreteLaplace, Guarantee, Neighbours, Noise, calibration
+from streamsketch.privacy import (
+    L1,
+    Budget,
+    Candidate,
+    Guarantee,
+    Mechanism,
+    Neighbours,
+    Noise,
+    NoisePlace,
+    Sensitivity,
+    candidates,
+)
 from streamsketch.projections import Projection
 
 _MOST = (1 << 63) - 1
@@ -42,10 +53,10 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
         )
 
 
-def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibration.Sensitivity:
+def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivity:
     """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2)."""
     steps = grid_steps(projection, neighbours)
-    one_key = calibration.Sensitivity(
+    one_key = Sensitivity(
         l1=projection.l1_sensitivity * steps,
         l2_squared=projection.l2_sensitivity_squared * steps**2,
         cells=projection.sketch_dim,
@@ -53,8 +64,17 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours) -> calibratio
     return one_key.over_keys(neighbours.max_keys)
 
 
-def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbours) -> Guarantee:
-    """Return what noise calibrated to (ε, δ) promises: Laplace keeps ε with δ = 0, whatever δ was allowed.
+def guarantee_of(
+    noise: Noise, budget: Budget, neighbours: Neighbours, *, layers: int = 1, place: NoisePlace = "output"
+) -> Guarantee:
+    """Return what noise calibrated to a budget promises: Laplace keeps ε with δ = 0, whatever δ was allowed.
+
+    Parameters
+    ----------
+    noise, layers, place
+        As in `AddedNoise`.
+    budget, neighbours
+        What the noise was calibrated to.
 
     Raises
     ------
@@ -62,8 +82,7 @@ def guarantee_of(noise: Noise, epsilon: float, delta: float, neighbours: Neighbo
         As `check_carried`.
     """
     check_carried(neighbours)
-    spent = 0.0 if isinstance(noise, DiscreteLaplace) else delta
-    return Guarantee(epsilon, spent, neighbours, str(noise))
+    return Guarantee.of(noise.spends(budget), neighbours, Mechanism.of_noise(noise, layers=layers, place=place))
 
 
 def check_carried(neighbours: Neighbours) -> None:
@@ -75,7 +94,7 @@ def check_carried(neighbours: Neighbours) -> None:
 
 def mechanisms(
     projection: Projection, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0
-) -> list[calibration.Candidate]:
+) -> list[Candidate]:
     """Return the mechanisms that give (ε, δ) with their noise and predicted variance, the automatic choice first.
 
     Parameters
@@ -103,5 +122,5 @@ def mechanisms(
     >>> [option.mechanism for option in mechanisms(projection, epsilon=1.0, delta=1e-6, neighbours=L1(1))]
     ['laplace', 'gaussian']
     """
-    options = calibration.candidates(sensitivity_of(projection, neighbours), epsilon, delta)
+    options = candidates(sensitivity_of(projection, neighbours), Budget(epsilon, delta))
     return [dataclasses.replace(option, variance=option.variance * projection.unit**4) for option in options]

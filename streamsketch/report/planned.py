@@ -16,7 +16,7 @@ def expected(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, list[Row]
     """Return the errors that follow from each kind of noise."""
     return [
         (
-            told.guarantee.mechanism,
+            str(told.guarantee.mechanism),
             [
                 (f"{one.value:,.6g}", [rounded(part, one.standard_error) for part in _parts(one)])
                 for one in told.distances

@@ -11,13 +11,13 @@ from scipy.special import erf, ndtr
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
-from streamsketch.privacy import Guarantee, IndividualGuarantee
+from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection, check_row_maxima
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import near_noise
-from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 _GROUPS = 8  # of rows, where their steps differ
@@ -252,8 +252,7 @@ class _Cells(NamedTuple):
     """What a release's gains follow from; hashable, so that a collection of equal norms is integrated once."""
 
     law: FlipLaw | Method
-    epsilon: float
-    delta: float
+    budget: Budget
     cells: int
     """k."""
     deviation: float
@@ -276,8 +275,7 @@ def _cells(
     groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
     return _Cells(
         flipped,
-        guarantee.epsilon,
-        guarantee.delta,
+        guarantee.budget,
         projection.sketch_dim,
         norm / (projection.unit * math.sqrt(projection.sketch_dim)),
         tuple(float(part.mean()) for part in np.array_split(steps, groups)),
@@ -320,8 +318,8 @@ def _near_gain(release: _Cells, method: Method, near: float, step: float) -> Gai
     """Return the gain of the cells that were perturbed, whose number is taken to be its expectation."""
     count = max(1.0, release.cells * (2 * float(ndtr(near)) - 1))
     if method == "iDP-SignRP-G":
-        noise = near_noise(math.ceil(count * step * step), math.ceil(count), release.epsilon, release.delta)
+        noise = near_noise(math.ceil(count * step * step), math.ceil(count), release.budget)
         scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
         return lambda cells: cast("Floats", erf(cells * scale))
-    share = release.epsilon if method == "iDP-SignOPORP" else release.epsilon / count
+    share = release.budget.epsilon if method == "iDP-SignOPORP" else release.budget.epsilon / count
     return lambda cells: np.sign(cells) * math.tanh(share / 2)

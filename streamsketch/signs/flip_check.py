@@ -1,17 +1,15 @@
 """Whether the flips that published signs state are enough for what they promise."""
 
 import functools
-import re
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import cast
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, IndividualGuarantee
+from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
-from streamsketch.release import QUICK_ENTRIES, NoiseCheck, key_selection_in, unread_matrix, warn_of
+from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
-from streamsketch.signs.laws import FlipLaw
 from streamsketch.signs.mechanisms import (
     DPSignLogistic,
     DPSignOPORPRR,
@@ -24,7 +22,6 @@ from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignS
 
 _PLAIN = {kind.name: kind for kind in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic)}
 _INDIVIDUAL = {kind.name: kind for kind in (IDPSignRPRR, IDPSignOPORP)}
-_FOR_NORMS = re.compile(rf"{DPSignRPRR.name} for norms of at least (\d+(?:/\d+)?)")
 _TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to ε, and is taken off again, in floats
 
 
@@ -41,8 +38,8 @@ def check_flips(
     most_entries
         Larger random matrices are not read.
     """
-    if "flips with" in guarantee.mechanism and str(law) not in guarantee.mechanism:
-        return NoiseCheck("too little", f"the estimates assume {law}, and its text names others")
+    if any(step.law != law for step in guarantee.mechanism.flips):
+        return NoiseCheck("too little", f"the estimates assume {law}, and its mechanism has others")
     try:
         mechanism = mechanism_of(guarantee)
         # what is stated and what is named may be of two mechanisms, of which one takes the matrix
@@ -51,7 +48,7 @@ def check_flips(
         if unread is not None:
             return unread
         if mechanism is None:
-            return NoiseCheck("not checked", "its text names no mechanism of the library")
+            return NoiseCheck("not checked", _unknown(guarantee))
         reads = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
         unread = unread_matrix(projection, most_entries) if reads else None
         if unread is not None:
@@ -65,7 +62,7 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     missing = [condition for condition in mechanism.conditions if condition not in guarantee.conditions]
     if missing:
         return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not say")
-    keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if key_selection_in(guarantee) else ""
+    keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if guarantee.mechanism.keys else ""
     found = f"{mechanism.name} {allowed} for the promised ε = {guarantee.epsilon:g}{keys}"
     if law.shape != allowed.shape:
         return NoiseCheck("too little", f"{found}, and other flips are stated: {law}")
@@ -116,21 +113,26 @@ def warn_of_flips(releases: Iterable[Signs]) -> None:
 
 
 def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
-    """Return the mechanism that a guarantee's text names, with what it promises but a share for the keys; else None.
+    """Return the mechanism of a single release, with what it promises but a share for the keys; else None.
 
     Raises
     ------
     InvalidInputError
         If that mechanism does not hold for these neighbours or this ε and δ.
     """
-    keys = key_selection_in(guarantee)
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if keys is not None:
-        epsilon, delta = epsilon - keys.epsilon, delta - keys.delta
-    name = guarantee.mechanism.partition(", ")[0]
-    if name in _PLAIN:
-        return _PLAIN[name](epsilon=epsilon, neighbours=guarantee.neighbours)
-    norms = _FOR_NORMS.fullmatch(name)
-    if norms is None:
+    flips = guarantee.mechanism.the_flips
+    if flips is None:
         return None
-    return DPSignRPRR(epsilon=epsilon, delta=delta, neighbours=guarantee.neighbours, norm_bound=norms[1])
+    budget, near = guarantee.budget.minus(guarantee.mechanism.keys), guarantee.neighbours
+    if flips.norm_bound is None:
+        plain = _PLAIN.get(flips.method)
+        return None if plain is None else plain(epsilon=budget.epsilon, neighbours=near)
+    if flips.method != DPSignRPRR.name:
+        return None
+    return DPSignRPRR(epsilon=budget.epsilon, delta=budget.delta, neighbours=near, norm_bound=flips.norm_bound)
+
+
+def _unknown(guarantee: Guarantee) -> str:
+    if not guarantee.mechanism.is_record:
+        return "its mechanism is stated in text only, which nothing reads"
+    return "its mechanism is no single one of the library"

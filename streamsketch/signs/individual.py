@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, DiscreteGaussian, IndividualGuarantee, calibration, flips, rate_below
+from streamsketch.privacy import (
+    BitSource,
+    Budget,
+    DiscreteGaussian,
+    IndividualGuarantee,
+    Sensitivity,
+    flips,
+    rate_below,
+)
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
 from streamsketch.signs.laws import cell_steps
@@ -140,7 +148,7 @@ class IDPSignRPG(IndividualSignMechanism):
 
     def noise(self, steps: Ints) -> DiscreteGaussian:
         """Return the noise for near cells that a neighbour moves by at most ``steps`` each."""
-        return near_noise(sum(step * step for step in steps.tolist()), steps.size, self.epsilon, self.delta)
+        return near_noise(sum(step * step for step in steps.tolist()), steps.size, self._budget)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -219,9 +227,9 @@ class IDPSignOPORP(IDPSignRPRR):
         return Fraction(self.epsilon)
 
 
-def near_noise(reach: int, count: int, epsilon: float, delta: float) -> DiscreteGaussian:
+def near_noise(reach: int, count: int, budget: Budget) -> DiscreteGaussian:
     """Return noise for ``count`` cells that a neighbour moves by √``reach`` in ℓ2; the ℓ1 distance plays no part."""
-    return calibration.gaussian(calibration.Sensitivity(1, reach, count), epsilon, delta)
+    return DiscreteGaussian.calibrated(Sensitivity(1, reach, count), budget)
 
 
 def _with_coins(cells: Ints, bits: BitSource) -> NDArray[np.bool_]:

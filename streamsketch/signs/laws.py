@@ -1,87 +1,19 @@
-"""Flip laws: with which probability a published sign is the wrong one."""
+"""How far a neighbour can move each cell: the steps in which flips count."""
 
-import dataclasses
 import functools
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Neighbours, check_rate
+from streamsketch.privacy import FlipLaw, Neighbours, Shape
 from streamsketch.projections import MAX_ENUMERATED, Projection, RandomNorms
 from streamsketch.release import grid_steps
 
-Shape: TypeAlias = Literal["constant", "levels", "linear"]
-Floats: TypeAlias = NDArray[np.float64]
+__all__ = ["FlipLaw", "Shape", "cell_steps", "row_maxima"]
 
 _MAX_STEP = 1 << 62
-
-
-@dataclasses.dataclass(frozen=True)
-class FlipLaw:
-    """A sign is flipped with probability 1/(exp(rate · L) + 1), L ≥ 0 the level of its cell y.
-
-    At y = 0 there is no sign, L is 0 and a fair coin decides: each law is odd around it.
-
-    Parameters
-    ----------
-    shape
-        ``"constant"``: L = 1. ``"levels"``: L = ⌈|y| / step⌉, step the farthest a neighbour can move that cell (Li and
-        Li 2023, Algorithm 4). ``"linear"``: L = |y|, in grid steps.
-    rate
-        An exact rational n / 2^s, rounded down from what the guarantee allows.
-
-    Raises
-    ------
-    InvalidInputError
-        For another shape, or a rate outside the sampler's range.
-
-    Examples
-    --------
-    >>> law = FlipLaw("levels", Fraction(1, 2))
-    >>> law.levels(np.array([[-7, 0, 3]]), np.array([3, 3, 3])).tolist()
-    [[3, 0, 1]]
-    >>> print(law)
-    flips with 1/(exp(1/2·⌈|cell|/step⌉) + 1)
-    """
-
-    shape: Shape
-    rate: Fraction
-
-    def __post_init__(self) -> None:
-        if self.shape not in get_args(Shape):
-            raise InvalidInputError(f"a flip law is one of {', '.join(get_args(Shape))}, got {short(self.shape)}")
-        check_rate(self.rate)
-
-    def levels(self, cells: Ints, steps: Ints) -> Ints:
-        """Return each cell's level: int64, of the cells' shape (…, k), for steps ≥ 1 of shape (k,)."""
-        size: Ints = np.abs(cells)
-        if self.shape == "constant":
-            return np.minimum(size, 1)
-        return size if self.shape == "linear" else -(-size // steps)
-
-    def gain(self, cells: Floats, step: float) -> Floats:
-        """Return E[published sign] at real cells in grid steps: sign(y)·tanh(rate·L / 2), as floats, for estimates."""
-        return np.sign(cells) * np.tanh(float(self.rate) / 2 * self._sizes(cells, step))
-
-    def chance(self, cells: Floats, step: float) -> Floats:
-        """Return with which probability the published signs of real cells, in grid steps and none 0, are wrong."""
-        wrong: Floats = expit(-float(self.rate) * self._sizes(cells, step))
-        return wrong
-
-    def _sizes(self, cells: Floats, step: float) -> Floats:
-        """Return the levels of real cells."""
-        if self.shape == "constant":
-            return np.ones_like(cells)
-        return np.abs(cells) if self.shape == "linear" else np.ceil(np.abs(cells) / step)
-
-    def __str__(self) -> str:
-        level = {"constant": "", "levels": "·⌈|cell|/step⌉", "linear": "·|cell|"}[self.shape]
-        return f"flips with 1/(exp({self.rate}{level}) + 1)"
 
 
 def cell_steps(projection: Projection, neighbours: Neighbours) -> Ints:

@@ -16,10 +16,10 @@ import numpy as np
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee, check_budget, flips, rate_below
+from streamsketch.privacy import BitSource, FlipLaw, FlippedSigns, Guarantee, Mechanism, flips, rate_below
 from streamsketch.projections import Gaussian, Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated, grid_steps, sensitivity_of
-from streamsketch.signs.laws import FlipLaw, cell_steps
+from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
     binomial_count,
@@ -65,8 +65,8 @@ class SignMechanism(SignPublisher[SignSketch]):
 
     def guarantee(self, projection: Projection) -> Guarantee:
         """Return what a release of a sketch of ``projection`` promises; errors as `law`."""
-        described = f"{self._described}, {self.law(projection)}"
-        return Guarantee(self.epsilon, self._spent_delta, self.neighbours, described, self.conditions)
+        mechanism = Mechanism((FlippedSigns(self.name, self.law(projection), self._least_norm),))
+        return Guarantee.of(self._budget, self.neighbours, mechanism, self.conditions)
 
     def calibrated(self, projection: Projection) -> Calibrated[SignSketch]:
         """Return the flips of a projection's sketches; errors as `law`, and where no step counts their levels."""
@@ -76,8 +76,9 @@ class SignMechanism(SignPublisher[SignSketch]):
         return _CalibratedFlips(projection, self.guarantee(projection), law, steps)
 
     @property
-    def _described(self) -> str:
-        return self.name
+    def _least_norm(self) -> Fraction | None:
+        """The norm that every vector is asserted to have at least, where the guarantee rests on that."""
+        return None
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -163,8 +164,7 @@ class DPSignRPRR(SignMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _, delta = check_budget(self.epsilon, self.delta)
-        if delta == 0:
+        if self.delta == 0:
             raise InvalidInputError("DP-SignRP-RR needs delta > 0, say 1e-6; DPSignRPRRSmooth gives delta = 0")
         norm = exact_fraction(self.norm_bound, "norm_bound")
         if max(norm.numerator, norm.denominator) > _INT64_MAX:
@@ -179,7 +179,7 @@ class DPSignRPRR(SignMechanism):
             )
         if self.counting not in get_args(Counting):
             raise InvalidInputError(f"counting must be 'pairs' or 'paper', got {short(self.counting)}")
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", self._budget.delta)
         object.__setattr__(self, "norm_bound", norm)
 
     @property
@@ -187,8 +187,8 @@ class DPSignRPRR(SignMechanism):
         return self.delta
 
     @property
-    def _described(self) -> str:
-        return f"{self.name} for norms of at least {self.norm_bound}"
+    def _least_norm(self) -> Fraction:
+        return Fraction(self.norm_bound)
 
     @property
     def conditions(self) -> tuple[str, ...]:

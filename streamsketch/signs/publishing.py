@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar, TypeVar
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, Neighbours, OneCoordinate, check_budget
+from streamsketch.privacy import L1, Budget, Neighbours, OneCoordinate
 from streamsketch.projections import OPORP, Projection
 from streamsketch.release import Publisher, check_carried, check_neighbours
 from streamsketch.signs.sketch import Signs
@@ -44,7 +44,11 @@ class SignPublisher(Publisher[Published]):
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
-        object.__setattr__(self, "epsilon", check_budget(self.epsilon, self._spent_delta)[0])
+        object.__setattr__(self, "epsilon", self._budget.epsilon)
+
+    @property
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, self._spent_delta)
 
     @property
     def _spent_delta(self) -> float:
@@ -55,7 +59,7 @@ def require_one_coordinate(name: str, neighbours: Neighbours) -> None:
     """Raise `InvalidInputError` unless neighbours differ in one coordinate."""
     if not isinstance(neighbours, OneCoordinate):
         remedy = "DPSignLogistic is safe for L1" if isinstance(neighbours, L1) else "use OneCoordinate(bound)"
-        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {neighbours}; {remedy}")
+        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {neighbours!r}; {remedy}")
 
 
 def require_oporp(name: str, projection: Projection) -> None:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from streamsketch.core import Words, short, write_whole
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, IndividualGuarantee, OneCoordinate
+from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
 from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.signs.laws import FlipLaw
 
 if TYPE_CHECKING:
     from streamsketch.explanation import IndividualSignExplanation, SignExplanation, SignsExplained
@@ -310,7 +309,7 @@ def _check_made(projection: Projection, method: Method, guarantee: IndividualGua
     ):
         raise InvalidInputError(
             f"iDP-SignOPORP is for an OPORP and OneCoordinate neighbours, got {type(projection).__name__} and "
-            f"{guarantee.neighbours}"
+            f"{guarantee.neighbours!r}"
         )
 
 

@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MAX_MASS, Projection
 
 if TYPE_CHECKING:
-    from streamsketch.privacy import Mechanism, Neighbours
+    from streamsketch.privacy import Neighbours
     from streamsketch.release import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
@@ -309,7 +309,7 @@ class Sketch:
         epsilon: float,
         neighbours: "Neighbours",
         delta: float = 0.0,
-        mechanism: "Mechanism" = "auto",
+        mechanism: str = "auto",
     ) -> "PrivateSketch":
         """Return what may leave the party: the cells plus exact discrete noise from the OS's CSPRNG.
 

@@ -18,7 +18,8 @@ from streamsketch.local import (
 )
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import parse
-from streamsketch.wire.releases import at, frame, unframe, values_message, values_of
+from streamsketch.wire.ratios import at
+from streamsketch.wire.releases import frame, unframe, values_message, values_of
 
 REPORT_MAGIC = b"\x89SSR\r\n\x1a\n"
 MEAN_MAGIC = b"\x89SSM\r\n\x1a\n"

@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError
 
 from streamsketch.core import current_limits
 from streamsketch.errors import WireFormatError
-from streamsketch.privacy import MAX_CONDITIONS
+from streamsketch.privacy import MAX_CONDITIONS, MAX_STEPS
 
 _SHORT = 1 << 16  # bytes: its objects take a megabyte or two at most
-_FEWER = {"conditions": MAX_CONDITIONS}
+_FEWER = {"conditions": MAX_CONDITIONS, "steps": MAX_STEPS}
 _NUMBER_BYTES = 8
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10

@@ -6,19 +6,21 @@ nothing: sizes are checked against the bytes that are there before anything is a
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, check_length, current_limits, short
-from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import L1, Cumulants, Guarantee, IndividualGuarantee, Neighbours, OneCoordinate
+from streamsketch.core import Ints, check_length, current_limits
+from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
+from streamsketch.privacy import Cumulants
 from streamsketch.projections import Projection, projection_from_fields
-from streamsketch.release import NoisePart, NoisePlace, PrivateSketch, check_carried
+from streamsketch.release import NoisePart, PrivateSketch
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
 from streamsketch.wire.parsing import parse
+from streamsketch.wire.ratios import at, ratio_message, ratio_of
 
 MAGIC = b"\x89SSK\r\n\x1a\n"  # as PNG's: shows up text-mode mangling and seven-bit transport
 VERSION = 1
@@ -29,10 +31,6 @@ _WIDTHS = (1, 2, 4, 8)
 _MAX_K2 = 2.0**130
 _INT_FIELDS = ("sparsity", "independence", "fraction_bits")  # of a projection, present where its kind has them
 _RATIO_FIELDS = ("density",)
-_PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
-_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
-
-Part = TypeVar("Part")
 
 
 def encode_release(release: PrivateSketch) -> bytes:
@@ -53,7 +51,7 @@ def decode_release(data: bytes, *, expect: Projection | None = None, max_bytes: 
             values_of("values", message.values, projection.sketch_dim),
             _noise(message.noise),
             guarantee_of(message.guarantee),
-            noise_place=_place(message.noise.place),
+            noise_place=place_of("noise.place", message.noise.place),
             multiplier=ratio_of("multiplier", message.multiplier),
             release_ids=message.release_ids,
             data_ids=message.data_ids,
@@ -114,7 +112,7 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
     return wire_pb2.PrivateSketch(
         projection=projection_message(release.projection),
         values=values_message(release.values),
-        noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=_place_name(release.noise_place)),
+        noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=place_name(release.noise_place)),
         guarantee=guarantee_message(release.guarantee),
         multiplier=ratio_message(release.multiplier),
         release_ids=release.release_ids,
@@ -136,23 +134,6 @@ def _part_messages(parts: Iterable[NoisePart]) -> list[wire_pb2.NoisePart]:
     return sorted(messages, key=lambda message: message.SerializeToString(deterministic=True))
 
 
-def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
-    """Return a promise as a message."""
-    neighbours = guarantee.neighbours
-    return wire_pb2.Guarantee(
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
-        neighbours=wire_pb2.Neighbours(
-            kind=neighbours.kind,
-            bound=ratio_message(Fraction(neighbours.bound)),
-            unit=neighbours.unit,
-            max_keys=0 if neighbours.max_keys == 1 else neighbours.max_keys,
-        ),
-        mechanism=guarantee.mechanism,
-        conditions=guarantee.conditions if isinstance(guarantee, Guarantee) else (),
-    )
-
-
 def projection_message(projection: Projection) -> wire_pb2.Projection:
     """Return a projection as a message."""
     message = wire_pb2.Projection(
@@ -170,14 +151,6 @@ def projection_message(projection: Projection) -> wire_pb2.Projection:
     return message
 
 
-def ratio_message(ratio: Fraction) -> wire_pb2.Ratio:
-    """Return a fraction as a message; raise `InvalidInputError` if it does not fit."""
-    try:
-        return wire_pb2.Ratio(numerator=ratio.numerator, denominator=ratio.denominator)
-    except ValueError:
-        raise InvalidInputError(f"{ratio} does not fit the exchange format, which has 64-bit fractions") from None
-
-
 def values_message(values: Ints) -> wire_pb2.Values:
     """Return cells at the least width that holds them all."""
     largest = max(int(values.max()), -int(values.min()) - 1)
@@ -186,14 +159,6 @@ def values_message(values: Ints) -> wire_pb2.Values:
 
 
 # --- from messages ----------------------------------------------------------------------------------------------
-
-
-def at(where: str, build: Callable[[], Part]) -> Part:
-    """Return what ``build`` makes; input it refuses is a fault of the bytes at ``where``."""
-    try:
-        return build()
-    except InvalidInputError as error:
-        raise WireFormatError(where, str(error)) from None
 
 
 def projection_of(message: wire_pb2.Projection, expect: Projection | None) -> Projection:
@@ -233,16 +198,6 @@ def _part(message: wire_pb2.NoisePart) -> NoisePart:
     return NoisePart(_noise(message.noise), guarantee_of(message.guarantee), multiplier, message.count)
 
 
-def _place_name(place: NoisePlace) -> str:
-    return "" if place == "output" else place
-
-
-def _place(name: str) -> NoisePlace:
-    if name not in _PLACES:
-        raise WireFormatError("noise.place", f"must be one of {', '.join(filter(None, _PLACES))}, got {short(name)}")
-    return _PLACES[name]
-
-
 def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
     """Return ``count`` cells, int64, once their bytes are known to be there."""
     if message.width not in _WIDTHS:
@@ -253,28 +208,3 @@ def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
             f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced",
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
-
-
-def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
-    """Return a message's promise; raise `WireFormatError` if it is unsound."""
-    return at("guarantee", lambda: _guarantee(message))
-
-
-def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
-    relation = _NEIGHBOURS.get(message.neighbours.kind)
-    if relation is None:
-        raise WireFormatError(
-            "guarantee.neighbours.kind",
-            f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
-        )
-    bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
-    neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
-    check_carried(neighbours)
-    return Guarantee(message.epsilon, message.delta, neighbours, message.mechanism, message.conditions)
-
-
-def ratio_of(where: str, message: wire_pb2.Ratio) -> Fraction:
-    """Return a message's fraction; raise `WireFormatError` if it has none."""
-    if message.denominator == 0:
-        raise WireFormatError(where, "has denominator 0")
-    return Fraction(message.numerator, message.denominator)

@@ -8,18 +8,15 @@ from streamsketch.core import current_limits, read_bounded
 from streamsketch.errors import WireFormatError
 from streamsketch.privacy import IndividualGuarantee
 from streamsketch.projections import Projection
-from streamsketch.signs import FlipLaw, IndividualSignSketch, Shape, Signs, SignSketch
+from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of
 from streamsketch.wire.parsing import parse
+from streamsketch.wire.ratios import at
 from streamsketch.wire.releases import (
-    at,
     frame,
-    guarantee_message,
-    guarantee_of,
     projection_message,
     projection_of,
-    ratio_message,
-    ratio_of,
     unframe,
 )
 
@@ -28,8 +25,6 @@ _MAGICS: dict[type[Signs], bytes] = {
     IndividualSignSketch: b"\x89SSI\r\n\x1a\n",
 }
 _NAMES: dict[type[Signs], str] = {SignSketch: "sign sketch", IndividualSignSketch: "individual sign sketch"}
-_CONDITIONAL = "DP-SignRP-RR for norms"
-"""How the one mechanism's text begins that rests on conditions."""
 _MESSAGES: dict[type[Signs], type[Any]] = {
     SignSketch: wire_pb2.SignSketch,
     IndividualSignSketch: wire_pb2.IndividualSignSketch,
@@ -84,7 +79,7 @@ def _message(release: Signs) -> Any:
         return wire_pb2.SignSketch(
             projection=projection,
             signs=release.packed,
-            law=wire_pb2.FlipLaw(shape=release.law.shape, rate=ratio_message(release.law.rate)),
+            law=law_message(release.law),
             guarantee=guarantee_message(release.guarantee),
             release_id=release.release_id,
             data_ids=release.data_ids,
@@ -103,12 +98,13 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
     projection = projection_of(message.projection, expect)
     promised = guarantee_of(message.guarantee)
     if kind is SignSketch:
-        if promised.mechanism.startswith(_CONDITIONAL) and not promised.conditions:
+        if not promised.conditions and any(step.norm_bound is not None for step in promised.mechanism.flips):
             raise WireFormatError(
                 "guarantee.conditions",
-                f"are missing: {_CONDITIONAL} promises nothing for every vector; its maker says of which",
+                "are missing: a mechanism for norms of at least a bound promises nothing for every vector; its maker "
+                "says of which",
             )
-        law = at("law", lambda: _law(message.law))
+        law = at("law", lambda: law_of("law", message.law))
         return SignSketch(
             projection, message.signs, law, promised, release_id=message.release_id, data_ids=message.data_ids
         )
@@ -116,10 +112,6 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
         raise WireFormatError("guarantee.conditions", "individual guarantees have none")
     individual = at(
         "guarantee",
-        lambda: IndividualGuarantee(promised.epsilon, promised.delta, promised.neighbours, promised.mechanism),
+        lambda: IndividualGuarantee(promised.epsilon, promised.delta, promised.neighbours, str(promised.mechanism)),
     )
     return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
-
-
-def _law(message: wire_pb2.FlipLaw) -> FlipLaw:
-    return FlipLaw(cast("Shape", message.shape), ratio_of("law.rate", message.rate))

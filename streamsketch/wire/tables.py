@@ -81,7 +81,7 @@ def table_of(sketches: Mapping[Any, Any], kind: type[Any] = PrivateSketch, colum
             "epsilon": pa.array([release.guarantee.epsilon for release in releases]),
             "delta": pa.array([release.guarantee.delta for release in releases]),
             "unit": pa.array([release.guarantee.neighbours.unit for release in releases]),
-            "mechanism": pa.array([release.guarantee.mechanism for release in releases]),
+            "mechanism": pa.array([str(release.guarantee.mechanism) for release in releases]),
             "conditions": pa.array([list(release.guarantee.conditions) for release in releases], pa.list_(pa.string())),
         },
         metadata={"streamsketch.projection": releases[0].projection.to_json()},
@@ -209,7 +209,7 @@ def _read(
 def _memory_of(key: Any, release: Any) -> int:
     """Return how much memory a row takes, roughly: cells or signs, ids and text."""
     guarantee = release.guarantee
-    texts = [guarantee.mechanism, guarantee.neighbours.unit, *getattr(guarantee, "conditions", ())]
+    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *getattr(guarantee, "conditions", ())]
     size = release.values.nbytes if isinstance(release, PrivateSketch) else release.words.nbytes
     ids = len(release.release_ids) if isinstance(release, PrivateSketch) else 1
     return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)

@@ -79,18 +79,62 @@ class Noise(_message.Message):
     def __init__(self, k2: _Optional[float] = ..., k4: _Optional[float] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Guarantee(_message.Message):
-    __slots__ = ("epsilon", "delta", "neighbours", "mechanism", "conditions")
+    __slots__ = ("epsilon", "delta", "neighbours", "mechanism", "conditions", "steps")
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     epsilon: float
     delta: float
     neighbours: Neighbours
     mechanism: str
     conditions: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ...) -> None: ...
+    steps: _containers.RepeatedCompositeFieldContainer[Step]
+    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
+
+class Step(_message.Message):
+    __slots__ = ("noise", "flips", "keys", "text")
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    FLIPS_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    noise: AddedNoise
+    flips: FlippedSigns
+    keys: KeySelection
+    text: str
+    def __init__(self, noise: _Optional[_Union[AddedNoise, _Mapping]] = ..., flips: _Optional[_Union[FlippedSigns, _Mapping]] = ..., keys: _Optional[_Union[KeySelection, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
+
+class AddedNoise(_message.Message):
+    __slots__ = ("kind", "amount", "layers", "place")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    amount: Ratio
+    layers: int
+    place: str
+    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ...) -> None: ...
+
+class FlippedSigns(_message.Message):
+    __slots__ = ("method", "law", "norm_bound")
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    LAW_FIELD_NUMBER: _ClassVar[int]
+    NORM_BOUND_FIELD_NUMBER: _ClassVar[int]
+    method: str
+    law: FlipLaw
+    norm_bound: Ratio
+    def __init__(self, method: _Optional[str] = ..., law: _Optional[_Union[FlipLaw, _Mapping]] = ..., norm_bound: _Optional[_Union[Ratio, _Mapping]] = ...) -> None: ...
+
+class KeySelection(_message.Message):
+    __slots__ = ("epsilon", "delta")
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    epsilon: float
+    delta: float
+    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ...) -> None: ...
 
 class Neighbours(_message.Message):
     __slots__ = ("kind", "bound", "unit", "max_keys")

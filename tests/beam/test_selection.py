@@ -9,8 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SelectKeys, SketchPerKey, TumblingWindows, ordering
-from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy import Budget, Guarantee, KeySelection, Mechanism, key_threshold
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -33,11 +32,10 @@ def test_large_keys_are_released_small_ones_are_not_and_the_choice_is_paid_for(t
     assert key == "large"
     alone = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="visitor", max_keys=2))
     assert release.noise == alone.noise
-    assert release.guarantee == Guarantee(
-        1.5, 1e-9, alone.guarantee.neighbours,
-        f"{alone.guarantee.mechanism}; "
-        "Laplace threshold for the keys, ε = 0.5, δ = 1e-09",
-    )  # fmt: skip
+    choice = KeySelection(Budget(0.5, 1e-9))
+    mechanism = Mechanism([*alone.guarantee.mechanism.steps, choice])
+    assert release.guarantee == Guarantee(1.5, 1e-9, alone.guarantee.neighbours, mechanism)
+    assert str(choice) == "Laplace threshold for the keys, ε = 0.5, δ = 1e-09"
     assert ss.PrivateSketch.from_bytes(release.to_bytes()) == release
 
 
@@ -71,7 +69,7 @@ def test_each_window_chooses_for_itself(tmp_path: Path) -> None:
 def test_repeated_bundles_choose_alike_and_release_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering.InOrder, "expand", lambda _, elements: elements)  # so that the sink sees every drawing
     keys = 60  # each is in with chance 0.56: all of them, or none, once in 10^15 runs
-    threshold = key_threshold(keys / 4, 1e-9, max_keys=keys).threshold
+    threshold = key_threshold(Budget(keys / 4, 1e-9), max_keys=keys).threshold
     on_the_edge = [(unit, f"key {number}", 1, 1) for number in range(keys) for unit in range(threshold)]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:

@@ -85,17 +85,17 @@ def test_vectors_of_the_variance_ratio_are_orthogonal() -> None:
 
 def test_noise_and_epsilon_invert_each_other() -> None:
     for epsilon in (0.1, 1.0, 30.0):
-        sigma = gaussian_noise.calibration.gaussian_sigma(epsilon, gaussian_noise.DELTA)
+        sigma = gaussian_noise.gaussian_sigma(epsilon, gaussian_noise.DELTA)
         assert gaussian_noise.epsilon_for(sigma) == pytest.approx(epsilon)
     until = gaussian_noise.classical_until()
     for epsilon, holds in ((0.99 * until, True), (1.01 * until, False)):
-        spent = gaussian_noise.calibration.gaussian_log_delta(epsilon, sigmas.classical(epsilon, gaussian_noise.DELTA))
+        spent = gaussian_noise.gaussian_log_delta(epsilon, sigmas.classical(epsilon, gaussian_noise.DELTA))
         assert (spent <= math.log(gaussian_noise.DELTA)) is holds
 
 
 def test_sampled_noise_is_optimal_but_for_three_squared_steps() -> None:
     for epsilon, steps in ((0.5, 1), (10.0, 1), (10.0, 64)):
-        optimal = gaussian_noise.calibration.gaussian_sigma(epsilon, gaussian_noise.DELTA)
+        optimal = gaussian_noise.gaussian_sigma(epsilon, gaussian_noise.DELTA)
         assert gaussian_noise.sampled(epsilon, steps) == pytest.approx(math.sqrt(optimal**2 + 3 / steps**2), rel=1e-3)
 
 

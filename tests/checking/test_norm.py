@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import streamsketch as ss
-from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.release.checking import norm
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm
 from streamsketch.release.checking.release import check_release, impossible_norm

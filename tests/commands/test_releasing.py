@@ -28,7 +28,7 @@ def test_a_release_is_what_the_library_would_give(raws: Path, forks: Forks) -> N
 
 def test_what_earlier_promises_rest_on_is_said_with_the_sum(raws: Path, forks: Forks) -> None:
     given = load_raw(raws / "a1.raw-sketch")
-    promise = ss.Guarantee(0.5, 0.0, ss.L1(1), "a mechanism", ["no vector is zero"])
+    promise = ss.Guarantee(0.5, 0.0, ss.L1(1), ss.Mechanism.stated("a mechanism"), ["no vector is zero"])
     save_raw(RawSketch(given.state, given.events, (PastRelease(promise, "ab" * 8),)), raws / "a1.raw-sketch")
     refusal = forks.refused("release", "a1.raw-sketch", "--epsilon", "0.5", "--l1", "1", "-o", "one.sketch", cwd=raws)
     assert "of at most 1 (L1) together, only if: no vector is zero" in refusal
@@ -69,7 +69,7 @@ def test_public_keys_are_released_whether_or_not_there_are_data(raws: Path, fork
     assert list(table) == ["north", "west"]
     guarantee = table["west"].guarantee
     assert (guarantee.delta, guarantee.neighbours) == (1e-9, ss.OneCoordinate(3, max_keys=2))
-    assert guarantee.mechanism.startswith("discrete Gaussian")
+    assert str(guarantee.mechanism).startswith("discrete Gaussian")
 
 
 def test_release_refuses_what_it_cannot_promise(raws: Path, forks: Forks) -> None:

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import Budget, DiscreteGaussian, KeySelection, Mechanism
 from streamsketch.privacy.guarantee import Populations, compose
-from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from streamsketch.release.checking.stated import key_selection_in, noise_in
+from streamsketch.release import NoiseCheck
 from streamsketch.release.private_sketch import PrivateSketch
 from tests.tampering import tampered
 
@@ -80,13 +80,32 @@ def test_what_a_promise_rests_on_is_told() -> None:
         assert "Only if" not in str(ss.explain_together([released(), released()], populations=populations))
 
 
-@pytest.mark.parametrize("share", ["ε = 1e400, δ = 1e-7", "ε = 0, δ = 1e-7", "ε = 0.5, δ = 1", "ε = --, δ = ."])
-def test_noise_beside_a_share_for_the_keys_that_cannot_be_read_is_not_judged(share: str) -> None:
-    mechanism = f"{released().guarantee.mechanism}, Laplace threshold for the keys, {share}"
-    assert tampered(released(), mechanism=mechanism).explain().check.verdict == "not checked"
+def test_noise_beside_a_share_for_the_keys_that_leaves_nothing_is_too_little() -> None:
+    noise = released().guarantee.mechanism
+    for share in (Budget(1.0, 1e-7), Budget(0.5, 0.1)):
+        told = tampered(released(), mechanism=Mechanism([*noise.steps, KeySelection(share)])).explain()
+        assert (told.check.verdict, "nothing is left for noise" in told.check.reason) == ("too little", True)
+    twice = Mechanism([*noise.steps, *[KeySelection(Budget(0.1, 1e-9))] * 2])
+    assert tampered(released(), mechanism=twice).explain().check.verdict == "not checked"
 
 
-def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:
+@pytest.mark.parametrize("name", SOUND)
+def test_a_mechanism_in_text_only_is_told_and_not_checked(name: str) -> None:
+    release = SOUND[name]()
+    told = tampered(release, mechanism=str(release.guarantee.mechanism)).explain()
+    assert told.check == NoiseCheck("not checked", "its mechanism is stated in text only, which nothing reads")
+    assert told.guarantee.to_dict() == release.guarantee.to_dict()
+    assert "none that its text names" not in str(told)
+
+
+def test_noise_at_another_place_than_stated_is_found_out() -> None:
+    release = of_vector("input")
+    noise = release.guarantee.mechanism.noises[0].noise
+    told = tampered(release, mechanism=Mechanism.of_noise(noise)).explain()
+    assert (told.check.verdict, "adds noise to the output" in told.check.reason) == ("too little", True)
+
+
+def test_noise_that_is_not_what_the_mechanism_says_is_found_out() -> None:
     release = released()
     told = tampered(release, noise=ss.Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
     assert told.check.verdict == "too little"
@@ -98,11 +117,11 @@ def test_noise_that_is_not_what_the_text_says_is_found_out() -> None:
 
 
 def test_a_choice_of_keys_takes_its_share() -> None:
-    from streamsketch.beam import SelectKeys  # noqa: PLC0415 - Beam takes seconds
-
     near = ss.L1(30, unit="aircraft", max_keys=2)
     plain = released(neighbours=near, epsilon=0.75)
-    promise = SelectKeys(epsilon=0.25, delta=1e-9).added_to(plain.guarantee)
+    share = Budget(0.25, 1e-9)
+    choice = ss.Guarantee.of(share, near, Mechanism([KeySelection(share)]))
+    promise = ss.compose([plain.guarantee, choice], populations="overlapping")
     told = tampered(plain, **{name: getattr(promise, name) for name in ("epsilon", "delta", "mechanism")}).explain()
     assert told.check.verdict == "enough", told.check.reason
     assert "less 0.25 for the keys" in told.check.reason
@@ -136,7 +155,7 @@ def test_bounds_and_noises_that_no_calibration_meets_are_not_judged() -> None:
     assert coarse.explain().check.verdict == "not checked"
     assert "below one grid step" in str(coarse.explain())
     narrow = DiscreteGaussian(Fraction(2))
-    told = tampered(released(), noise=narrow.cumulants, mechanism=str(narrow), delta=0.5).explain()
+    told = tampered(released(), noise=narrow.cumulants, mechanism=Mechanism.of_noise(narrow), delta=0.5).explain()
     assert (told.check.verdict, told.check.sigma) == ("not checked", None)
 
 
@@ -171,13 +190,6 @@ def test_a_strangers_text_is_told_and_not_trusted(text: str) -> None:
     told = tampered(released(), mechanism=text).explain()
     assert told.check.verdict == "not checked"
     assert text in str(told).replace("\n           ", " ")
-
-
-def test_noises_are_read_from_the_text_that_the_library_writes() -> None:
-    for noise in (DiscreteLaplace(Fraction(9, 4)), DiscreteGaussian(Fraction(25)), DiscreteGaussian(Fraction(7, 2))):
-        assert noise_in(ss.Guarantee(1.0, 0.0, SALE, str(noise))) == [noise]
-        assert noise_in(ss.Guarantee(1.0, 0.0, SALE, f"{noise}, inside and on release")) == [noise]
-    assert key_selection_in(ss.Guarantee(1.0, 0.0, SALE, "Laplace threshold for the keys, ε = e, δ = 1")) is None
 
 
 # --- together -------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.golden import reader
-from tests.golden.kit_releases import Message, guarantee, ids, load, projection_fields, projection_of
+from tests.golden.kit_releases import Message, guarantee, ids, load, mechanism, projection_fields, projection_of
 from tests.golden.reader import encoded, framed, unframed, varint
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -48,7 +48,7 @@ def _loosely(kind: str, message: Message) -> bytes:
     """Return a message's bytes, unsound ratios too."""
     out = b""
     for number, (name, of, rule) in sorted(reader.SCHEMAS[kind].items()):
-        values = message.get(name, []) if rule == "repeated" else [message[name]] if name in message else []
+        values = message.get(name, []) if rule in reader.LISTS else [message[name]] if name in message else []
         for value in values:
             if isinstance(value, Unreduced):
                 data = reader.encoded_ratio(2 * value.pair[0], value.pair[1])
@@ -191,11 +191,53 @@ def _promises(base: Message) -> list[tuple[str, str, Message]]:
         ("a bound of 0", "a bound is positive", {"neighbours": neighbours | {"bound": Fraction(0)}}),
         ("max_keys of 1", "not canonical: absent for 1", {"neighbours": neighbours | {"max_keys": 1}}),
         ("no unit", "a unit is text", {"neighbours": neighbours | {"unit": ""}}),
-        ("a mechanism of two lines", "text is printable", {"mechanism": "one\ntwo"}),
+        ("a mechanism of two lines", "text is printable", {"mechanism": "one\ntwo", "steps": []}),
+        ("another text than the steps", "the text is that of the steps", {"mechanism": "discrete Laplace, scale 2"}),
+        *_steps(),
         ("conditions out of order", "conditions ascend", {"conditions": ["b", "a"]}),
         ("a condition twice", "conditions are distinct", {"conditions": ["a", "a"]}),
     ]
     return [(name, reason, {"guarantee": base["guarantee"] | change}) for name, reason, change in changes]
+
+
+_NOISE: Message = {"kind": "laplace", "amount": Fraction(1), "layers": 0, "place": ""}
+_ONE: list[Message] = [{"noise": _NOISE}]
+
+
+def _steps() -> list[tuple[str, str, Message]]:
+    """Return changes of a mechanism; its text follows."""
+    keys, flips = {"epsilon": 0.5, "delta": 1e-9}, {"method": "m", "law": {"shape": "linear", "rate": Fraction(1)}}
+    cases: list[tuple[str, str, list[Message]]] = [
+        ("a scale of 0", "a scale is positive", [{"noise": _NOISE | {"amount": Fraction(0)}}]),
+        ("a scale above 2^32", "a scale is at most 2^32", [{"noise": _NOISE | {"amount": Fraction(2**32 + 1)}}]),
+        ("a variance in 257ths", "a denominator is at most 256", [{"noise": _gaussian(Fraction(1000, 257))}]),
+        ("a variance below 1/2", "a variance is at least 1/2", [{"noise": _gaussian(Fraction(1, 4))}]),
+        ("one layer", "not canonical: absent for 1", [{"noise": _NOISE | {"layers": 1}}]),
+        ("three layers", "there are two layers at most", [{"noise": _NOISE | {"layers": 3}}]),
+        ("keys for nothing", "ε is 1e-6 to 1e6", [*_ONE, {"keys": keys | {"epsilon": 0.0}}]),
+        ("keys with delta 1", "δ is below 1", [*_ONE, {"keys": keys | {"delta": 1.0}}]),
+        ("flips without method", "a method is text", [{"flips": flips | {"method": ""}}]),
+        ("flips with rate 0", "a rate is positive", [{"flips": flips | {"law": flips["law"] | {"rate": Fraction(0)}}}]),
+        ("a norm of 0", "a bound on norms is positive", [{"flips": flips | {"norm_bound": Fraction(0)}}]),
+        ("steps of text alone", "not canonical: absent for text alone", [{"text": "m"}]),
+        ("two texts in a row", "not canonical: they are one", [*_ONE, {"text": "a"}, {"text": "b"}]),
+        ("a step without text", "a text is not empty", [*_ONE, {"text": ""}]),
+        ("17 steps", "there are at most 16 steps", [{"keys": keys | {"epsilon": 1.0, "delta": 0.0}}] * 17),
+    ]
+    found = [(name, reason, {"steps": steps, "mechanism": reader.text_of(steps)}) for name, reason, steps in cases]
+    stated: list[tuple[str, str, list[Message]]] = [
+        ("an unknown noise", "a noise is laplace or gaussian", [{"noise": _NOISE | {"kind": "uniform"}}]),
+        ("noise at an unknown place", "a place is empty, input or hadamard", [{"noise": _NOISE | {"place": "output"}}]),
+        ("a step that is nothing", "a step is one thing", [*_ONE, {}]),
+        ("a step that is two things", "a step is one thing", [{"noise": _NOISE, "text": "m"}]),
+    ]
+    return found + [
+        (name, reason, {"steps": steps, "mechanism": reader.text_of(_ONE)}) for name, reason, steps in stated
+    ]
+
+
+def _gaussian(variance: Fraction) -> Message:
+    return _NOISE | {"kind": "gaussian", "amount": variance}
 
 
 def _ids(base: Message) -> list[tuple[str, str, Message]]:
@@ -251,7 +293,7 @@ def _promised(part: Message, **changes: Any) -> Message:
 
 def _signs(base: Message) -> list[tuple[str, str, Message]]:
     last = base["signs"][:-1] + b"\xff"
-    rr = guarantee("DP-SignRP-RR for norms of at least 30")
+    rr = guarantee([{"flips": {"method": "DP-SignRP-RR", "law": base["law"], "norm_bound": Fraction(30)}}])
     return [
         ("signs behind the last cell", "bits from k on are 0", {"signs": last}),
         ("a byte of signs too few", "there are ⌈k/8⌉ bytes", {"signs": base["signs"][:-1]}),
@@ -269,6 +311,7 @@ def _individual(base: Message) -> list[tuple[str, str, Message]]:
     return [
         ("another method", "a method is one of three", {"method": "iDP"}),
         ("of another mechanism", "the mechanism is the method", {"guarantee": promise | {"mechanism": "other"}}),
+        ("with steps", "the method is the record", {"guarantee": promise | mechanism(_ONE)}),
         ("with conditions", "individual guarantees have none", {"guarantee": promise | {"conditions": ["a"]}}),
         ("with delta", "δ is 0 for iDP-SignOPORP", {"guarantee": promise | {"delta": 0.1}}),
     ]

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import random
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -108,11 +109,17 @@ def ids(name: str, count: int) -> list[bytes]:
 # --- releases -----------------------------------------------------------------------------------------------------
 
 
-def guarantee(mechanism: str, **changes: Any) -> Message:
+def mechanism(steps: list[Message]) -> Message:
+    """Return the fields of a guarantee that say how: text, and steps unless text is all."""
+    text = {"mechanism": reader.text_of(steps)}
+    return text if all("text" in step for step in steps) else text | {"steps": steps}
+
+
+def guarantee(steps: list[Message], **changes: Any) -> Message:
     """Return a guarantee for L1(1)."""
     neighbours = {"kind": "l1", "bound": Fraction(1), "unit": "event", "max_keys": 0} | changes.pop("neighbours", {})
-    made = {"epsilon": 1.0, "delta": 0.0, "neighbours": neighbours, "mechanism": mechanism, "conditions": []}
-    return made | changes
+    made = {"epsilon": 1.0, "delta": 0.0, "neighbours": neighbours, "conditions": []}
+    return made | mechanism(steps) | changes
 
 
 def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "", **changes: Any) -> Message:
@@ -135,17 +142,21 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
         rows = naive_maps.fjlt_matrix(text)
         added = [sum(entry * noise[at] for at, entry in row) for row in rows]
         cells = [cell + one for cell, one in zip(sketched(text, steps), added, strict=True)]
+    stated = {"kind": "laplace", "amount": Fraction(scale), "layers": 0}
     message = {
         "projection": fields,
         "values": reader.values_message(cells),
         "noise": laplace(scale) | {"place": place},
-        "guarantee": guarantee(f"discrete Laplace, scale {scale}", neighbours=neighbours),
+        "guarantee": guarantee([{"noise": stated | {"place": place}}], neighbours=neighbours),
         "multiplier": Fraction(1),
         "release_ids": ids(name, 1),
         "data_ids": ids(f"data of {name}", 16),
         "parts": [],
     }
-    message["guarantee"] |= changes.pop("guarantee", {})
+    said = changes.pop("guarantee", {})
+    if "mechanism" in said:
+        message["guarantee"].pop("steps")
+    message["guarantee"] |= said
     return {"name": name, "steps": steps, "drawn": noise, "message": message | changes}
 
 
@@ -175,7 +186,7 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         | {"k4": a**4 * x["noise"]["k4"] + b**4 * y["noise"]["k4"]},
         "guarantee": promises[0]
         | {one: together([promise[one] for promise in promises]) for one in ("epsilon", "delta")}
-        | {"mechanism": "; ".join(dict.fromkeys(promise["mechanism"] for promise in promises))}
+        | composed(promises)
         | {"conditions": sorted({*promises[0]["conditions"], *promises[1]["conditions"]})},
         "multiplier": step,
         "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
@@ -183,6 +194,12 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         "parts": ordered([*as_parts(x), *as_parts(y)]) if stated else [],
     }
     return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
+
+
+def composed(promises: Iterable[Message]) -> Message:
+    """Return the mechanism of several guarantees: the steps of each, once if all of them are alike."""
+    given = [promise.get("steps") or [{"text": promise["mechanism"]}] for promise in promises]
+    return mechanism([step for place, steps in enumerate(given) if steps not in given[:place] for step in steps])
 
 
 def as_parts(message: Message) -> list[Message]:
@@ -229,6 +246,18 @@ def releases() -> list[Message]:
     return list(made.values())
 
 
+def _mechanisms() -> list[tuple[str, list[Message]]]:
+    noise = {"kind": "laplace", "amount": Fraction(1), "layers": 0, "place": ""}
+    keys = {"keys": {"epsilon": 0.25, "delta": 1e-9}}
+    wide = {"kind": "gaussian", "amount": Fraction(2**49 - 1, 256)}
+    return [
+        ("by noise inside and on release", [{"noise": noise | {"layers": 2}}]),
+        ("by noise and a choice of keys", [{"noise": noise}, keys]),
+        ("by much", [{"noise": noise | wide | {"place": "input"}}, {"text": "zwei; drei"}, keys, {"text": "m"}]),
+        ("by text alone", [{"text": "discrete Laplace, scale 1"}]),
+    ]
+
+
 def _special(add: Any, made: dict[str, Message]) -> None:
     """Add wide and wrapped cells, odd texts, multiples and sums."""
     counts, signs = projection_of("count-sketch"), projection_of("sjlt-block", dim=2**60, resolution="1/1")
@@ -248,6 +277,8 @@ def _special(add: Any, made: dict[str, Message]) -> None:
         )
     )
     add(released("an empty stream", counts, []))
+    for name, steps in _mechanisms():
+        add(released(name, counts, [(1, 40)], guarantee=mechanism(steps)))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
     x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))
     half = add(scaled("a multiple", x, Fraction(1, 2)))
@@ -258,6 +289,8 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     add(scaled("a multiple of a sum", mixed, Fraction(-3, 7)))
     add(summed("a sum with other noise", both, made["under conditions"], 1, "overlapping"))
     add(summed("a sum with unknown data", x, made["of unknown data"], 1, "overlapping"))
-    old = {"name": "a sum of before parts were written", "message": both["message"] | {"parts": [], "data_ids": []}}
+    unsaid = {name: said for name, said in both["message"]["guarantee"].items() if name != "steps"}
+    bare = both["message"] | {"parts": [], "data_ids": [], "guarantee": unsaid}
+    old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))

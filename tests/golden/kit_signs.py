@@ -21,12 +21,16 @@ def published() -> list[Message]:
         (
             "rademacher, constant",
             "rademacher",
-            _law("constant", 3) | _by("DP-SignRP-RR for norms of at least 30", held),
+            _law("constant", 3, "DP-SignRP-RR", held, norm_bound=Fraction(30)),
         ),
-        ("rademacher, levels", "rademacher", _law("levels", 1) | _by("DP-SignRP-RR-smooth", {})),
-        ("rademacher, linear", "rademacher", _law("linear", Fraction(1, 16)) | _by("logistic", {"neighbours": event})),
-        ("rademacher, drowned", "rademacher", _law("constant", Fraction(1, 16)) | _by("DP-SignRP", {"epsilon": 0.1})),
-        ("oporp, constant", "oporp", _law("constant", 2) | _by("DP-SignOPORP-RR", {})),
+        ("rademacher, levels", "rademacher", _law("levels", 1, "DP-SignRP-RR-smooth", {})),
+        ("rademacher, linear", "rademacher", _law("linear", Fraction(1, 16), "logistic", {"neighbours": event})),
+        (
+            "rademacher, drowned",
+            "rademacher",
+            _flips("constant", Fraction(1, 16)) | _by([{"text": "DP-SignRP"}], {"epsilon": 0.1}),
+        ),
+        ("oporp, constant", "oporp", _law("constant", 2, "DP-SignOPORP-RR", {})),
         ("rademacher, individual", "rademacher", _method("iDP-SignRP-RR")),
         ("rademacher, individual by noise", "rademacher", _method("iDP-SignRP-G", delta=1e-6)),
         ("oporp, individual", "oporp", _method("iDP-SignOPORP")),
@@ -38,16 +42,21 @@ def published() -> list[Message]:
     ]
 
 
-def _law(shape: str, rate: Fraction | int) -> Message:
+def _flips(shape: str, rate: Fraction | int) -> Message:
     return {"law": {"shape": shape, "rate": Fraction(rate)}}
 
 
-def _by(mechanism: str, changes: Message) -> Message:
-    return {"guarantee": guarantee(mechanism, **({"epsilon": 3.0, "neighbours": PIXEL} | changes))}
+def _law(shape: str, rate: Fraction | int, method: str, changes: Message, **more: Fraction) -> Message:
+    law = _flips(shape, rate)
+    return law | _by([{"flips": {"method": method} | law | more}], changes)
+
+
+def _by(steps: list[Message], changes: Message) -> Message:
+    return {"guarantee": guarantee(steps, **({"epsilon": 3.0, "neighbours": PIXEL} | changes))}
 
 
 def _method(method: str, delta: float = 0.0) -> Message:
-    return {"method": method} | _by(method, {"delta": delta})
+    return {"method": method} | _by([{"text": method}], {"delta": delta})
 
 
 def _published(name: str, kind: str, stream: Message, how: Message) -> Message:

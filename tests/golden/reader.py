@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.golden import laws
+from tests.golden.mechanisms import Refused, check_budget, check_law, check_steps, need, text_of
 
 MAGICS = {
     "PrivateSketch": b"\x89SSK\r\n\x1a\n",
@@ -20,7 +21,8 @@ MAGICS = {
     "IndividualSignSketch": b"\x89SSI\r\n\x1a\n",
 }
 
-# name, type and rule of each field by its number; "always" marks messages and lists of them, written even if empty
+# name, type and rule of each field by its number; "always" marks messages and lists of them, written even if empty,
+# "listed" lists that are there only where they have entries
 SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
     "PrivateSketch": {
         1: ("projection", "Projection", "always"),
@@ -61,7 +63,26 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         3: ("neighbours", "Neighbours", "always"),
         4: ("mechanism", "string", "default"),
         5: ("conditions", "string", "repeated"),
+        6: ("steps", "Step", "listed"),
     },
+    "Step": {
+        1: ("noise", "AddedNoise", "optional"),
+        2: ("flips", "FlippedSigns", "optional"),
+        3: ("keys", "KeySelection", "optional"),
+        4: ("text", "string", "optional"),
+    },
+    "AddedNoise": {
+        1: ("kind", "string", "default"),
+        2: ("amount", "Ratio", "always"),
+        3: ("layers", "uint32", "default"),
+        4: ("place", "string", "default"),
+    },
+    "FlippedSigns": {
+        1: ("method", "string", "default"),
+        2: ("law", "FlipLaw", "always"),
+        3: ("norm_bound", "Ratio", "optional"),
+    },
+    "KeySelection": {1: ("epsilon", "double", "default"), 2: ("delta", "double", "default")},
     "Neighbours": {
         1: ("kind", "string", "default"),
         2: ("bound", "Ratio", "always"),
@@ -87,17 +108,8 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
     "Ratio": {1: ("numerator", "sint64", "default"), 2: ("denominator", "uint64", "default")},
 }
 WIRE_TYPES = {"uint32": 0, "uint64": 0, "sint64": 0, "double": 1, "fixed64": 1}
+LISTS = ("repeated", "listed")
 DEFAULTS: dict[str, Any] = {"string": "", "bytes": b"", "double": 0.0}
-
-
-class Refused(Exception):  # noqa: N818 - what a reader does
-    """Bytes are not a sound message; the text says why."""
-
-
-def need(sound: bool, reason: str) -> None:  # noqa: FBT001 - reads as a sentence
-    """Refuse unless something is so."""
-    if not sound:
-        raise Refused(reason)
 
 
 # --- frame ------------------------------------------------------------------------------------------------------
@@ -180,7 +192,7 @@ def parsed(kind: str, data: bytes) -> dict[str, Any]:
             need(length <= len(data) - at, "a field is cut off")
             value, at = data[at : at + length], at + length
         value = decoded(of, value)
-        if rule == "repeated":
+        if rule in LISTS:
             message.setdefault(name, []).append(value)
         else:
             need(name not in message, "a field is there twice")
@@ -230,7 +242,7 @@ def encoded(kind: str, message: dict[str, Any]) -> bytes:
     """Return a message's canonical bytes."""
     out = b""
     for number, (name, of, rule) in sorted(SCHEMAS[kind].items()):
-        values = message.get(name, []) if rule == "repeated" else [message[name]] if name in message else []
+        values = message.get(name, []) if rule in LISTS else [message[name]] if name in message else []
         for value in values:
             data = field_bytes(of, value)
             if rule == "default" and not any(data):
@@ -301,16 +313,14 @@ def check_signs(message: dict[str, Any]) -> None:
     check_guarantee(guarantee)
     need(len(message["release_id"]) == 8, "a release id of other than 8 bytes")
     if "law" in message:
-        rate = message["law"]["rate"]
-        need(message["law"]["shape"] in ("constant", "levels", "linear"), "an unknown law")
-        need(rate.denominator in {1 << s for s in range(53)}, "a rate that is no n/2^s")
-        need(0 < rate.numerator <= 1 << 32, "a rate out of range")
-        named = guarantee["mechanism"].startswith("DP-SignRP-RR for norms")
-        need(not named or guarantee["conditions"], "conditions are missing")
+        check_law(message["law"])
+        bounded = any("norm_bound" in step.get("flips", {}) for step in guarantee.get("steps", []))
+        need(not bounded or guarantee["conditions"], "conditions are missing")
         check_ids(message["data_ids"], at_least=0)
         return
     need(message["method"] in ("iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"), "an unknown method")
     need(guarantee["mechanism"] == message["method"], "another mechanism than the method")
+    need("steps" not in guarantee, "the method is the record")
     need(not guarantee["conditions"] and not guarantee["neighbours"]["max_keys"], "conditions or max_keys")
     need((guarantee["delta"] > 0) == (message["method"] == "iDP-SignRP-G"), "a delta the method does not have")
     pair = message["projection"]["kind"], guarantee["neighbours"]["kind"]
@@ -346,8 +356,7 @@ def check_noise(noise: dict[str, Any]) -> None:
 
 def check_guarantee(guarantee: dict[str, Any]) -> None:
     """Refuse what no guarantee says."""
-    need(1e-6 <= guarantee["epsilon"] <= 1e6, "epsilon out of range")
-    need(0 <= guarantee["delta"] < 1 and math.copysign(1, guarantee["delta"]) > 0, "delta out of range")
+    check_budget(guarantee)
     neighbours = guarantee["neighbours"]
     need(neighbours["kind"] in ("l1", "one-coordinate"), "an unknown neighbour relation")
     need(neighbours["bound"] > 0, "a bound that is not positive")
@@ -358,6 +367,9 @@ def check_guarantee(guarantee: dict[str, Any]) -> None:
         need(not hidden, "a text with characters that are not printable")
     need(len(guarantee["conditions"]) <= 64, "more than 64 conditions")
     need(guarantee["conditions"] == sorted(set(guarantee["conditions"])), "conditions out of order or repeated")
+    if "steps" in guarantee:
+        check_steps(guarantee["steps"])
+        need(guarantee["mechanism"] == text_of(guarantee["steps"]), "another text than that of the steps")
 
 
 def check_multiplier(ratio: Fraction) -> None:

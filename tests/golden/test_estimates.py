@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the noise is made up
 
 PROJECTIONS = [one["json"] for one in load("projections") if json.loads(one["json"])["sketch_dim"] <= 100]
 PARTS = ("value", "projection_variance", "noise_variance")
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "made up")
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("made up"))
 
 each_projection = pytest.mark.parametrize("text", PROJECTIONS, ids=lambda text: json.loads(text)["kind"])
 
@@ -131,7 +131,7 @@ def check_signs(kind: str, message: dict[str, Any], other: dict[str, Any], norms
 def test_signs_of_maps_whose_cells_move_by_different_steps() -> None:
     """A Gaussian map of few dimensions: eight groups of rows."""
     text = projection_of("gaussian", dim=12, sketch_dim=19)
-    levels = guarantee("levels", neighbours={"kind": "one-coordinate", "bound": Fraction(3)})
+    levels = guarantee([{"text": "levels"}], neighbours={"kind": "one-coordinate", "bound": Fraction(3)})
     message = {
         "projection": projection_fields(text),
         "signs": b"\x5a\xc3\x01",

@@ -33,7 +33,7 @@ def guarantee_of(fields: dict[str, Any]) -> ss.Guarantee:
         fields["epsilon"],
         fields["delta"],
         neighbours(relation["bound"], relation["unit"], relation["max_keys"] or 1),
-        fields["mechanism"],
+        ss.Mechanism.stated(fields["mechanism"]),
         fields["conditions"],
     )
 

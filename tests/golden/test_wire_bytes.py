@@ -118,7 +118,12 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
         ss.Projection.from_json(case["projection"]),
         np.array([int(value) for value in case["values"]], dtype=np.int64),
         Cumulants(case["k2"], case["k4"]),
-        ss.Guarantee(case["epsilon"], case["delta"], relation(bound, unit, *map(int, keys)), case["mechanism"]),
+        ss.Guarantee(
+            case["epsilon"],
+            case["delta"],
+            relation(bound, unit, *map(int, keys)),
+            ss.Mechanism.stated(case["mechanism"]),
+        ),
         multiplier=case["multiplier"],
         release_ids=[bytes.fromhex(release_id) for release_id in case["release_ids"]],
     )

@@ -25,7 +25,7 @@ import pytest
 
 import streamsketch
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace
 
 Seen = dict[str, Any]
 

@@ -7,8 +7,7 @@ import pytest
 from dp_accounting.pld import common, privacy_loss_distribution
 
 import streamsketch as ss
-from streamsketch.privacy.calibration import gaussian_log_delta, gaussian_sigma
-from streamsketch.privacy.composition import Spent, account, gaussian_epsilon
+from streamsketch.privacy import Spent, account, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 
 
 @pytest.mark.parametrize(("sigma", "count", "delta"), [(5.5, 4, 1e-9), (20.0, 100, 1e-6), (1.0, 2, 1e-3)])

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import calibration
-from streamsketch.privacy.calibration import Sensitivity
-from streamsketch.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from streamsketch.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Sensitivity, calibration, gaussian_sigma
 from tests.naive_noise import as_mpf, gaussian_pmf, lattice_delta
 
 EPSILONS = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.3, 1, 2, 3, 5, 8, 10, 20, 30, 50]
@@ -35,7 +33,7 @@ def in_cells(squared: int, cells: int = 64) -> Sensitivity:
 @given(st.integers(1, 1 << 20), st.floats(1e-3, 50))
 def test_a_laplace_scale_is_never_below_the_sensitivity_over_epsilon_and_hardly_above(l1: int, epsilon: float) -> None:
     exact = Fraction(l1) / Fraction(epsilon)
-    scale = calibration.laplace(Sensitivity(l1, l1, 8), epsilon).scale
+    scale = DiscreteLaplace.calibrated(Sensitivity(l1, l1, 8), Budget(epsilon)).scale
     assert exact <= scale <= exact * (1 + Fraction(1, 1 << 20))
 
 
@@ -44,12 +42,12 @@ def test_a_laplace_scale_is_never_below_the_sensitivity_over_epsilon_and_hardly_
     [(8, 1.0, Fraction(8)), (1, 3, Fraction(1, 3)), (8, 0.5, Fraction(16)), (3, 0.25, Fraction(12))],
 )
 def test_a_laplace_scale_that_has_few_digits_is_exact(l1: int, epsilon: float, scale: Fraction) -> None:
-    assert calibration.laplace(Sensitivity(l1, l1, 8), epsilon).scale == scale
+    assert DiscreteLaplace.calibrated(Sensitivity(l1, l1, 8), Budget(epsilon)).scale == scale
 
 
 @pytest.mark.parametrize("epsilon", [1e6, 1e12, 1e20, 1e300])
 def test_a_laplace_scale_for_absurdly_weak_guarantees_is_still_not_below_what_they_need(epsilon: float) -> None:
-    assert calibration.laplace(Sensitivity(7, 7, 8), epsilon).scale >= 7 / Fraction(epsilon)
+    assert DiscreteLaplace.calibrated(Sensitivity(7, 7, 8), Budget(epsilon)).scale >= 7 / Fraction(epsilon)
 
 
 # --- the continuous Gaussian, in high precision ----------------------------------------------------------------
@@ -65,7 +63,7 @@ def exact_delta(epsilon: float, sigma: mpmath.mpf) -> mpmath.mpf:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_analytic_sigma_keeps_delta_and_wastes_less_than_a_millionth(epsilon: float) -> None:
     for delta in DELTAS:
-        sigma = mpmath.mpf(calibration.gaussian_sigma(epsilon, delta))
+        sigma = mpmath.mpf(gaussian_sigma(epsilon, delta))
         assert exact_delta(epsilon, sigma * (1 + mpmath.mpf(10) ** -9)) <= delta
         assert exact_delta(epsilon, sigma * (1 - mpmath.mpf(10) ** -6)) > delta
 
@@ -74,7 +72,7 @@ def test_the_analytic_sigma_keeps_delta_and_wastes_less_than_a_millionth(epsilon
 @given(st.floats(-5, 1.7), st.floats(-300, -0.05))
 def test_the_analytic_sigma_keeps_delta_anywhere(log_epsilon: float, log_delta: float) -> None:
     epsilon, delta = 10**log_epsilon, 10**log_delta
-    sigma = mpmath.mpf(calibration.gaussian_sigma(epsilon, delta))
+    sigma = mpmath.mpf(gaussian_sigma(epsilon, delta))
     assert exact_delta(epsilon, sigma * (1 + mpmath.mpf(10) ** -9)) <= delta
     assert exact_delta(epsilon, sigma * (1 - mpmath.mpf(10) ** -6)) > delta
 
@@ -83,7 +81,7 @@ def test_the_analytic_sigma_keeps_delta_anywhere(log_epsilon: float, log_delta: 
 @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-5, 1e-2, 0.1])
 def test_the_analytic_sigma_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
     expected = gaussian_mechanism.get_sigma_gaussian(epsilon, delta)
-    assert calibration.gaussian_sigma(epsilon, delta) == pytest.approx(expected, rel=1e-6)
+    assert gaussian_sigma(epsilon, delta) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 8.0, 50.0])
@@ -94,14 +92,14 @@ def test_the_lattice_variance_is_the_analytic_one_plus_three_and_hardly_more(
 ) -> None:
     sigma = mpmath.findroot(
         lambda x: mpmath.log(exact_delta(epsilon, mpmath.exp(x))) - mpmath.log(mpmath.mpf(delta)),
-        mpmath.log(calibration.gaussian_sigma(epsilon, delta)),
+        mpmath.log(gaussian_sigma(epsilon, delta)),
     )
     needed = mpmath.exp(2 * sigma) * l2_squared + 3
     if needed > 1 << 48:
         with pytest.raises(InvalidInputError, match="coarser resolution"):
-            calibration.gaussian(Sensitivity(l2_squared, l2_squared, 1 << 24), epsilon, delta)
+            DiscreteGaussian.calibrated(Sensitivity(l2_squared, l2_squared, 1 << 24), Budget(epsilon, delta))
         return
-    noise = calibration.gaussian(Sensitivity(l2_squared, l2_squared, 1 << 24), epsilon, delta)
+    noise = DiscreteGaussian.calibrated(Sensitivity(l2_squared, l2_squared, 1 << 24), Budget(epsilon, delta))
     excess = as_mpf(noise.sigma_squared) - needed
     assert 0 <= excess <= needed * mpmath.mpf("1e-6") + (1 if needed > 1 << 16 else mpmath.mpf(1) / 256)
 
@@ -142,7 +140,7 @@ LATTICE_CASES = list(itertools.product((0.1, 0.5, 1.0, 3.0, 8.0), (0.3, 1e-2, 1e
 def test_the_released_lattice_vector_keeps_delta_for_every_shift_a_unit_can_cause(squared: int, cells: int) -> None:
     ratios = []
     for epsilon, delta in LATTICE_CASES:
-        noise = calibration.gaussian(in_cells(squared, cells), epsilon, delta)
+        noise = DiscreteGaussian.calibrated(in_cells(squared, cells), Budget(epsilon, delta))
         ratios.append(worst_ratio(noise.sigma_squared, squared, cells, epsilon, delta))
     assert max(ratios) <= 1
     assert max(ratios) > 0.9  # and the noise is not far wider than it needs to be
@@ -151,9 +149,7 @@ def test_the_released_lattice_vector_keeps_delta_for_every_shift_a_unit_can_caus
 @pytest.mark.parametrize(("squared", "excess"), [(1, 2.5), (2, 1.5), (4, 1.5), (8, 1.1)])
 def test_the_same_check_catches_the_continuous_sigma_used_verbatim_on_the_lattice(squared: int, excess: float) -> None:
     ratios = [
-        worst_ratio(
-            Fraction(calibration.gaussian_sigma(epsilon, delta) ** 2 * squared), squared, squared, epsilon, delta
-        )
+        worst_ratio(Fraction(gaussian_sigma(epsilon, delta) ** 2 * squared), squared, squared, epsilon, delta)
         for epsilon, delta in LATTICE_CASES
     ]
     assert max(ratios) > excess
@@ -168,7 +164,7 @@ def test_the_same_check_catches_the_classical_formula_at_large_epsilon() -> None
         step = 60  # a shift so long that the lattice is as good as continuous
         ratio = lattice_delta(Fraction((classical * step) ** 2), (step,), epsilon) / delta
         assert (ratio <= 1) == holds
-        noise = calibration.gaussian(in_cells(step**2), epsilon, delta)
+        noise = DiscreteGaussian.calibrated(in_cells(step**2), Budget(epsilon, delta))
         assert 0.9 < lattice_delta(noise.sigma_squared, (step,), epsilon) / delta <= 1
 
 
@@ -199,7 +195,7 @@ def test_the_automatic_choice_changes_at_delta_e_to_minus_s(sparsity: int) -> No
         assert options[0].mechanism == first
         assert {option.mechanism for option in options} == {"laplace", "gaussian"}
         released = projection.sketch().release(epsilon=1.0, delta=delta, neighbours=ss.L1(3))
-        assert released.guarantee.mechanism == str(options[0].noise)
+        assert released.guarantee.mechanism == ss.Mechanism.of_noise(options[0].noise)
         assert released.guarantee.delta == (0.0 if first == "laplace" else delta)
 
 
@@ -233,7 +229,7 @@ def test_the_least_variance_is_chosen_when_asked_for(sparsity: int, delta: float
     assert min(options, key=lambda option: option.variance).mechanism == least
     for mechanism, expected in (("auto", automatic), ("least-variance", least), ("laplace", "laplace")):
         released = projection.sketch().release(epsilon=1.0, delta=delta, neighbours=ss.L1(1), mechanism=mechanism)
-        assert released.guarantee.mechanism == str(by_name[expected].noise)
+        assert released.guarantee.mechanism == ss.Mechanism.of_noise(by_name[expected].noise)
         assert released.noise == by_name[expected].noise.cumulants
 
 
@@ -259,9 +255,9 @@ def test_the_sensitivity_grows_with_the_bound_and_the_columns() -> None:
     assert option.noise == DiscreteLaplace(Fraction(4 * 3, 2))
     (option,) = ss.mechanisms(projection, epsilon=2.0, neighbours=ss.OneCoordinate("0.35"))
     assert option.noise == DiscreteLaplace(Fraction(4 * 4, 2))
-    gaussian = calibration.choose(Sensitivity(l1=12, l2_squared=4 * 3**2, cells=64), 2.0, 1e-6, "gaussian")
+    gaussian = calibration.choose(Sensitivity(l1=12, l2_squared=4 * 3**2, cells=64), Budget(2.0, 1e-6), "gaussian")
     assert isinstance(gaussian, DiscreteGaussian)
-    expected = calibration.gaussian_sigma(2.0, 1e-6) ** 2 * 36 + 3
+    expected = gaussian_sigma(2.0, 1e-6) ** 2 * 36 + 3
     assert float(gaussian.sigma_squared) == pytest.approx(expected, abs=1 / 128)
 
 

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import calibration
-from streamsketch.privacy.calibration import Sensitivity
+from streamsketch.privacy import Budget, DiscreteGaussian, Sensitivity, calibration
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.pan_private import PanPrivateSketch
@@ -80,7 +79,7 @@ def worst_loss(scale: Fraction, pairs: Iterable[Pair]) -> mpmath.mpf:
 
 def laplace_scale(projection: ss.Projection, neighbours: Neighbours, epsilon: float) -> Fraction:
     """Return the scale of the noise a release would get."""
-    noise = calibration.choose(sensitivity_of(projection, neighbours), epsilon, 0.0, "auto")
+    noise = calibration.choose(sensitivity_of(projection, neighbours), Budget(epsilon, 0.0), "auto")
     return noise.scale  # type: ignore[union-attr]
 
 
@@ -300,8 +299,8 @@ def test_a_grid_met_by_rounding_to_the_nearest_is_caught(projection: ss.Projecti
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-2), (1.0, 1e-6), (4.0, 1e-9)])
 def test_gaussian_releases_of_count_streams_keep_delta(projection: ss.Projection, epsilon: float, delta: float) -> None:
     worst, broken = 0.0, 0.0
-    noise = calibration.choose(sensitivity_of(projection, ss.L1(2)), epsilon, delta, "gaussian")
-    narrow = calibration.gaussian(Sensitivity(1, 1, 4), epsilon, delta)  # for a bound of 1
+    noise = calibration.choose(sensitivity_of(projection, ss.L1(2)), Budget(epsilon, delta), "gaussian")
+    narrow = DiscreteGaussian.calibrated(Sensitivity(1, 1, 4), Budget(epsilon, delta))  # for a bound of 1
     for one, other in vectors_within_l1(projection, 2):
         shift = tuple(sorted(abs(b - a) for a, b in zip(one, other, strict=True) if a != b))
         worst = max(worst, memoised_delta(noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 import streamsketch as ss
+from streamsketch.privacy import Budget
 from streamsketch.privacy.key_selection import KeyThreshold, key_threshold
 from streamsketch.privacy.samplers import KeyedBits
 
@@ -30,13 +31,13 @@ def loss_of_known_keys(rule: KeyThreshold, keys: int) -> float:
 
 @pytest.mark.parametrize(("epsilon", "delta", "max_keys"), [(1.0, 1e-6, 1), (0.3, 1e-9, 4), (5.0, 1e-3, 100)])
 def test_the_choice_is_private_by_enumeration(epsilon: float, delta: float, max_keys: int) -> None:
-    rule = key_threshold(epsilon, delta, max_keys)
+    rule = key_threshold(Budget(epsilon, delta), max_keys)
     assert loss_of_known_keys(rule, max_keys) <= epsilon * (1 + 1e-6)
     assert kept(1, rule) * max_keys <= delta
     # the same checks catch a threshold one too low, a unit in one key more, and half the noise
     assert kept(1, KeyThreshold(rule.noise, rule.threshold - 1)) * max_keys > delta
     assert loss_of_known_keys(rule, max_keys + 1) > epsilon * (1 + 1e-6)
-    assert loss_of_known_keys(key_threshold(2 * epsilon, delta, max_keys), max_keys) > epsilon * 1.5
+    assert loss_of_known_keys(key_threshold(Budget(2 * epsilon, delta), max_keys), max_keys) > epsilon * 1.5
 
 
 @pytest.mark.parametrize("away", [-3, 0, 2])
@@ -44,7 +45,7 @@ def test_keys_are_kept_as_often_as_they_should_and_as_by_opendp(away: int) -> No
     import opendp.prelude as dp  # noqa: PLC0415 - seconds to import
 
     dp.enable_features("contrib")
-    rule = key_threshold(0.5, 0.01, max_keys=1)
+    rule = key_threshold(Budget(0.5, 0.01), max_keys=1)
     units, draws = rule.threshold + away, 10_000
     bits = KeyedBits(bytes(32), b"test")
     ours = sum(rule.keeps(units, bits) for _ in range(draws))
@@ -70,9 +71,9 @@ def test_keys_are_kept_as_often_as_they_should_and_as_by_opendp(away: int) -> No
 )
 def test_mistakes_are_named(epsilon: float, delta: float, message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
-        key_threshold(epsilon, delta, 1)
+        key_threshold(Budget(epsilon, delta), 1)
 
 
 def test_a_hopeless_budget_is_named() -> None:
     with pytest.raises(ss.InvalidInputError, match="Laplace scale"):
-        key_threshold(1e-6, 1e-9, 1 << 20)
+        key_threshold(Budget(1e-6, 1e-9), 1 << 20)

@@ -270,7 +270,7 @@ def test_every_sign_gets_its_share_of_epsilon() -> None:
     assert shared.law(PROJECTION).rate == pytest.approx(4 / shared.count(PROJECTION), rel=1e-6)
     guarantee = mechanism().guarantee(PROJECTION)
     assert (guarantee.epsilon, guarantee.delta) == (8.0, 1e-6)
-    assert "for norms of at least 30" in guarantee.mechanism
+    assert "for norms of at least 30" in str(guarantee.mechanism)
     assert "every vector published by DP-SignRP-RR has a Euclidean norm of at least 30" in guarantee.conditions
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import signs, wire
-from streamsketch.privacy import IndividualGuarantee
+from streamsketch.privacy import FlippedSigns, IndividualGuarantee
 from streamsketch.signs.sketch import Signs, packed_signs
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.releases import MAGIC
@@ -25,8 +25,8 @@ from streamsketch.wire.releases import MAGIC
 SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 
 PROJECTION = ss.OPORP(dim=100, sketch_dim=13, seed=5)
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), "DP-SignOPORP-RR")
 LAW = signs.FlipLaw("constant", Fraction(1))
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), ss.Mechanism([FlippedSigns("DP-SignOPORP-RR", LAW)]))
 
 
 def release_of(packed: bytes = b"\xa5\x11") -> signs.SignSketch:
@@ -192,7 +192,7 @@ def releases(draw: st.DrawFn) -> Signs:
     rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
     law = signs.FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
     conditions = draw(st.lists(st.sampled_from(["no vector is zero", "m", "the seed is random"])))
-    guarantee = ss.Guarantee(*budget, relation(bound), "m", conditions)
+    guarantee = ss.Guarantee(*budget, relation(bound), ss.Mechanism.stated("m"), conditions)
     return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id)
 
 
@@ -262,7 +262,17 @@ def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.Da
         ("m.guarantee.conditions.extend(map(str, range(65)))", "guarantee"),
         ("m.guarantee.conditions.extend(['b', 'a'])", "payload"),
         ("m.guarantee.conditions.extend(['a', 'a'])", "payload"),
-        ("m.guarantee.mechanism = 'DP-SignRP-RR for norms of at least 5, flips'", "guarantee.conditions"),
+        (
+            (
+                "b = m.guarantee.steps[0].flips.norm_bound; b.numerator, b.denominator = 5, 1; "
+                "m.guarantee.mechanism = 'DP-SignOPORP-RR for norms of at least 5, flips with 1/(exp(1) + 1)'"
+            ),
+            "guarantee.conditions",
+        ),
+        ("m.guarantee.steps[0].flips.norm_bound.denominator = 1", "guarantee"),
+        ("m.guarantee.steps[0].flips.law.shape = 'cubic'", "guarantee"),
+        ("m.guarantee.steps[0].flips.law.rate.numerator = 2", "guarantee.mechanism"),
+        ("m.guarantee.steps[0].flips.method = ''", "guarantee"),
         ("m.projection.sketch_dim = 1 << 20", "projection"),
         ("m.projection.kind = 'nonesuch'", "projection"),
     ],
@@ -281,6 +291,15 @@ def test_hostile_fields_name_their_place(change: str, where: str) -> None:
     [
         ("m.guarantee.neighbours.max_keys = 2", "guarantee", "one key only, got max_keys=2"),
         ("m.guarantee.conditions.append('a')", "guarantee.conditions", "have none"),
+        (
+            (
+                "f = m.guarantee.steps.add().flips; f.method, f.law.shape = 'iDP-SignRP-G', 'linear'; "
+                "f.law.rate.numerator = f.law.rate.denominator = 1; "
+                "m.guarantee.mechanism = 'iDP-SignRP-G, flips with 1/(exp(1·|cell|) + 1)'"
+            ),
+            "signs",
+            "one must be wrong",
+        ),
         ("m.guarantee.mechanism = 'DP-Sign-logistic'", "signs", "one must be wrong"),
         ("m.method = 'iDP-SignRP-RR'", "signs", "one must be wrong"),
         ("m.method = m.guarantee.mechanism = 'iDP-SignRP-RR'", "signs", "only iDP-SignRP-G has a delta"),
@@ -358,7 +377,7 @@ def test_a_condition_goes_where_the_guarantee_goes(tmp_path: Path) -> None:
         signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30.125 + i) for i in range(3)
     ]
     both = ss.compose([one.guarantee(projection) for one in asked], populations="overlapping")
-    assert both.mechanism == "several mechanisms"
+    assert str(both.mechanism) == "several mechanisms"
     law = asked[0].law(projection)
     release = signs.SignSketch(projection, bytes(8), law, both, release_id=b"01234567")
     again = signs.SignSketch.from_bytes(release.to_bytes())

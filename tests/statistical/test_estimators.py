@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.estimation.estimators import Estimate
-from streamsketch.privacy import calibration
-from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, DiscreteLaplace, Noise, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import CalibratedNoise
@@ -61,7 +60,7 @@ NOISES: dict[str, tuple[Noise, Noise]] = {
     "Laplace": (DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(13, 2))),
     "Gaussian": (DiscreteGaussian(Fraction(40)), DiscreteGaussian(Fraction(193, 2))),
 }
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), "noise of a test")
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("noise of a test"))
 
 each_map = pytest.mark.parametrize("name", MAPS)
 each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
@@ -225,7 +224,7 @@ def test_laplace_noise_is_debiased_by_4ks_over_epsilon_squared_not_by_the_papers
     x, y = DIRECTIONS["dense"]
     sparsity, epsilon = 4, 0.25
     projection = MAPS["SJLT s=4"](0)
-    law = calibration.choose(sensitivity_of(projection, ss.L1(1)), epsilon, 0.0, "laplace")
+    law = calibration.choose(sensitivity_of(projection, ss.L1(1)), Budget(epsilon, 0.0), "laplace")
     assert law == DiscreteLaplace(Fraction(16))  # s/ε: so wide that the lattice hardly matters
     of_x, of_y = (releases("SJLT s=4", vector, law, f"debias {vector.sum()}") for vector in (x, y))
     debiased = values_of(list(map(ss.squared_distance, of_x, of_y)))
@@ -320,14 +319,13 @@ def at_real_size(mechanism: str) -> tuple[Ints, Ints, list[tuple[PrivateSketch, 
     pairs = []
     for seed in range(TRIALS):
         projection = ss.SJLT(dim=400, sketch_dim=1024, sparsity=4, seed=seed)
-        law = calibration.choose(sensitivity_of(projection, ss.L1(1)), 1.0, 1e-3, mechanism)
+        law = calibration.choose(sensitivity_of(projection, ss.L1(1)), Budget(1.0, 1e-3), mechanism)
         pair = []
         for vector in (x, y):
             sketch = projection.sketch()
             sketch.update(np.arange(400), vector)
-            pair.append(
-                CalibratedNoise(sketch.projection, guarantee_of(law, 1.0, 1e-3, ss.L1(1)), law).release(sketch, bits)
-            )
+            guarantee = guarantee_of(law, Budget(1.0, 1e-3), ss.L1(1))
+            pair.append(CalibratedNoise(sketch.projection, guarantee, law).release(sketch, bits))
         pairs.append((pair[0], pair[1]))
     return x, y, pairs
 

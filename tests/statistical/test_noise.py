@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy import samplers as sampling
-from streamsketch.privacy.noise import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy.samplers import KeyedBits
 from tests import naive_noise
 from tests.naive_noise import Tape

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
+from streamsketch.privacy import Budget, KeySelection, StatedInText
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.wire import load_signs
@@ -152,11 +153,12 @@ def _sketch(projection: ss.Projection) -> ss.Sketch:
 def _releases() -> list[ss.PrivateSketch]:
     made = [_sketch(projection).release(epsilon=1.0, neighbours=ss.L1(1)) for projection in _projections()]
     again = _sketch(_projections()[0]).release(epsilon=1.0, neighbours=ss.L1(1))
+    steps = [*again.guarantee.mechanism.steps, KeySelection(Budget(0.5, 1e-9)), StatedInText("a mechanism")]
     conditional = ss.PrivateSketch(
         again.projection,
         again.values,
         again.noise,
-        ss.Guarantee(1.0, 0.5, ss.L1("1/3", unit="flight", max_keys=2), "a mechanism", ["one", "two"]),
+        ss.Guarantee(1.0, 0.5, ss.L1("1/3", unit="flight", max_keys=2), ss.Mechanism(steps), ["one", "two"]),
         multiplier=Fraction(2, 3),
         release_ids=again.release_ids,
     )

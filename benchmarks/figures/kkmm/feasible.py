@@ -15,9 +15,7 @@ from benchmarks import palette, sigmas
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
-from streamsketch.privacy import calibration
-from streamsketch.privacy.calibration import Sensitivity, gaussian_sigma
-from streamsketch.privacy.noise import DiscreteGaussian
+from streamsketch.privacy import Budget, DiscreteGaussian, Sensitivity, gaussian_sigma
 
 SIGMAS = (0.5, 1.0, 2.0)
 EPSILONS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -82,7 +80,7 @@ def _needed(epsilon: float, delta: float) -> tuple[float, ...]:
 
 
 def _ours(epsilon: float, delta: float, steps: int) -> tuple[float, ...]:
-    noise = calibration.gaussian(Sensitivity(l1=steps, l2_squared=steps**2, cells=1), epsilon, delta)
+    noise = DiscreteGaussian.calibrated(Sensitivity(l1=steps, l2_squared=steps**2, cells=1), Budget(epsilon, delta))
     sigma = math.sqrt(noise.sigma_squared) / steps
     true = lattice_delta(noise, steps, epsilon)
     return epsilon, delta, steps, sigma, sigma / gaussian_sigma(epsilon, delta), true / delta

@@ -18,7 +18,7 @@ from benchmarks.data import Data
 from benchmarks.figures.ll.drawing import look, panels
 from benchmarks.rows import Effort
 from benchmarks.study import Cell, Study, Table
-from streamsketch.privacy import calibration
+from streamsketch.privacy import Budget, DiscreteGaussian, Sensitivity, gaussian_log_delta, gaussian_sigma
 
 DELTA = 1e-6
 SENSITIVITIES = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -33,7 +33,7 @@ def run(effort: Effort, data: Data) -> Study:
     epsilons = np.geomspace(*_RANGE, effort.size(121, 11))
     rows: list[tuple[Cell, ...]] = []
     for epsilon in map(float, epsilons):
-        sigma = calibration.gaussian_sigma(epsilon, DELTA)
+        sigma = gaussian_sigma(epsilon, DELTA)
         classical = sigmas.classical(epsilon, DELTA)
         spent = sigmas.exact_delta(epsilon, classical)
         rows.append((epsilon, sigma, sampled(epsilon, STEPS), sampled(epsilon, 1), classical, spent))
@@ -51,7 +51,7 @@ def run(effort: Effort, data: Data) -> Study:
 
 def sampled(epsilon: float, steps: int) -> float:
     """Return the σ of the library's discrete noise in units of Δ2, where Δ2 is so many steps."""
-    noise = calibration.gaussian(calibration.Sensitivity(steps, steps**2, 1), epsilon, DELTA)
+    noise = DiscreteGaussian.calibrated(Sensitivity(steps, steps**2, 1), Budget(epsilon, DELTA))
     return math.sqrt(noise.sigma_squared) / steps
 
 
@@ -59,7 +59,7 @@ def epsilon_for(sigma: float) -> float:
     """Return the ε at which the optimal noise for Δ2 = 1 is σ."""
 
     def excess(log_epsilon: float) -> float:
-        return calibration.gaussian_log_delta(math.exp(log_epsilon), sigma) - math.log(DELTA)
+        return gaussian_log_delta(math.exp(log_epsilon), sigma) - math.log(DELTA)
 
     return math.exp(brentq(excess, math.log(1e-3), math.log(1e5)))
 
@@ -69,7 +69,7 @@ def classical_until() -> float:
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        return calibration.gaussian_log_delta(epsilon, sigmas.classical(epsilon, DELTA)) - math.log(DELTA)
+        return gaussian_log_delta(epsilon, sigmas.classical(epsilon, DELTA)) - math.log(DELTA)
 
     return math.exp(brentq(excess, 0.0, math.log(1000)))
 
@@ -81,7 +81,7 @@ def _finding(rows: list[tuple[Cell, ...]]) -> str:
     more = max(row[2] / row[1] - 1 for row in usual)
     saved = max(row[4] / row[1] for row in numbers if row[0] <= 1)
     tenth, until = epsilon_for(0.1), classical_until()
-    coarse = sampled(10.0, 1) / calibration.gaussian_sigma(10.0, DELTA)
+    coarse = sampled(10.0, 1) / gaussian_sigma(10.0, DELTA)
     return (
         f"{'Agrees with' if falling else 'Differs from'} the paper: σ "
         f"{'falls' if falling else 'does not always fall'} with ε and is proportional to Δ2, from "
@@ -103,7 +103,7 @@ def _picture(epsilons: NDArray[np.float64]) -> Figure:
     figure, axes = panels(title, names)
     dots = np.geomspace(*_RANGE, 11)
     for place, size in enumerate(SENSITIVITIES):
-        optimal = [size * calibration.gaussian_sigma(float(epsilon), DELTA) for epsilon in epsilons]
+        optimal = [size * gaussian_sigma(float(epsilon), DELTA) for epsilon in epsilons]
         style = look(place, marker="")
         axes[0].plot(epsilons, optimal, label=f"Δ2 = {size:g}", **style)
         fine = [size * sampled(float(epsilon), STEPS) for epsilon in dots]
@@ -118,7 +118,7 @@ def _picture(epsilons: NDArray[np.float64]) -> Figure:
     sizes = np.geomspace(0.1, 10, 30)
     for place, epsilon in enumerate(EPSILONS):
         style = look(place, marker="")
-        axes[1].plot(sizes, sizes * calibration.gaussian_sigma(epsilon, DELTA), label=f"ε = {epsilon:g}", **style)
+        axes[1].plot(sizes, sizes * gaussian_sigma(epsilon, DELTA), label=f"ε = {epsilon:g}", **style)
     axes[1].set_xlabel("sensitivity Δ2")
     for panel in axes:
         panel.set_xscale("log")

@@ -2,27 +2,15 @@
 
 import dataclasses
 import math
-from fractions import Fraction
 from typing import Literal
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    Cumulants,
-    DiscreteLaplace,
-    Guarantee,
-    Noise,
-    Sensitivity,
-    gaussian_epsilon,
-    gaussian_log_delta,
-)
+from streamsketch.privacy import Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
 from streamsketch.projections import Projection, check_entries, entries_of
-from streamsketch.release.checking.stated import KeySelection, is_pan_private, key_selection_in, names_keys, noise_in
-from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.release.sensitivity import grid_steps, sensitivity_of
 
 Verdict = Literal["enough", "too little", "not checked"]
 
-_ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3
 _TOLERANCE = 1e-6  # the calibration's own margins
 
 
@@ -64,30 +52,26 @@ def check_noise(
     most_entries
         Larger random matrices are not read for their sensitivity.
     """
-    stated = noise_in(guarantee)
-    if len(stated) != 1:
-        return NoiseCheck("not checked", "its text names no single noise, so one sensitivity does not tell")
-    (one,) = stated
-    expected = one.cumulants.times(2 if is_pan_private(guarantee) else 1)
-    if not agree(expected, noise):
+    mechanism = guarantee.mechanism
+    if not mechanism.is_record:
+        return NoiseCheck("not checked", "its mechanism is stated in text only, which nothing reads")
+    one = mechanism.the_noise
+    if one is None:
+        return NoiseCheck("not checked", "its mechanism is no single noise, so one sensitivity does not tell")
+    if one.place != place:
+        reason = f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
+        return NoiseCheck("too little", reason)
+    if not agree(one.cumulants, noise):
         return NoiseCheck(
             "too little",
-            f"the estimates assume another noise than the {one} that the text names: the stated cumulants are "
-            f"{noise.k2:.6g} and {noise.k4:.6g}, those of that noise {expected.k2:.6g} and {expected.k4:.6g}",
+            f"the estimates assume another noise than the {one.noise} of its mechanism: the stated cumulants are "
+            f"{noise.k2:.6g} and {noise.k4:.6g}, those of that noise {one.cumulants.k2:.6g} and {one.cumulants.k4:.6g}",
         )
-    selection = key_selection_in(guarantee)
-    if selection is None and names_keys(guarantee):
-        return NoiseCheck("not checked", "its text names a share for the keys that is no ε and δ")
-    return judge(one, guarantee, selection or KeySelection(0.0, 0.0), (projection, place), most_entries=most_entries)
+    return judge(one.noise, guarantee, (projection, place), most_entries=most_entries)
 
 
 def judge(
-    noise: Noise,
-    guarantee: Guarantee,
-    keys: KeySelection,
-    where: tuple[Projection, NoisePlace],
-    *,
-    most_entries: int | None = None,
+    noise: Noise, guarantee: Guarantee, where: tuple[Projection, NoisePlace], *, most_entries: int | None = None
 ) -> NoiseCheck:
     """Compare a noise on a projection, at a place, with what is left of a guarantee after the share of the keys."""
     projection, place = where
@@ -98,7 +82,7 @@ def judge(
         sensitivity = _sensitivity(guarantee, projection, place)
     except InvalidInputError as error:  # a bound below the grid, or a map that nothing moves
         return NoiseCheck("not checked", str(error))
-    return _judge(noise, sensitivity, guarantee, keys)
+    return _judge(noise, sensitivity, guarantee)
 
 
 def unread_matrix(projection: Projection, most_entries: int | None = None) -> NoiseCheck | None:
@@ -120,30 +104,21 @@ def agree(stated: Cumulants, used: Cumulants) -> bool:
     )
 
 
-def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee, keys: KeySelection) -> NoiseCheck:
-    epsilon, delta = guarantee.epsilon - keys.epsilon, guarantee.delta - keys.delta
-    left = f"the promised ε = {guarantee.epsilon:g}" + (f", less {keys.epsilon:g} for the keys" if keys.epsilon else "")
-    if isinstance(noise, DiscreteLaplace):
-        spent = float(sensitivity.l1 / noise.scale)
-        found = f"scale {_short(noise.scale)} at ℓ1 sensitivity {sensitivity.l1:,} gives ε = {spent:.4g}"
-        sigma = None
-    else:
-        spare = float(noise.sigma_squared) - _ROUNDING_VARIANCE
-        if delta <= 0:
-            return NoiseCheck("too little", f"Gaussian noise gives no ε at δ = {max(delta, 0.0):g}")
-        if spare <= 0:
-            return NoiseCheck("not checked", f"{noise} is narrower than any that the theorem here covers")
-        sigma = math.sqrt(spare / sensitivity.l2_squared)
-        spent = gaussian_epsilon(sigma, delta)
-        if gaussian_log_delta(max(epsilon, 0.0), sigma) <= math.log(delta) + _TOLERANCE:
-            spent = min(spent, epsilon)  # the solver's last digit
-        found = (
-            f"variance {_short(noise.sigma_squared)} at ℓ2 sensitivity {math.sqrt(sensitivity.l2_squared):.6g} gives "
-            f"ε = {spent:.4g} at δ = {delta:.4g}"
-        )
-    if spent <= epsilon * (1 + _TOLERANCE):
-        return NoiseCheck("enough", f"{found}, within {left}", sigma)
-    return NoiseCheck("too little", f"{found}, more than {left}")
+def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> NoiseCheck:
+    keys = guarantee.mechanism.keys
+    left = f"the promised ε = {guarantee.epsilon:g}" + (f", less {keys.epsilon:g} for the keys" if keys else "")
+    try:
+        budget = guarantee.budget.minus(keys)
+    except InvalidInputError:
+        return NoiseCheck("too little", f"nothing is left for noise of {left}")
+    loss = noise.loss(sensitivity, budget)
+    if loss.epsilon is None:
+        return NoiseCheck("not checked", loss.said)
+    if math.isinf(loss.epsilon):
+        return NoiseCheck("too little", loss.said)
+    if loss.epsilon <= budget.epsilon * (1 + _TOLERANCE):
+        return NoiseCheck("enough", f"{loss.said}, within {left}", loss.sigma)
+    return NoiseCheck("too little", f"{loss.said}, more than {left}")
 
 
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:
@@ -152,7 +127,3 @@ def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace
     steps = grid_steps(projection, guarantee.neighbours)
     size = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
     return Sensitivity(size * steps, size * steps**2, size).over_keys(guarantee.neighbours.max_keys)
-
-
-def _short(value: Fraction) -> str:
-    return f"{value}" if value.denominator == 1 else f"{float(value):.6g}"

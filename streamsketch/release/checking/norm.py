@@ -8,17 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.privacy import DiscreteGaussian, Noise
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import Noise
 
 FALSE_ALARMS = 1e-6
 """Of releases with the noise stated, at most this share has a squared norm below `least_squared_norm`."""
 
-_LEAST_VARIANCE = 1.0  # of a discrete Gaussian, for two periods of its characteristic function to be all of it
 _RATES = np.geomspace(1e-4, 100.0, 80)  # λ, in units of one over a cell's variance
 _REACH = 10.0  # of the quadrature, in standard deviations
 _BEYOND = 1e-22  # more than the normal law has beyond that
 _STEP = 0.1  # of the quadrature, in units of one over a cell's standard deviation
-_PERIODS = np.array([-2.0, -1.0, 1.0, 2.0])
 
 
 class CellNoise(NamedTuple):
@@ -46,7 +45,7 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     Notes
     -----
     For λ > 0, exp(-λx²) = E exp(ixT) with T ~ N(0, 2λ), so E exp(-λ(η + s)²) = E[exp(isT) φ(T)], φ the characteristic
-    function of η. Those of the discrete Laplace and the discrete Gaussian distribution are positive, hence so is φ, and
+    function of η. Those of the noises taken here are positive (`Noise.log_characteristic`), hence so is φ, and
     E exp(-λ(η + s)²) ≤ E φ(T) = M(λ) for every signal s. The cells' noises are independent: by Markov's inequality
     P(‖Y‖² ≤ r) ≤ exp(λr) M(λ)^k for every λ, which is `FALSE_ALARMS` at r = (log `FALSE_ALARMS` - k log M(λ)) / λ. The
     largest of these r over a fixed list of λ is returned, as each is valid.
@@ -57,7 +56,7 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from streamsketch.privacy.noise import DiscreteLaplace
+    >>> from streamsketch.privacy import DiscreteLaplace
     >>> bound = least_squared_norm((CellNoise(DiscreteLaplace(Fraction(4)), 1.0, 1),), cells=1024)
     >>> round(bound / (1024 * DiscreteLaplace(Fraction(4)).cumulants.k2), 2)
     0.69
@@ -70,8 +69,8 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
 
 
 def readable(noise: Noise) -> bool:
-    """Return whether the noise's characteristic function is computed here."""
-    return not isinstance(noise, DiscreteGaussian) or noise.sigma_squared >= _LEAST_VARIANCE
+    """Return whether the noise's characteristic function is known, and positive."""
+    return noise.log_characteristic(np.zeros(1)) is not None
 
 
 def _bound(noises: Sequence[CellNoise], cells: int, rate: float, deviation: float) -> float:
@@ -80,23 +79,14 @@ def _bound(noises: Sequence[CellNoise], cells: int, rate: float, deviation: floa
     places = step * np.arange(math.ceil(_REACH / step) + 1, dtype=np.float64)
     log_phi: NDArray[np.float64] = np.zeros(places.size)
     for part in noises:
-        log_phi = log_phi + part.draws * _log_characteristic(part.noise, places * (part.factor * spread))
+        log_phi += part.draws * _log_characteristic(part.noise, places * (part.factor * spread))
     terms = np.exp(log_phi - places**2 / 2)
     moment = step * (2 * terms.sum() - terms[0]) / math.sqrt(2 * math.pi) + _BEYOND
     return (math.log(FALSE_ALARMS) - cells * math.log(min(moment, 1.0))) / rate
 
 
 def _log_characteristic(noise: Noise, angles: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log E cos(angle · η).
-
-    With variance V the discrete Laplace distribution has 1 / (1 + V(1 - cos)). The discrete Gaussian has, by Poisson
-    summation, Σ_j exp(-σ²(angle + 2πj)²/2) over its value at 0.
-    """
-    if not isinstance(noise, DiscreteGaussian):
-        return -np.log1p(2 * noise.cumulants.k2 * np.sin(angles / 2) ** 2)
-    angles = angles - 2 * math.pi * np.round(angles / (2 * math.pi))
-    half = float(noise.sigma_squared) / 2
-    others = np.exp(-half * 4 * math.pi * _PERIODS * (math.pi * _PERIODS + angles[:, None])).sum(axis=1)
-    at_zero = np.exp(-half * (2 * math.pi * _PERIODS) ** 2).sum()
-    log: NDArray[np.float64] = -half * angles**2 + np.log1p(others) - np.log1p(at_zero)
+    log = noise.log_characteristic(angles)
+    if log is None:
+        raise InvalidInputError(f"no norm is bounded for {noise}, whose characteristic function is not known")
     return log

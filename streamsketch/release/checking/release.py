@@ -11,12 +11,10 @@ import numpy as np
 
 from streamsketch.core import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Cumulants, Guarantee
+from streamsketch.privacy import Cumulants, Guarantee, NoisePlace
 from streamsketch.projections import Projection
 from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
-from streamsketch.release.checking.stated import KeySelection, is_pan_private, noise_in, noises_of
-from streamsketch.release.noise_effect import NoisePlace
 from streamsketch.release.noise_parts import NoisePart
 from streamsketch.release.private_sketch import PrivateSketch
 
@@ -192,20 +190,18 @@ def _check_without_parts(stated: Stated, most_entries: int | None) -> NoiseCheck
     Each has a whole multiplier other than 0 in the grid steps of the sum, so their noises add up to no less than each
     of them once; and none has a larger ε or δ than the sum.
     """
-    texts = stated.guarantee.mechanism.split("; ")
-    noises = [noises_of(text) for text in texts]
-    where = stated.projection, stated.place
-    if all(len(one) == 1 for one in noises):
-        named = [one for (one,) in noises]
+    mechanism, where = stated.guarantee.mechanism, (stated.projection, stated.place)
+    named = mechanism.noises
+    if len(named) == len(mechanism.steps):
         least = stated.releases * min(one.cumulants.k2 for one in named)
         if stated.noise.k2 < least * (1 - _TOLERANCE):
             return NoiseCheck(
                 "too little",
-                f"{stated.releases} releases by {stated.guarantee.mechanism} have a noise of variance {least:.4g} at "
+                f"{stated.releases} releases by {mechanism} have a noise of variance {least:.4g} at "
                 f"least, and {stated.noise.k2:.4g} is stated",
             )
         for one in named:
-            check = judge(one, stated.guarantee, KeySelection(0.0, 0.0), where, most_entries=most_entries)
+            check = judge(one.noise, stated.guarantee, where, most_entries=most_entries)
             if check.verdict == "too little":
                 return check
     return NoiseCheck(
@@ -225,11 +221,10 @@ def _least_norm(stated: Stated) -> float:
         return 0.0
     noises = []
     for part in stated.all_parts:
-        named = noise_in(part.guarantee)
-        draws = 2 if is_pan_private(part.guarantee) else 1
-        if len(named) == 1 and readable(named[0]) and agree(named[0].cumulants.times(draws), part.noise):
+        one = part.guarantee.mechanism.the_noise
+        if one is not None and readable(one.noise) and agree(one.cumulants, part.noise):
             factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
-            noises.append(CellNoise(named[0], factor, draws * part.count))
+            noises.append(CellNoise(one.noise, factor, one.layers * part.count))
     noises.sort(key=lambda one: one.draws * one.factor**2 * one.noise.cumulants.k2, reverse=True)
     return least_squared_norm(tuple(noises[:_MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
 

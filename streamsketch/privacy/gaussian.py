@@ -1,0 +1,194 @@
+"""Discrete Gaussian noise: (ε, δ)-differential privacy, by the ℓ2 sensitivity."""
+
+import dataclasses
+import functools
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr
+
+from streamsketch.core import Ints
+from streamsketch.privacy import samplers
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.noise import Cumulants, Floats, Loss, Noise, Sensitivity, round_up, shown
+from streamsketch.privacy.samplers import BitSource
+
+_NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
+_ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
+_ETA = 7.7e-26  # of THEORY.md 3, at that τ², for each cell and layer
+_MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
+_KEPT_BITS = 8  # fractional bits of a small σ²; from 2^16 on it is an integer
+_MARGIN = 1e-6  # relative, on ε: the solver's error, and the lattice's η, far smaller
+_LEAST_VARIANCE = 1.0  # for two periods of the characteristic function to be all of it
+_PERIODS = np.array([-2.0, -1.0, 1.0, 2.0])
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscreteGaussian(Noise):
+    """P(n) ∝ exp(-n² / 2σ²) on the integers, σ² an exact rational in grid steps².
+
+    Examples
+    --------
+    >>> DiscreteGaussian(Fraction(25)).cumulants
+    Cumulants(k2=25.0, k4=0.0)
+    """
+
+    sigma_squared: Fraction
+
+    name = "gaussian"
+    label = "discrete Gaussian, variance"
+    theorem = (
+        "Balle and Wang 2018, Theorem 8, for the continuous Gaussian that the lattice noise is a rounding of "
+        "(THEORY.md 3)"
+    )
+    needs_delta = True
+    gains_by_finer_grid = True
+
+    def __post_init__(self) -> None:
+        samplers.check_gaussian(self.sigma_squared)
+
+    @classmethod
+    def calibrated(cls, sensitivity: Sensitivity, budget: Budget) -> "DiscreteGaussian":
+        """Return the noise that makes the integer vector (ε, δ)-DP.
+
+        σ² = (σ_BW · D2)² + 3, rounded up: if N(0, σ² - τ²) is (ε, δ)-DP at sensitivity D2, then N_Z(0, σ²) is
+        (ε + 2kη, e^{kη}δ)-DP, with η = 7.7e-26 at τ² = 3 (THEORY.md 3: the lattice Gaussian is a data-independent
+        rounding of the continuous one). The continuous σ used verbatim would exceed δ. The calibration
+        to (ε - 2kη, e^{-kη}δ) covers η, the margin of 1e-7 on σ_BW the solver's error.
+
+        Raises
+        ------
+        InvalidInputError
+            For δ = 0, which no Gaussian gives; for noise too wide to sample.
+        """
+        cls.check_budget(budget)
+        eta = _ETA * sensitivity.cells * sensitivity.layers
+        target = min(budget.delta, _MAX_DELTA) * math.exp(-eta)
+        sigma = Fraction(gaussian_sigma(budget.epsilon - 2 * eta, target)) * Fraction(1 + 1e-7)
+        variance = sigma**2 * sensitivity.l2_squared + _ROUNDING_VARIANCE
+        return cls(round_up(variance, _KEPT_BITS if variance < 1 << 16 else 0))
+
+    @classmethod
+    def suits(cls, sensitivity: Sensitivity, budget: Budget) -> bool:
+        """Return whether δ ≥ exp(-D1²/D2²) (Stausholm 2021, Note 5)."""
+        return budget.delta > 0 and math.log(budget.delta) >= -(sensitivity.l1**2) / sensitivity.l2_squared
+
+    @classmethod
+    def most_steps(cls, cells: int, budget: Budget) -> float:
+        """Return by how many grid steps a unit may move each of so many cells for the noise to be sampled."""
+        return math.sqrt(samplers.MAX_SIGMA_SQUARED / 2 / cells) / gaussian_sigma(budget.epsilon, budget.delta)
+
+    @property
+    def cumulants(self) -> Cumulants:
+        """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, THEORY.md 3); summed directly below."""
+        sigma_squared = float(self.sigma_squared)
+        if sigma_squared >= 4:
+            return Cumulants(sigma_squared, 0.0)
+        support = np.arange(-40, 41, dtype=np.float64)  # mass beyond is below e^-200
+        weights = np.exp(-(support**2) / (2 * sigma_squared))
+        weights /= weights.sum()
+        second, fourth = float(weights @ support**2), float(weights @ support**4)
+        return Cumulants(second, fourth - 3 * second**2)
+
+    def sample(self, size: int, bits: BitSource) -> Ints:
+        """Draw ``size`` exact samples: int64, (size,)."""
+        return samplers.discrete_gaussian(self.sigma_squared, size, bits)
+
+    def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
+        """Return the ε of N(0, σ² - τ²); see `Noise.loss`."""
+        spare = float(self.sigma_squared) - _ROUNDING_VARIANCE
+        if budget.delta == 0:
+            return Loss(math.inf, "Gaussian noise gives no ε at δ = 0")
+        if spare <= 0:
+            return Loss(None, f"{self} is narrower than any that the theorem here covers")
+        sigma = math.sqrt(spare / sensitivity.l2_squared)
+        spent = gaussian_epsilon(sigma, budget.delta)
+        if gaussian_log_delta(budget.epsilon, sigma) <= math.log(budget.delta) + _MARGIN:
+            spent = min(spent, budget.epsilon)  # the solver's last digit
+        said = (
+            f"variance {shown(self.sigma_squared)} at ℓ2 sensitivity {math.sqrt(sensitivity.l2_squared):.6g} gives "
+            f"ε = {spent:.4g} at δ = {budget.delta:.4g}"
+        )
+        return Loss(spent, said, sigma)
+
+    def log_characteristic(self, angles: Floats) -> Floats | None:
+        """Return log E cos(angle · η): by Poisson summation, Σ_j exp(-σ²(angle + 2πj)²/2) over its value at 0."""
+        if self.sigma_squared < _LEAST_VARIANCE:
+            return None
+        angles = angles - 2 * math.pi * np.round(angles / (2 * math.pi))
+        half = float(self.sigma_squared) / 2
+        others = np.exp(-half * 4 * math.pi * _PERIODS * (math.pi * _PERIODS + angles[:, None])).sum(axis=1)
+        at_zero = np.exp(-half * (2 * math.pi * _PERIODS) ** 2).sum()
+        log: Floats = -half * angles**2 + np.log1p(others) - np.log1p(at_zero)
+        return log
+
+
+@functools.lru_cache(maxsize=1024)
+def gaussian_sigma(epsilon: float, delta: float) -> float:
+    """Return σ_BW, the least σ at which continuous N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1.
+
+    Source: Balle and Wang 2018, Theorem 8: Φ(1/(2σ) - εσ) - e^ε Φ(-1/(2σ) - εσ) ≤ δ, solved for log σ.
+
+    Examples
+    --------
+    >>> round(gaussian_sigma(1.0, 1e-9), 6)
+    5.495266
+    """
+
+    def excess(log_sigma: float) -> float:
+        return gaussian_log_delta(epsilon, math.exp(log_sigma)) - math.log(delta)
+
+    low = high = 0.0
+    while excess(low) < 0:
+        low -= 1
+    while excess(high) > 0:
+        high += 1
+    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+
+
+def gaussian_log_delta(epsilon: float, sigma: float) -> float:
+    """Return the logarithm of the least δ for which N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1."""
+    near, far = epsilon * sigma - 1 / (2 * sigma), epsilon * sigma + 1 / (2 * sigma)
+    if near < 0:
+        first, second = float(log_ndtr(-near)), epsilon + float(log_ndtr(-far))
+        return first + math.log(-math.expm1(second - first)) if second < first else _NEVER
+    # Φ(-x) = erfcx(x/√2) exp(-x²/2) / 2 and far² - near² = 2ε: the two exponentials are one, and what is
+    # left loses fewer digits than the difference of two logarithms
+    difference = float(erfcx(near / math.sqrt(2)) - erfcx(far / math.sqrt(2)))
+    return math.log(difference / 2) - near**2 / 2 if difference > 0 else _NEVER
+
+
+def gaussian_epsilon(sigma: float, delta: float) -> float:
+    """Return the least ε for which N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1, rounded up.
+
+    Source: Balle and Wang 2018, Theorem 8, solved for ε.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(gaussian_sigma(1.0, 1e-9), 1e-9), 5)
+    1.0
+    """
+
+    def excess(epsilon: float) -> float:
+        return gaussian_log_delta(epsilon, sigma) - math.log(delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = 1.0
+    while excess(high) > 0:
+        high *= 2
+    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12)) * (1 + _MARGIN)
+
+
+def gaussian_deltas(epsilons: Floats, sigma: float) -> Floats:
+    """Return δ of N(0, σ²) at ℓ2 sensitivity 1 for each ε, negative ones too; as `gaussian_log_delta`."""
+    near, far = epsilons * sigma - 1 / (2 * sigma), epsilons * sigma + 1 / (2 * sigma)
+    out = np.empty_like(near)
+    low = near < 0
+    first = log_ndtr(-near[low])
+    out[low] = -np.exp(first) * np.expm1(np.minimum(epsilons[low] + log_ndtr(-far[low]) - first, 0.0))
+    scaled = erfcx(near[~low] / math.sqrt(2)) - erfcx(far[~low] / math.sqrt(2))
+    out[~low] = np.maximum(scaled, 0.0) / 2 * np.exp(-(near[~low] ** 2) / 2)
+    return out

@@ -1,0 +1,85 @@
+"""Discrete Laplace noise: pure differential privacy, by the ℓ1 sensitivity."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from streamsketch.core import Ints
+from streamsketch.privacy import samplers
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.noise import Cumulants, Floats, Loss, Noise, Sensitivity, round_up, shown
+from streamsketch.privacy.samplers import BitSource
+
+_KEPT_BITS = 24  # below the leading bit of a scale, so rounding up costs at most 2^-24 of it
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscreteLaplace(Noise):
+    """P(n) ∝ exp(-|n| / scale) on the integers, ``scale`` an exact rational in grid steps.
+
+    Examples
+    --------
+    >>> print(DiscreteLaplace(Fraction(4)))
+    discrete Laplace, scale 4
+    """
+
+    scale: Fraction
+
+    name = "laplace"
+    label = "discrete Laplace, scale"
+    theorem = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (THEORY.md 3)"
+    needs_delta = False
+
+    def __post_init__(self) -> None:
+        samplers.check_laplace(self.scale)
+
+    @classmethod
+    def calibrated(cls, sensitivity: Sensitivity, budget: Budget) -> "DiscreteLaplace":
+        """Return the noise of scale D1/ε that makes the integer vector ε-DP; errors as `Noise.calibrated`.
+
+        Source: Dwork and Roth 2014, Theorem 3.6; on the lattice the pmf ratio at ℓ1 distance D is at most
+        exp(D / scale), for any number of cells. The scale is an exact rational, rounded up.
+
+        Examples
+        --------
+        >>> print(DiscreteLaplace.calibrated(Sensitivity(l1=4, l2_squared=4, cells=64), Budget(1.0)))
+        discrete Laplace, scale 4
+        """
+        scale = Fraction(sensitivity.l1) / Fraction(budget.epsilon)
+        if scale.numerator.bit_length() > 2 * _KEPT_BITS or scale.denominator.bit_length() > 2 * _KEPT_BITS:
+            whole_bits = max(0, math.floor(scale).bit_length())
+            scale = round_up(scale, max(0, _KEPT_BITS - whole_bits) if whole_bits else 2 * _KEPT_BITS - 1)
+        return cls(scale)
+
+    @classmethod
+    def suits(cls, sensitivity: Sensitivity, budget: Budget) -> bool:
+        """Return whether δ < exp(-D1²/D2²) (Stausholm 2021, Note 5); for an SJLT that is δ < e^{-s}."""
+        return budget.delta == 0 or math.log(budget.delta) < -(sensitivity.l1**2) / sensitivity.l2_squared
+
+    @classmethod
+    def most_steps(cls, cells: int, budget: Budget) -> float:
+        """Return by how many grid steps a unit may move each of so many cells for the noise to be sampled."""
+        return samplers.MAX_LAPLACE_SCALE * budget.epsilon / cells
+
+    @property
+    def cumulants(self) -> Cumulants:
+        """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (THEORY.md 3)."""
+        rate = 1 / float(self.scale)
+        variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+        return Cumulants(variance, variance + 3 * variance**2)
+
+    def sample(self, size: int, bits: BitSource) -> Ints:
+        """Draw ``size`` exact samples: int64, (size,)."""
+        return samplers.discrete_laplace(self.scale, size, bits)
+
+    def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
+        """Return D1 / scale, for any δ; see `Noise.loss`."""
+        del budget
+        spent = float(sensitivity.l1 / self.scale)
+        return Loss(spent, f"scale {shown(self.scale)} at ℓ1 sensitivity {sensitivity.l1:,} gives ε = {spent:.4g}")
+
+    def log_characteristic(self, angles: Floats) -> Floats:
+        """Return log E cos(angle · η) = -log(1 + V(1 - cos angle)), V the variance."""
+        return -np.log1p(2 * self.cumulants.k2 * np.sin(angles / 2) ** 2)

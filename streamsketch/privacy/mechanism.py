@@ -1,0 +1,240 @@
+"""How a release was made, as a record: the text that people read is derived from it, and nothing reads the text."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import ClassVar, Literal, TypeAlias
+
+from streamsketch.core import MAX_TEXT, check_text
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.flips import FlipLaw
+from streamsketch.privacy.noise import Cumulants, Noise
+
+NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
+"""Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
+
+MAX_STEPS = 16
+"""More have no text of `MAX_TEXT` characters."""
+
+_MAX_LAYERS = 2
+_PLACES: dict[NoisePlace, str] = {
+    "output": "",
+    "input": ", on the input",
+    "hadamard": ", on what the Hadamard step returns",
+}
+_SEVERAL = "several mechanisms"
+
+
+@dataclasses.dataclass(frozen=True)
+class AddedNoise:
+    """Noise was added.
+
+    Parameters
+    ----------
+    noise
+        The distribution, exactly.
+    layers
+        How many independent noises are in each cell: 2 where noise was inside from the start and more was added on
+        release (pan-privacy).
+    place
+        Where it was added.
+    """
+
+    noise: Noise
+    layers: int = 1
+    place: NoisePlace = "output"
+
+    def __post_init__(self) -> None:
+        if type(self.layers) is not int or not 1 <= self.layers <= _MAX_LAYERS:
+            raise InvalidInputError(f"noise has 1 to {_MAX_LAYERS} layers, got {self.layers!r:.40}")
+        if self.place not in _PLACES:
+            raise InvalidInputError(f"noise is added at one of {', '.join(_PLACES)}, got {self.place!r:.40}")
+
+    @property
+    def cumulants(self) -> Cumulants:
+        """Cumulants of all layers together."""
+        return self.noise.cumulants.times(self.layers)
+
+    def __str__(self) -> str:
+        return f"{self.noise}{', inside and on release' if self.layers > 1 else ''}{_PLACES[self.place]}"
+
+
+@dataclasses.dataclass(frozen=True)
+class FlippedSigns:
+    """Signs were published, some of them flipped.
+
+    Parameters
+    ----------
+    method
+        The name of the mechanism, as ``"DP-Sign-logistic"``.
+    law
+        With which probability each sign is the wrong one.
+    norm_bound
+        The least norm that every vector is asserted to have, where the mechanism rests on that; else None.
+    """
+
+    method: str
+    law: FlipLaw
+    norm_bound: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        check_text("the name of a mechanism", self.method)
+        if self.norm_bound is not None and self.norm_bound <= 0:
+            raise InvalidInputError(f"a bound on norms must be positive, got {self.norm_bound}")
+
+    def __str__(self) -> str:
+        norms = "" if self.norm_bound is None else f" for norms of at least {self.norm_bound}"
+        return f"{self.method}{norms}, {self.law}"
+
+
+@dataclasses.dataclass(frozen=True)
+class KeySelection:
+    """The keys to publish were chosen privately, by noise on the number of units of each.
+
+    Parameters
+    ----------
+    budget
+        The share of the guarantee that this spent.
+    """
+
+    budget: Budget
+
+    theorem: ClassVar[str] = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)"
+
+    def __str__(self) -> str:
+        return f"Laplace threshold for the keys, ε = {self.budget.epsilon!r}, δ = {self.budget.delta!r}"
+
+
+@dataclasses.dataclass(frozen=True)
+class StatedInText:
+    """What is known by its text alone, as of releases written before there were records: nothing can be checked."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        check_text("the mechanism", self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Step: TypeAlias = AddedNoise | FlippedSigns | KeySelection | StatedInText
+
+
+@dataclasses.dataclass(frozen=True)
+class Mechanism:
+    """What was done to keep a guarantee.
+
+    Parameters
+    ----------
+    steps
+        What was done, at least one thing; several for a choice of keys beside noise, and where releases were composed.
+
+    Raises
+    ------
+    InvalidInputError
+        For no steps, more than 16, or more than 200 characters of text.
+
+    Examples
+    --------
+    >>> from streamsketch.privacy import DiscreteLaplace
+    >>> noise = Mechanism((AddedNoise(DiscreteLaplace(Fraction(4))),))
+    >>> keys = Mechanism((KeySelection(Budget(0.25, 1e-9)),))
+    >>> print(Mechanism.together([noise, keys]))
+    discrete Laplace, scale 4; Laplace threshold for the keys, ε = 0.25, δ = 1e-09
+    """
+
+    steps: Sequence[Step]
+
+    def __post_init__(self) -> None:
+        steps = _texts_joined(self.steps)
+        if not 0 < len(steps) <= MAX_STEPS:
+            raise InvalidInputError(f"a mechanism has 1 to {MAX_STEPS} steps, got {len(steps)}")
+        object.__setattr__(self, "steps", steps)
+        check_text("the mechanism", str(self))
+
+    @classmethod
+    def stated(cls, text: str) -> "Mechanism":
+        """Return a mechanism that is known by its text alone."""
+        return cls((StatedInText(text),))
+
+    @classmethod
+    def of_noise(cls, noise: Noise, *, layers: int = 1, place: NoisePlace = "output") -> "Mechanism":
+        """Return the mechanism that adds a noise; parameters as `AddedNoise`."""
+        return cls((AddedNoise(noise, layers, place),))
+
+    @staticmethod
+    def together(mechanisms: Iterable["Mechanism"]) -> "Mechanism":
+        """Return the mechanism of several releases, each once; in a word where that would be a long text."""
+        steps = [step for one in dict.fromkeys(mechanisms) for step in one.steps]
+        if len(_text_of(steps)) > MAX_TEXT:
+            return Mechanism.stated(_SEVERAL)
+        return Mechanism(steps)
+
+    @property
+    def is_record(self) -> bool:
+        """Whether anything is known beside text."""
+        return any(not isinstance(step, StatedInText) for step in self.steps)
+
+    @property
+    def noises(self) -> list[AddedNoise]:
+        """The noises added."""
+        return [step for step in self.steps if isinstance(step, AddedNoise)]
+
+    @property
+    def flips(self) -> list[FlippedSigns]:
+        """The signs flipped."""
+        return [step for step in self.steps if isinstance(step, FlippedSigns)]
+
+    @property
+    def keys(self) -> Budget | None:
+        """What choosing the keys spent of the guarantee, the first time; None where they were not chosen."""
+        return next((step.budget for step in self.steps if isinstance(step, KeySelection)), None)
+
+    @property
+    def the_noise(self) -> AddedNoise | None:
+        """The noise of a single release, beside a choice of keys at most; None for anything else."""
+        (first, *others) = self.steps
+        return first if isinstance(first, AddedNoise) and _are_keys(others) else None
+
+    @property
+    def the_flips(self) -> FlippedSigns | None:
+        """The flips of a single release, beside a choice of keys at most; None for anything else."""
+        (first, *others) = self.steps
+        return first if isinstance(first, FlippedSigns) and _are_keys(others) else None
+
+    @property
+    def is_pan_private(self) -> bool:
+        """Whether noise was inside from the start."""
+        return any(step.layers > 1 for step in self.noises)
+
+    @property
+    def without_places(self) -> "Mechanism":
+        """The mechanism with no word of where noise was added, for those who say that themselves."""
+        return Mechanism(
+            [dataclasses.replace(one, place="output") if isinstance(one, AddedNoise) else one for one in self.steps]
+        )
+
+    def __str__(self) -> str:
+        return _text_of(self.steps)
+
+
+def _text_of(steps: Sequence[Step]) -> str:
+    return "; ".join(map(str, steps))
+
+
+def _are_keys(steps: Sequence[Step]) -> bool:
+    return all(isinstance(step, KeySelection) for step in steps) and len(steps) <= 1
+
+
+def _texts_joined(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Return steps with texts side by side as one: from their joined text nobody could tell them apart."""
+    joined: list[Step] = []
+    for step in steps:
+        before = joined[-1] if joined else None
+        if isinstance(step, StatedInText) and isinstance(before, StatedInText):
+            joined[-1] = StatedInText(_text_of([before, step]))
+        else:
+            joined.append(step)
+    return tuple(joined)

@@ -1,0 +1,156 @@
+"""Guarantees in the exchange format, and the mechanisms in them as records."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import cast
+
+from streamsketch.core import short
+from streamsketch.errors import WireFormatError
+from streamsketch.privacy import (
+    L1,
+    NOISES,
+    AddedNoise,
+    Budget,
+    FlipLaw,
+    FlippedSigns,
+    Guarantee,
+    IndividualGuarantee,
+    KeySelection,
+    Mechanism,
+    Neighbours,
+    NoisePlace,
+    OneCoordinate,
+    Shape,
+    StatedInText,
+    Step,
+)
+from streamsketch.release import check_carried
+from streamsketch.wire import wire_pb2
+from streamsketch.wire.ratios import at, ratio_message, ratio_of
+
+_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
+_PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
+
+
+# --- to messages ------------------------------------------------------------------------------------------------
+
+
+def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
+    """Return a promise as a message."""
+    neighbours = guarantee.neighbours
+    return wire_pb2.Guarantee(
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        neighbours=wire_pb2.Neighbours(
+            kind=neighbours.kind,
+            bound=ratio_message(Fraction(neighbours.bound)),
+            unit=neighbours.unit,
+            max_keys=0 if neighbours.max_keys == 1 else neighbours.max_keys,
+        ),
+        mechanism=str(guarantee.mechanism),
+        conditions=guarantee.conditions,
+        steps=_step_messages(guarantee.mechanism) if isinstance(guarantee, Guarantee) else (),
+    )
+
+
+def _step_messages(mechanism: Mechanism) -> list[wire_pb2.Step]:
+    """Return a mechanism as messages; none if it is known by its text alone."""
+    return [_step_message(step) for step in mechanism.steps] if mechanism.is_record else []
+
+
+def _step_message(step: Step) -> wire_pb2.Step:
+    match step:
+        case AddedNoise():
+            noise = wire_pb2.AddedNoise(
+                kind=step.noise.name,
+                amount=ratio_message(step.noise.amount),
+                layers=0 if step.layers == 1 else step.layers,
+                place=place_name(step.place),
+            )
+            return wire_pb2.Step(noise=noise)
+        case FlippedSigns():
+            bound = None if step.norm_bound is None else ratio_message(step.norm_bound)
+            flips = wire_pb2.FlippedSigns(method=step.method, law=law_message(step.law), norm_bound=bound)
+            return wire_pb2.Step(flips=flips)
+        case KeySelection():
+            return wire_pb2.Step(keys=wire_pb2.KeySelection(epsilon=step.budget.epsilon, delta=step.budget.delta))
+        case StatedInText():
+            return wire_pb2.Step(text=step.text)
+
+
+def law_message(law: FlipLaw) -> wire_pb2.FlipLaw:
+    """Return a flip law as a message."""
+    return wire_pb2.FlipLaw(shape=law.shape, rate=ratio_message(law.rate))
+
+
+def place_name(place: NoisePlace) -> str:
+    """Return what the exchange format calls a place."""
+    return "" if place == "output" else place
+
+
+# --- from messages ----------------------------------------------------------------------------------------------
+
+
+def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
+    """Return a message's promise; raise `WireFormatError` if it is unsound."""
+    return at("guarantee", lambda: _guarantee(message))
+
+
+def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
+    relation = _NEIGHBOURS.get(message.neighbours.kind)
+    if relation is None:
+        raise WireFormatError(
+            "guarantee.neighbours.kind",
+            f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
+        )
+    bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
+    neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
+    check_carried(neighbours)
+    mechanism = _mechanism(message.mechanism, message.steps)
+    return Guarantee(message.epsilon, message.delta, neighbours, mechanism, message.conditions)
+
+
+def _mechanism(text: str, steps: Sequence[wire_pb2.Step]) -> Mechanism:
+    """Return the mechanism of a text and a record, which may be empty, once the text is known to be the record's."""
+    if not steps:
+        return Mechanism.stated(text)
+    mechanism = Mechanism([_step(step) for step in steps])
+    if str(mechanism) != text:
+        raise WireFormatError("guarantee.mechanism", f"is not the text of its steps, which is {short(str(mechanism))}")
+    return mechanism
+
+
+def _step(message: wire_pb2.Step) -> Step:
+    match message.WhichOneof("what"):
+        case "noise":
+            return _added_noise(message.noise)
+        case "flips":
+            where, bounded = "guarantee.steps.flips", message.flips.HasField("norm_bound")
+            bound = ratio_of(f"{where}.norm_bound", message.flips.norm_bound) if bounded else None
+            return FlippedSigns(message.flips.method, law_of(f"{where}.law", message.flips.law), bound)
+        case "keys":
+            return KeySelection(Budget(message.keys.epsilon, message.keys.delta))
+        case "text":
+            return StatedInText(message.text)
+    raise WireFormatError("guarantee.steps", "has a step that is nothing")
+
+
+def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
+    where = "guarantee.steps.noise"
+    kind = NOISES.get(message.kind)
+    if kind is None:
+        raise WireFormatError(f"{where}.kind", f"must be one of {', '.join(NOISES)}, got {short(message.kind)}")
+    noise = kind.of_amount(ratio_of(f"{where}.amount", message.amount))
+    return AddedNoise(noise, message.layers or 1, place_of(f"{where}.place", message.place))
+
+
+def law_of(where: str, message: wire_pb2.FlipLaw) -> FlipLaw:
+    """Return a message's flip law."""
+    return FlipLaw(cast("Shape", message.shape), ratio_of(f"{where}.rate", message.rate))
+
+
+def place_of(where: str, name: str) -> NoisePlace:
+    """Return the place of a name; raise `WireFormatError` if it is none."""
+    if name not in _PLACES:
+        raise WireFormatError(where, f"must be one of {', '.join(filter(None, _PLACES))}, got {short(name)}")
+    return _PLACES[name]
