@@ -6,9 +6,9 @@ noise, and all squared distances between the releases are estimated with error b
     python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
         --value amount --l1 500 --unit sale --epsilon 1 --public-keys north,south,west --output out
 
-With ``--unit-column`` every unit is cut to ``--max-keys`` keys and to ``--l1`` in each before anything is added up.
-Without it the job does not clip: what a release promises holds for units that keep to ``--l1`` in one key. Any further
-option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
+With ``--unit-column`` every unit is clipped to ``--max-keys`` keys and to ``--l1`` in each before anything is added up.
+Without it the job does not clip: what a release guarantees holds for units that keep to ``--l1`` in one key. Any
+further option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
 """
 
 import argparse
@@ -40,6 +40,7 @@ from streamsketch.beam import (
     SketchPerKey,
     read_batches,
 )
+from streamsketch.release import AdditiveNoise
 
 _RUNNERS_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")
 """Their job servers have options of their own, known only once they run."""
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if known.max_keys != 1 and known.unit_column is None:
         parser.error("--max-keys goes with --unit-column, which says whose keys are counted")
     if known.look_at_truth and known.unit_column is not None:
-        parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job compares cut ones")
+        parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job clips them")
     known.unit = known.unit or known.unit_column or "event"
     if known.possible_indices is not None and not (known.look_at_truth and known.possible_indices > 0):
         parser.error("--possible-indices takes a number > 0, beside --look-at-truth")
@@ -71,9 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for pattern in known.input:  # a missing file or column should not need a pipeline to be found
             for batch in islice(read_batches([pattern], all_columns(known), text=text_columns(known)), 1):
                 as_text(batch, text_columns(known))
-        # the release of an empty sketch: finds mistakes before the job runs, and says what every release will promise
-        promise = str(projection.sketch().release(**_privacy(known)).guarantee)
-        pipeline = build(known, projection, options, promise)
+        # finds mistakes before the job runs
+        guarantee = str(AdditiveNoise(**_privacy(known)).guarantee(projection))
+        pipeline = build(known, projection, options, guarantee)
         clear(known.output)
         with _progress(console) as progress:
             step = progress.add_task("Sketching, releasing and comparing (Apache Beam)", total=1)
@@ -88,18 +89,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 truth = look_at_truth(known)
                 progress.advance(step)
             step = progress.add_task("Drawing the heat map", total=1)
-            title = f"Private squared distances of {known.key} streams\n{promise}"
+            title = f"Private squared distances of {known.key} streams\n{guarantee}"
             write(known.output, "distances.png", heat_map(distances, title))
             progress.advance(step)
     except ss.StreamsketchError as error:
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
-    show_distances(console, distances, truth, known, promise)
+    show_distances(console, distances, truth, known, guarantee)
     return 0
 
 
 def build(
-    arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions, promise: str
+    arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions, guarantee: str
 ) -> beam.Pipeline:
     """Return the pipeline: files → columns → sketches → releases → distances → files."""
     pipeline = beam.Pipeline(options=options)
@@ -135,7 +136,7 @@ def build(
     )
     tables = releases | "Write releases" >> WriteReleases(arguments.output)
     distances = releases | "Compare" >> PairwiseDistances()
-    finish(arguments, tables, distances | "Write distances" >> WriteDistances(arguments.output, promise))
+    finish(arguments, tables, distances | "Write distances" >> WriteDistances(arguments.output, guarantee))
     return pipeline
 
 
@@ -168,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
     privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
     privacy.add_argument(
-        "--unit-column", metavar="COLUMN", help="column that names the privacy unit; its contributions are then cut"
+        "--unit-column", metavar="COLUMN", help="column that names the privacy unit; its contributions are then clipped"
     )
     privacy.add_argument("--unit", help="what is protected, in a word (default: the unit's column, or event)")
     privacy.add_argument(
@@ -178,8 +179,7 @@ def _parser() -> argparse.ArgumentParser:
         "--l1",
         default="1",
         metavar="BOUND",
-        help="largest sum of |value| one unit contributes to one key; without --unit-column taken on your word "
-        "(default 1)",
+        help="largest sum of |value| one unit contributes to one key; without --unit-column you assert it (default 1)",
     )
     privacy.add_argument(
         "--mechanism", default="auto", choices=["auto", "laplace", "gaussian", "least-variance"], help="(default auto)"

@@ -39,16 +39,16 @@ class WriteReleases(beam.PTransform):
 class WriteDistances(beam.PTransform):
     """Write ``KV[(key, key), Estimate]`` as ``distances.parquet`` and ``distances.csv``, nearest pair first.
 
-    The Parquet file carries the releases' ``promise`` as metadata.
+    The Parquet file carries the releases' ``guarantee`` as metadata.
     """
 
-    def __init__(self, folder: str, promise: str) -> None:
+    def __init__(self, folder: str, guarantee: str) -> None:
         super().__init__()
-        self._folder, self._promise = folder, promise
+        self._folder, self._guarantee = folder, guarantee
 
     def expand(self, distances: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder, self._promise)
+        return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder, self._guarantee)
 
 
 class WriteMeans(beam.PTransform):
@@ -84,7 +84,7 @@ def _write_release(keyed: tuple[Any, ss.PrivateSketch], folder: str) -> str:
     return name
 
 
-def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str, promise: str) -> None:
+def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str, guarantee: str) -> None:
     rows = []
     for (first, second), estimate in distances:
         low, high = estimate.interval(0.95)
@@ -103,7 +103,7 @@ def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], f
         [("first", pa.string()), ("second", pa.string())]
         + [(name, pa.float64()) for name in ("squared_distance", "standard_error", "low_95", "high_95")]
     )
-    table = pa.Table.from_pylist(rows, schema.with_metadata({"promise": promise}))
+    table = pa.Table.from_pylist(rows, schema.with_metadata({"guarantee": guarantee}))
     write(folder, DISTANCES, _parquet_bytes(table))
     text = io.BytesIO()
     for place, name in enumerate(("first", "second")):  # keys are of other parties, and spreadsheets run formulas

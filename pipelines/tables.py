@@ -16,12 +16,12 @@ _SHOWN = 24
 
 
 def show_distances(
-    console: Console, distances: pa.Table, truth: Truth | None, arguments: argparse.Namespace, promise: str
+    console: Console, distances: pa.Table, truth: Truth | None, arguments: argparse.Namespace, guarantee: str
 ) -> None:
     """Print the nearest pairs with their error bars and, where the truth was looked at, how good they are."""
     rows = distances.to_pylist()
     console.print()
-    console.print(_table(rows[:_SHOWN], truth, arguments, promise))
+    console.print(_table(rows[:_SHOWN], truth, arguments, guarantee))
     if len(rows) > _SHOWN:
         console.print(f"   … and {len(rows) - _SHOWN} pairs further apart\n")
     if rows[0]["squared_distance"] < 0:
@@ -34,10 +34,10 @@ def show_distances(
     )
 
 
-def _table(rows: list[dict[str, Any]], truth: Truth | None, arguments: argparse.Namespace, promise: str) -> Table:
+def _table(rows: list[dict[str, Any]], truth: Truth | None, arguments: argparse.Namespace, guarantee: str) -> Table:
     table = Table(
         title=f"Squared distances between {escape(arguments.key)} streams, nearest first\n"
-        f"{escape(promise)}"
+        f"{escape(guarantee)}"
         f"{', enforced' if arguments.unit_column else '; the job does not enforce that bound'}",
         title_justify="left",
         title_style="bold",

@@ -30,22 +30,22 @@ _MAX_LIMIT = 1 << 62
 
 
 class BoundContributions(beam.PTransform):
-    """Cut every privacy unit to its bounds: ``PCollection[events] → PCollection[BoundedEvents]``, for `SketchPerKey`.
+    """Clip every privacy unit to its bounds: ``PCollection[events] → PCollection[BoundedEvents]``, for `SketchPerKey`.
 
     Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, or rows ``(unit, key, index, value)``: tuples
     in this order, whatever the columns are called. A dict is not such a row, and is dropped as malformed; make a tuple
     of it first.
 
     Values meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret,
-    and in each of them at most ``l1`` in total absolute value, cut exactly in integers; only what is left is ever
+    and in each of them at most ``l1`` in total absolute value, clipped exactly in integers; only what is left is ever
     added up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
     D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. These bounds
     go with what this transform returns (a `SecretCollection`), and with what `SketchPerKey` makes of that, where
     `ReleasePerKey` finds them, calibrates its noise and names the unit in the guarantee. Any other step loses them.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8) is dropped, and a heavy
-    value is cut: an error would end everybody's job for one unit's data. So is a row of another shape, or with a field
-    of another type, such as text as a value; if all rows are, as where the unit was left out, the releases hold
+    value is clipped: an error would end everybody's job for one unit's data. So is a row of another shape, or with a
+    field of another type, such as text as a value; if all rows are, as where the unit was left out, the releases hold
     noise alone: ``count_private_data`` shows that. A column of a wrong type or name raises.
 
     Parameters
@@ -137,7 +137,7 @@ class BoundContributions(beam.PTransform):
         if self._across_windows or isinstance(windowing.windowfn, GlobalWindows):
             return self._neighbours
         micros = windowing.windowfn.size.micros
-        seconds = micros // 10**6 if micros % 10**6 == 0 else micros / 10**6  # in full: other windows, other promises
+        seconds = micros // 10**6 if micros % 10**6 == 0 else micros / 10**6  # in full: other windows, other guarantees
         unit = f"{self._neighbours.unit} in one window of {seconds} s"
         return L1(self._neighbours.bound, unit, self._neighbours.max_keys)
 
@@ -152,8 +152,8 @@ class BoundContributions(beam.PTransform):
         windowing = events.windowing
         require_tumbling(windowing)
         if self._already_enforced:
-            trust = beam.Map(lambda element: element).with_output_types(events.element_type)
-            return self._marked(events | "Take their bounds on trust" >> trust, windowing)
+            same = beam.Map(lambda element: element).with_output_types(events.element_type)
+            return self._marked(events | "Assert their bounds" >> same, windowing)
         regroup = self._across_windows and not isinstance(windowing.windowfn, GlobalWindows)
         if regroup and not events.is_bounded:
             raise InvalidInputError(
@@ -170,11 +170,11 @@ class BoundContributions(beam.PTransform):
         chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
-        cut = _Cut(self._projection, self._neighbours.max_keys, self._limit, label)
+        clip = _Clip(self._projection, self._neighbours.max_keys, self._limit, label)
         outputs = (
             chunks
             | "One group a shard" >> beam.GroupByKey()
-            | "Cut" >> beam.ParDo(cut, run=run).with_outputs(LATE, main="bounded")
+            | "Clip" >> beam.ParDo(clip, run=run).with_outputs(LATE, main="bounded")
         )
         kept = outputs.bounded
         if regroup:
@@ -289,8 +289,8 @@ class _Prepare(beam.DoFn):
             Metrics.counter(METRICS, "rows_dropped").inc(rows)
 
 
-class _Cut(beam.DoFn):
-    """Cut the units of a shard; what comes late has no budget left."""
+class _Clip(beam.DoFn):
+    """Clip the units of a shard; what comes late has no budget left."""
 
     def __init__(self, projection: Projection, max_keys: int, limit: int, label: str) -> None:
         self._projection, self._max_keys, self._limit, self._label = projection, max_keys, limit, label

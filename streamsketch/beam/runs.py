@@ -97,7 +97,7 @@ def configure_run(
     """Say where a pipeline's secret randomness comes from, before the first transform that draws.
 
     Every run of a pipeline draws a nonce from the operating system when it runs, and all noise, choices of keys and
-    cuts of `ReleasePerKey`, `ReleaseSignsPerKey`, `SelectKeys` and `BoundContributions` are functions of it. So a
+    clipping of `ReleasePerKey`, `ReleaseSignsPerKey`, `SelectKeys` and `BoundContributions` are functions of it. So a
     retried step repeats what it drew, and another run of the same pipeline, or another launch of a template, is an
     independent release whose ε adds up.
 

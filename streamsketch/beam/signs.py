@@ -24,7 +24,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
     Parameters
     ----------
     mechanism
-        A differentially private mechanism of `streamsketch.signs` but `DPSignRPRR`, which promises nothing for keys
+        A differentially private mechanism of `streamsketch.signs` but `DPSignRPRR`, which guarantees nothing for keys
         without data: their norm is 0. Its neighbours must be those that `BoundContributions` enforced.
     neighbours
         The mechanism's, once more, where the sketches do not come from `BoundContributions` through `SketchPerKey`

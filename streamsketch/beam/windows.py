@@ -298,6 +298,6 @@ def _sum(key: Any, releases: Iterable[PrivateSketch]) -> tuple[Any, PrivateSketc
     first, *others = sorted(releases, key=lambda release: release.release_ids)
     total = first
     for other in others:
-        # an event is in one window, and a unit bounded across windows is covered by the promise for the whole table
+        # an event is in one window, and a unit bounded across windows is covered by the guarantee of the whole table
         total = total.merge(other, populations="disjoint")
     return key, total

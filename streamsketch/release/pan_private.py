@@ -83,7 +83,7 @@ class PanPrivateSketch:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one intrusion and the release together promise."""
+        """What holds for one intrusion and the release together."""
         guarantee: Guarantee = self._noisy.guarantee
         return guarantee
 

@@ -1,7 +1,7 @@
 """The paper's **individual** differential privacy for signs (Li and Li 2023, Appendix A): **not** differential privacy.
 
 Only cells that some neighbour of the data at hand could bring to zero or across it are perturbed: those with |y_j| at
-most Δ̃·max_i|A_ji|. Which these are depends on the data. The promise holds for the mechanism calibrated to the data at
+most Δ̃·max_i|A_ji|. Which these are depends on the data. The guarantee holds for the mechanism calibrated to the data at
 hand and then thought to run on a neighbour; a mechanism that calibrates itself anew on the neighbour breaks it, as some
 of its signs are then never perturbed, although the paper's Definition A.1 reads that way (THEORY.md 6.5).
 """
@@ -56,11 +56,11 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._promised()
+        self._stated()
 
     def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
         """Return the mechanism for a projection's sketches; what it adapts to the data, it adapts when it draws."""
-        return _CalibratedSigns(projection, self._promised(), self, cell_steps(projection, self.neighbours))
+        return _CalibratedSigns(projection, self._stated(), self, cell_steps(projection, self.neighbours))
 
     @abstractmethod
     def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
@@ -69,7 +69,7 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
         ``near`` is the calibration: that of the data at hand, whatever the cells.
         """
 
-    def _promised(self) -> IndividualGuarantee:
+    def _stated(self) -> IndividualGuarantee:
         return IndividualGuarantee(self.epsilon, self._spent_delta, self.neighbours, self.name)
 
 

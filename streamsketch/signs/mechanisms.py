@@ -2,7 +2,7 @@
 
 A mechanism is a frozen description. `release` draws every flip exactly, from the operating system's CSPRNG, out of the
 integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6. Where one unit may touch several keys
-(``max_keys``), each key gets an equal share of ε and δ, so that the promise covers all of them together.
+(``max_keys``), each key gets an equal share of ε and δ, so that the guarantee covers all of them together.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         """
 
     def guarantee(self, projection: Projection) -> Guarantee:
-        """Return what a release of a sketch of ``projection`` promises; errors as `law`."""
+        """Return what a release of a sketch of ``projection`` guarantees; errors as `law`."""
         mechanism = Mechanism((FlippedSigns(self.name, self.law(projection), self._least_norm),))
         return Guarantee.of(self._budget, self.neighbours, mechanism, self.conditions)
 
@@ -123,7 +123,7 @@ class DPSignRPRR(SignMechanism):
     (ε, δ)-differentially private over the draw of the seed, for ``L1`` or ``OneCoordinate`` neighbours **whose norms
     are both at least** ``norm_bound``: every sign is kept with odds e^{ε/N}, where at most N signs of two neighbours
     differ but with probability δ. Choose the seed at random and before anyone looks at data. One bad seed fails all
-    who share it, and the norm is your word: it must be known without looking at the data, and is not checked, as a
+    who share it, and you assert the norm: it must be known without looking at the data, and is not checked, as a
     refusal would tell of them.
 
     The paper's theorem is for independent continuous entries, so the projection's ``independence`` must be at least its
