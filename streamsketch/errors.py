@@ -1,7 +1,7 @@
-"""The exceptions a user can catch, and the warning.
+"""Exceptions and the warning that users can catch.
 
-Every message says what was wrong, the values on both sides and the remedy. None carries a private value:
-no datum, no cell of an unreleased sketch. All derive from `StreamsketchError`; a wrong *type* is a plain
+Every message says what was wrong, the values on both sides and the remedy. None contains a private value
+(a datum, or a cell of an unreleased sketch). All derive from `StreamsketchError`; a wrong *type* raises a plain
 ``TypeError``.
 """
 
@@ -11,15 +11,15 @@ class StreamsketchError(Exception):
 
 
 class InvalidInputError(StreamsketchError, ValueError):
-    """A value outside what the method takes: NaN, an index out of range, ε ≤ 0, lengths that differ."""
+    """A value that the method does not accept: NaN, an index out of range, ε ≤ 0, lengths that differ."""
 
 
 class IncompatibleProjectionsError(StreamsketchError, ValueError):
-    """Two sketches of different projections were brought together."""
+    """Sketches of different projections were merged, combined or compared."""
 
 
 class SketchOverflowError(StreamsketchError, OverflowError):
-    """Published or projected numbers leave 63 bits or the range of floats. Sums of secret cells wrap around instead."""
+    """Published or projected numbers exceed 63 bits or the range of floats; sums of secret cells wrap instead."""
 
 
 class DependentNoiseError(StreamsketchError, ValueError):
@@ -27,7 +27,7 @@ class DependentNoiseError(StreamsketchError, ValueError):
 
 
 class WireFormatError(StreamsketchError, ValueError):
-    """Bytes are not a sound private sketch.
+    """Bytes do not follow the exchange format.
 
     Attributes
     ----------
@@ -47,6 +47,6 @@ class WireFormatError(StreamsketchError, ValueError):
 class NoiseMismatchWarning(UserWarning):
     """A release contradicts itself: its noise cannot be what it states, or is too little for its guarantee.
 
-    Estimators warn once for each such release. Their estimates are computed as if the noise stated were there, so error
+    Estimators warn once for each such release. Estimates are computed as if the stated noise were present, so error
     bars may be far too small; turn the warning into an error to refuse such releases.
     """

@@ -79,7 +79,7 @@ def test_a_reader_that_fails_half_way_changes_nothing() -> None:
 
     sketch = PROJECTION.sketch()
     reader = pa.RecordBatchReader.from_batches(pa.schema([("item", pa.string())]), rows())
-    with pytest.raises(ss.InvalidInputError, match="could not be read to its end") as caught:
+    with pytest.raises(ss.InvalidInputError, match="could not be read completely") as caught:
         sketch.update_rows(reader, index="item")
     assert "private" not in str(caught.value)
     assert sketch == PROJECTION.sketch()

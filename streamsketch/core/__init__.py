@@ -1,4 +1,4 @@
-"""Public hashing, compiled kernels, exact numbers, input limits and files: knows nothing of sketches."""
+"""Public hashing, compiled kernels, exact numbers, input limits and files; independent of sketches."""
 
 import lazy_loader
 

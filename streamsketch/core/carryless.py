@@ -1,11 +1,11 @@
-"""Polynomials over GF(2^64) on 16 keys at a time, by the carry-less multiplication of the processor at hand.
+"""Polynomials over GF(2^64), evaluated at 16 keys at a time by the processor's carry-less multiplication.
 
-Elements are 64-bit words, addition is XOR, and x^64 = x^4 + x^3 + x + 1. A product of a word and a key below 2^60 has
-an upper half of degree at most 58, so one multiplication of that half by 0x1B, which does not leave 64 bits, reduces
-it. As 0x1B = (x + 1)(x^3 + 1), two shifts do that.
+Elements are 64-bit words, addition is XOR, and x^64 = x^4 + x^3 + x + 1. The product of a word and a key below 2^60 has
+an upper half of degree at most 58. Multiplying that half by 0x1B stays within 64 bits and reduces it; as
+0x1B = (x + 1)(x^3 + 1), two shifts suffice.
 
-An instruction that the processor does not have would abort the process. The code is therefore chosen when a kernel is
-compiled, by the features that Numba compiles for; Numba keeps those with the machine code that it caches.
+An instruction that the processor lacks would abort the process. The implementation is therefore chosen when a kernel
+is compiled, by the features that Numba compiles for; Numba stores them with the machine code that it caches.
 """
 
 import functools
@@ -35,7 +35,7 @@ _ONE_IN_FOUR = 0x1111_1111_1111_1111
 
 
 def instructions_of(triple: str, cpu: str, features: str) -> str:
-    """Return which of the five codes suits a target, as LLVM names it: only features that are named count.
+    """Return which of the five implementations suits an LLVM target; only features listed explicitly count.
 
     Examples
     --------
@@ -56,19 +56,19 @@ def instructions_of(triple: str, cpu: str, features: str) -> str:
 
 
 def target() -> tuple[str, str, str]:
-    """Return the triple, the processor's name and the features that Numba compiles for."""
+    """Return the target triple, the processor's name and the features that Numba compiles for."""
     triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
     return triple, cpu, features
 
 
 @functools.cache
 def instructions() -> str:
-    """Return the code in force in this process; warn the first time if it is the slow one."""
+    """Return the implementation that this process uses; warn the first time if it is the slow one."""
     found = instructions_of(*target())
     if found == PLAIN:
         warnings.warn(
             "the processor that Numba compiles for has no carry-less multiplication (PCLMULQDQ or PMULL), so hashing "
-            "takes many times as long; the results are the same. Check NUMBA_CPU_NAME and NUMBA_CPU_FEATURES",
+            "is many times slower; the results are the same. Check NUMBA_CPU_NAME and NUMBA_CPU_FEATURES",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -76,18 +76,18 @@ def instructions() -> str:
 
 
 class Emitter:
-    """Writes LLVM code for the words of a tile, by one of the five codes."""
+    """Emits LLVM code for the words of a tile, in one of the five implementations."""
 
     def __init__(self, builder: Any, code: str) -> None:
         self.builder, self.code, self.lanes = builder, code, _LANES[code]
         self.vector = WORD if self.lanes == 1 else ir.VectorType(WORD, self.lanes)
 
     def constant(self, value: int) -> Any:
-        """Return a word in every lane."""
+        """Broadcast a constant to every lane."""
         return ir.Constant(self.vector, value if self.lanes == 1 else [value] * self.lanes)
 
     def everywhere(self, word: Any) -> Any:
-        """Return a word known at run time in every lane."""
+        """Broadcast a run-time word to every lane."""
         if self.lanes == 1:
             return word
         nothing = ir.Constant(self.vector, ir.Undefined)
@@ -95,15 +95,15 @@ class Emitter:
         return self.builder.shuffle_vector(one, nothing, self._lane_numbers([0] * self.lanes))
 
     def at(self, data: Any, place: Any) -> Any:
-        """Return where the vector from ``data[place]`` on lies."""
+        """Return a pointer to the vector that starts at ``data[place]``."""
         address = self.builder.gep(data, [place])
         return self.builder.bitcast(address, self.vector.as_pointer())
 
     def hash_tile(self, keys: Any, coefficients: Any, count: Any, between: Step | None = None) -> list[Any]:
-        """Return the words of the 16 keys from ``keys`` on, as vectors.
+        """Return the hash words of the 16 keys that start at ``keys``, as vectors.
 
-        ``count`` says how many coefficients there are: an int, and the steps are written one by one, or a word known
-        at run time. ``between(j)`` writes code that comes after step j.
+        ``count`` is the number of coefficients: an int unrolls the steps, a run-time word makes them a loop.
+        ``between(j)`` emits code after step j.
         """
         builder, steps = self.builder, range(1, count) if isinstance(count, int) else None
         between = between or (lambda _: None)
@@ -130,7 +130,7 @@ class Emitter:
         return [builder.load(total) for total in held]
 
     def step(self, total: Any, key: Any, coefficient: Any) -> Any:
-        """Return total · key + coefficient, lane by lane, for keys below 2^60."""
+        """Return total · key + coefficient in each lane, for keys below 2^60."""
         lower, upper = self._product(total, key)
         once = self.builder.xor(upper, self.builder.shl(upper, self.constant(1)))
         folded = self.builder.xor(once, self.builder.shl(once, self.constant(3)))
@@ -153,7 +153,7 @@ class Emitter:
         return [builder.load(builder.gep(words, [ir.Constant(WORD, i)])) for i in range(TILE)]
 
     def _product(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Return the lower and the upper halves of the carry-less products of the lanes."""
+        """Return the lower and upper halves of the carry-less product in each lane."""
         if self.lanes == 1:
             return self._integer_product(x, y)
         if self.code == PMULL:
@@ -178,7 +178,7 @@ class Emitter:
         return self.builder.bitcast(product, self.vector)
 
     def _integer_product(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Multiply with carries that end in the holes between every fourth bit; y < 2^60 has 15 such bits at most."""
+        """Multiply parts with every fourth bit, so that carries stay in the gaps; for y < 2^60 a part has 15 bits."""
         builder = self.builder
         parts = [
             [builder.zext(builder.and_(one, ir.Constant(WORD, _ONE_IN_FOUR << shift)), _DOUBLE) for shift in range(4)]
@@ -200,12 +200,12 @@ class Emitter:
 
 
 def emitter(context: Any, builder: Any) -> Emitter:
-    """Return an emitter of the code that suits what ``context`` compiles for."""
+    """Return an emitter for the target that ``context`` compiles for."""
     return Emitter(builder, instructions_of(*context.codegen().magic_tuple()))
 
 
 def arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> dict[int, Any]:
-    """Return the array arguments of an intrinsic, by place."""
+    """Return the array arguments of an intrinsic, by position."""
     return {
         place: context.make_array(kind)(context, builder, argument)
         for place, (kind, argument) in enumerate(zip(signature.args, arguments, strict=True))
@@ -221,18 +221,18 @@ def check_contiguous(*given: Any) -> None:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any, at: Any) -> Any:
-    """Write the words of the 16 keys from ``keys[place]`` on to ``out[at:]``.
+    """Write the hash words of the 16 keys that start at ``keys[place]`` to ``out[at:]``.
 
     Parameters
     ----------
     keys, out
-        uint64, one-dimensional, C-contiguous; keys are below 2^60, or their words are arbitrary.
+        uint64, one-dimensional, C-contiguous. Keys of 2^60 and above give arbitrary words.
     coefficients
-        uint64, (independence,), C-contiguous, the leading one first.
+        uint64, (independence,), C-contiguous, leading coefficient first.
     place, at
-        In elements; bounds are the caller's to keep.
+        In elements; bounds are not checked.
     """
-    del typingctx, place, at  # Numba hands the types over; the values come with the arguments
+    del typingctx, place, at  # Numba passes types here; the values are in ``arguments``
     check_contiguous(keys, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

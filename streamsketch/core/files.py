@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes of files."""
 
 import contextlib
 import os
@@ -16,21 +16,21 @@ _RANDOM_BYTES = 4
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, secret: bool = False) -> None:
-    """Write a file that appears whole or not at all, even if the power fails.
+    """Write a file atomically: it appears whole or not at all, even if the power fails.
 
     Parameters
     ----------
     path
-        Where; what is there is replaced. A symbolic link stays one: the file it names is replaced.
+        The destination. An existing file is replaced; a symbolic link is kept, and its target replaced.
     data
-        The content, in one or in parts.
+        The content, whole or in parts.
     secret
-        Whether only the owner may read it.
+        Whether only the owner may read the file.
 
     Raises
     ------
     OSError
-        If it cannot be written, with the file's own name; what was there is unchanged.
+        If the file cannot be written. The error names ``path``, which is unchanged.
     """
     target = Path(path).resolve()
     partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
@@ -49,10 +49,10 @@ def write_whole(path: str | os.PathLike[str], data: bytes | Iterable[bytes], *, 
 
 
 def remove_partial(path: str | os.PathLike[str]) -> None:
-    """Remove what killed writes of a file left behind; the caller holds `locked`, so that no write is under way."""
+    """Remove what interrupted writes of a file left behind; the caller holds `locked`, so no write is in progress."""
     target = Path(path).resolve()
     partial = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
-    with contextlib.suppress(OSError):  # writing itself will say what is wrong
+    with contextlib.suppress(OSError):  # the write itself reports what is wrong
         for found in target.parent.iterdir():
             if partial.fullmatch(found.name):
                 found.unlink(missing_ok=True)
@@ -60,18 +60,17 @@ def remove_partial(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the folder of a file against others who call this, so that what was read is still there when it is replaced.
+    """Lock the folder of a file against other callers, so that the file does not change between read and replacement.
 
-    Links are resolved: who uses a file by another name waits as well.
-
-    No lock file is left behind; where the system has no such locks, nothing is held.
+    Links are resolved, so all names of a file share a lock. No lock file is left behind. On systems without such
+    locks, nothing is locked.
     """
     if fcntl is None:
         yield
         return
     descriptor = os.open(Path(path).resolve().parent, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # some network file systems lock no folders
+        with contextlib.suppress(OSError):  # some network file systems cannot lock folders
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

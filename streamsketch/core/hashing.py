@@ -4,9 +4,9 @@ Everything here follows from a public seed by BLAKE2b in counter mode and by ari
 gives the same bits on every machine and in every version.
 
 One polynomial of degree t - 1 with uniform coefficients over GF(2^64) is a t-wise independent family of uniform words.
-The disjoint bit fields of a uniform word are uniform and independent, so one evaluation serves several rows of a
-sparse projection: each takes one field, its sign on top and its bucket below (Kane and Nelson 2014 for the
-independence that is needed; THEORY.md 1.1 for the proof).
+Disjoint bit fields of a uniform word are uniform and independent, so one evaluation serves several rows of a
+sparse projection: each row takes one field, the sign in its top bit and the bucket below (Kane and Nelson 2014 for the
+independence required; THEORY.md 1.1 for the proof).
 """
 
 import hashlib
@@ -60,18 +60,18 @@ class BitSlices:
 
     @property
     def words(self) -> int:
-        """How many polynomials one item evaluates."""
+        """Number of hash words, and so of polynomials, for each item."""
         return -(-self.rows // (WORD_BITS // self.width))
 
     @property
     def rows_per_word(self) -> int:
-        """How many rows read one word."""
+        """Number of rows that share one word."""
         return -(-self.rows // self.words)
 
 
 def polynomials(seed: int, label: str, words: int, independence: int) -> Words:
-    """Return the coefficients, leading one first, of ``words`` polynomials: uint64, (words, independence)."""
-    instructions()  # it warns where hashing is slow
+    """Return the coefficients of ``words`` polynomials, leading ones first: uint64, (words, independence)."""
+    instructions()  # warns where hashing is slow
     elements = field_elements(seed, label, words * independence)
     return np.array(elements, dtype=np.uint64).reshape(words, independence)
 

@@ -1,4 +1,4 @@
-"""One decorator for every Numba kernel."""
+"""Decorators for Numba kernels."""
 
 import contextlib
 import functools
@@ -45,9 +45,9 @@ SOURCES = (
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile ``function`` without the GIL and keep the machine code on disk where a disk can be written.
+    """Compile ``function`` to run without the GIL, and cache the machine code on disk where possible.
 
-    What is kept is compiled again when any file with kernels changes: kernels of one file call those of others.
+    The cache is invalidated when any file with kernels changes, since kernels call those of other files.
     """
     compiled: Any
     try:
@@ -55,7 +55,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import
         compiled = njit(nogil=True)(function)
     else:
-        # Numba looks at the kernel's own file only, and has no public way to add others
+        # Numba watches the kernel's own file only, and has no public way to add others
         with contextlib.suppress(AttributeError):
             kept = compiled._cache._cache_file  # noqa: SLF001
             kept._source_stamp = (kept._source_stamp, sources_stamp())  # noqa: SLF001
@@ -76,10 +76,10 @@ def sources_stamp() -> str:
 
 
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile ``function`` into every kernel that calls it.
+    """Inline ``function`` into every kernel that calls it.
 
-    A call between kernels costs some nanoseconds for each array that it hands on, a slice most of all: too much in the
-    loops over a few items at a time.
+    A call between kernels costs some nanoseconds for each array argument, and more for a slice: too much in loops
+    over a few items at a time.
     """
     compiled: Callable[Parameters, Result] = njit(nogil=True, inline="always")(function)
     return compiled

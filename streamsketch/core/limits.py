@@ -1,8 +1,7 @@
-"""What reading untrusted bytes may cost: one set of limits, which a user can raise.
+"""Limits on the memory and work spent on untrusted bytes.
 
-Files, messages and agreements come from other parties. Their readers allocate nothing by a size that a file claims,
-and stop at these limits. Raise one for a block of code with `reading_limits`, or for a whole process, its commands and
-its workers with the environment variable ``STREAMSKETCH_LIMITS``, such as ``max_bytes=1073741824,max_keys=10000000``.
+Files, messages and agreements come from other parties. Readers allocate nothing by a size that a file claims, and stop
+at these limits; `Limits` says how to raise them.
 """
 
 import contextlib
@@ -23,35 +22,35 @@ _BLOCK = 1 << 18
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much memory and work a reader may spend on bytes that it cannot trust. All are positive integers.
+    """How much memory and work readers may spend on untrusted bytes. All limits are positive integers.
 
-    Change them for a block of code by `reading_limits`, or for a whole process, its commands and its workers by the
-    environment variable ``STREAMSKETCH_LIMITS``, such as ``max_bytes=1073741824,max_keys=10000000``.
+    Change them for a block of code with `reading_limits`, or for a whole process, its commands and its workers with
+    the environment variable ``STREAMSKETCH_LIMITS``, such as ``max_bytes=1073741824,max_keys=10000000``.
 
     Parameters
     ----------
     max_bytes
-        Length of one release, published signs or mean, as a file or as bytes.
+        Length of one release, of published signs or of a mean, as a file or as bytes.
     max_table_bytes
-        Of a Parquet table: the file, its pages once they are decompressed, and the memory that its keys and releases
-        take. Each of the three is limited by itself.
+        Size of a Parquet table: of the file, of its decompressed pages, and of its keys and releases in memory. Each of
+        the three is limited separately.
     max_raw_bytes
-        Length of a raw file, which is one party's own.
+        Length of a raw file, which is a party's own.
     max_json_bytes
         Length of a projection or mechanism as JSON.
     max_header_bytes
-        Length of a raw file's header, which lists its releases; of a Parquet table's footer a quarter of that.
+        Length of a raw file's header, which lists its releases. A Parquet table's footer may take a quarter of it.
     max_keys
         Rows of a table.
     max_items
         Entries of a repeated field of a message, such as a release's ids.
     max_entries
-        Entries of a random matrix to look at, where a statement about untrusted bytes takes that: the check of a
-        release's noise, and angles between published signs. 2^24 are about a second.
+        Entries of a random matrix to enumerate for untrusted bytes: to check a release's noise, or for angles between
+        published signs. 2^24 take about a second.
     max_raw_entries
-        The same for raw sketches, in files and between Beam workers, which are one party's own.
+        The same for raw sketches, in files and between Beam workers, which are a party's own.
     max_matrix_bytes
-        Memory for a matrix that such a projection keeps.
+        Memory for the random matrix of such a projection.
 
     Examples
     --------
@@ -82,7 +81,7 @@ _CHANGED: contextvars.ContextVar[Limits | None] = contextvars.ContextVar("stream
 
 
 def current_limits() -> Limits:
-    """Return the limits that readers follow here: those of the innermost `reading_limits`, else the process's own.
+    """Return the `Limits` in force: those of the innermost `reading_limits`, else those of the process.
 
     Raises
     ------
@@ -94,21 +93,26 @@ def current_limits() -> Limits:
 
 @contextlib.contextmanager
 def reading_limits(**changes: int) -> Iterator[Limits]:
-    """Raise or lower limits for all that reads untrusted bytes inside a ``with`` block, in this thread or task.
+    """Change limits for readers inside a ``with`` block, in this thread or task.
 
     For a whole process and its workers, set ``STREAMSKETCH_LIMITS``; see `Limits`.
 
     Parameters
     ----------
     **changes
-        Fields of `Limits`; the others stay as they are.
+        Fields of `Limits`; the others keep their values.
+
+    Yields
+    ------
+    Limits
+        The limits in force inside the block.
 
     Raises
     ------
     InvalidInputError
         If a limit is not a positive integer.
     TypeError
-        For a name that is no limit.
+        For an unknown limit.
 
     Examples
     --------
@@ -117,7 +121,7 @@ def reading_limits(**changes: int) -> Iterator[Limits]:
     True
     """
     if unknown := changes.keys() - _NAMES:
-        raise TypeError(f"there is no limit {', '.join(sorted(unknown))}. The limits are {', '.join(_NAMES)}")
+        raise TypeError(f"unknown limit {', '.join(sorted(unknown))}; the limits are {', '.join(_NAMES)}")
     changed = dataclasses.replace(current_limits(), **changes)
     token = _CHANGED.set(changed)
     try:
@@ -139,21 +143,21 @@ def _of_the_process(text: str) -> Limits:
 
 
 def check_length(length: int, most: int, name: str) -> None:
-    """Raise `WireFormatError` if bytes are longer than the limit with this name."""
+    """Raise `WireFormatError` if a length exceeds ``most``, the limit called ``name``."""
     if length > most:
         remedy = "raise max_bytes" if name == "max_bytes" else f"raise max_bytes, or {name} by reading_limits"
         raise WireFormatError("length", f"{length} bytes or more, over the limit of {most}; {remedy}")
 
 
 def read_bounded(path: str | os.PathLike[str], most: int, name: str = "max_bytes") -> bytes:
-    """Return a file's bytes; never more than ``most`` are asked for, nor many more than are there.
+    """Return a file's bytes, allocating little more than the file holds and never much more than ``most``.
 
-    Pipes are read block by block.
+    Pipes are read in blocks.
 
     Raises
     ------
     WireFormatError
-        If there are more than ``most``, the limit with this name.
+        If the file is longer than ``most``, the limit called ``name``.
     OSError
         If the file cannot be read.
     """
@@ -175,17 +179,17 @@ def json_fields(text: str | bytes, what: str) -> dict[str, Any]:
     Raises
     ------
     InvalidInputError
-        For longer text than ``max_json_bytes``, other JSON, or a name that appears twice.
+        For text longer than ``max_json_bytes``, other JSON, or a name that appears twice.
     """
     most = current_limits().max_json_bytes
     if len(text) > most:
         raise InvalidInputError(
-            f"{what} must be JSON of at most {most} characters, got {len(text)}; raise max_json_bytes if it is one"
+            f"{what} must be JSON of at most {most} characters, got {len(text)}; raise max_json_bytes"
         )
     try:
         fields = json.loads(text, object_pairs_hook=_no_repeats)
     except (ValueError, RecursionError) as error:
-        problem = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidInputError(f"{what} must be one JSON object: {problem}") from None
     if not isinstance(fields, dict):
         raise InvalidInputError(f"{what} must be one JSON object, got a {type(fields).__name__}")

@@ -1,4 +1,4 @@
-"""Exact numbers: public parameters as fractions, integers as int64, and both as text in messages."""
+"""Exact numbers: public parameters as fractions, integers as int64, and both as text for messages."""
 
 import contextlib
 from decimal import Decimal
@@ -49,7 +49,7 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
 
 
 def check_resolution(resolution: Fraction, name: str = "resolution") -> None:
-    """Raise `InvalidInputError` unless a resolution, by its name, is positive, a ratio of 63-bit integers."""
+    """Raise `InvalidInputError` unless a resolution is a positive ratio of 63-bit integers."""
     if resolution <= 0 or max(resolution.numerator, resolution.denominator) > INT64_MAX:
         raise InvalidInputError(
             f"{name} must be a positive fraction of 63-bit integers, got {short(resolution.numerator)} / "
@@ -58,7 +58,7 @@ def check_resolution(resolution: Fraction, name: str = "resolution") -> None:
 
 
 def short(value: object) -> str:
-    """Return the text of a public parameter for a message, however large the parameter is."""
+    """Return a public parameter as short text for a message, however large it is."""
     if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
     try:
@@ -66,11 +66,11 @@ def short(value: object) -> str:
     except ValueError:  # of a fraction or a list with integers of more digits than Python converts
         return f"a {type(value).__name__} with too many digits to show"
     except RecursionError:
-        return f"a {type(value).__name__} nested too deep to show"
+        return f"a {type(value).__name__} nested too deeply to show"
 
 
 def as_int64(array: NDArray[Any], name: str) -> Ints:
-    """Return integers as int64, C-contiguous; raise `InvalidInputError` for those of 2^63 and more."""
+    """Return integers as C-contiguous int64; raise `InvalidInputError` for values of 2^63 and more."""
     if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
         raise InvalidInputError(f"{name} out of range: unsigned integers must be below 2**63")
     return np.ascontiguousarray(array, dtype=np.int64)

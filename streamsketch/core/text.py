@@ -1,4 +1,4 @@
-"""Plain text for terminals of eighty columns."""
+"""Plain text for terminals of 80 columns."""
 
 import re
 import textwrap
@@ -19,10 +19,10 @@ _NOT_PRINTABLE = (
     *((0x2028, 0x202F), (0x205F, 0x206F)),  # separators, embeddings, isolates
     *((0xD800, 0xF8FF), (0xFDD0, 0xFDEF), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xFFFE, 0xFFFF)),  # surrogates, private
     *((0x110BD, 0x110BD), (0x110CD, 0x110CD), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A)),  # formats
-    *((plane << 16 | 0xFFFE, plane << 16 | 0xFFFF) for plane in range(1, 14)),  # no characters
+    *((plane << 16 | 0xFFFE, plane << 16 | 0xFFFF) for plane in range(1, 14)),  # noncharacters
     *((0xE0000, 0xE00FF), (0xEFFFE, 0xEFFFF), (0xF0000, 0x10FFFF)),  # tags, private
 )
-"""Ranges of code points, first and last; a list of its own, as Unicode's categories change with its versions."""
+"""Ranges of code points, first and last; listed here because Unicode's categories change between versions."""
 _REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -30,7 +30,7 @@ _KEPT_TOGETHER = (" = ", "± ", " %")
 
 
 def is_printable(text: str) -> bool:
-    """Return whether text has neither controls, formats, separators but the plain space, nor private code points.
+    """Return whether text has no control, format or private-use characters, and no separator but the plain space.
 
     The list of code points is the exchange format's (WIRE.md): the same in every version of Unicode.
     """
@@ -44,7 +44,7 @@ def check_text(name: str, text: str) -> None:
 
 
 def spreadsheet_text(text: str) -> str:
-    """Return text for a cell of a CSV file: an apostrophe comes before what a spreadsheet would run as a formula.
+    """Return text for a CSV cell, with an apostrophe before anything that a spreadsheet would run as a formula.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def spreadsheet_text(text: str) -> str:
 
 
 def filled(text: str, *, first: str = "", indent: str = "") -> str:
-    """Return a paragraph of lines within the width, each formula on one of them."""
+    """Return text wrapped to the width, with no formula broken across lines."""
     for pair in _KEPT_TOGETHER:
         text = text.replace(pair, pair.replace(" ", NO_BREAK))
     lines = textwrap.fill(
@@ -65,7 +65,7 @@ def filled(text: str, *, first: str = "", indent: str = "") -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: int) -> str:
-    """Return rows as columns, the first ``left`` of them to the left and the others to the right."""
+    """Return rows as aligned columns: the first ``left`` columns to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -1,4 +1,4 @@
-"""What users pass in becomes integers: columns and tables, keys, values on a grid, and files of events."""
+"""Input as integers: columns and tables, keys, values on a grid, and files of events."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""What users pass as columns, as Arrow arrays of one exact type, or a refusal.
+"""Columns from users as Arrow arrays of one exact type.
 
-Arrow guesses: it reads bytes as integers, dates beside times as dates, and ends NumPy text at the first NUL. A key
-that is silently read as another one would spoil a sketch without a trace, so guesses are refused here.
+Arrow guesses types: it reads bytes as integers, a mix of dates and times as dates, and ends NumPy text at the first
+NUL. A key silently read as another one would corrupt a sketch unnoticed, so ambiguous columns are refused.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def key_column(column: Any, name: str) -> pa.Array:
     column
         List, tuple, range, NumPy array, pandas Series, or Arrow array, plain or dictionary-encoded.
     name
-        What the column is, for messages.
+        Name of the column in messages.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def key_column(column: Any, name: str) -> pa.Array:
     if len(array) == 0:
         return pa.array([], pa.int64())
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = array.dictionary_decode()  # its nulls may stand in no row
+        array = array.dictionary_decode()  # no row may use its nulls
     kind = value_type(array)
     if not is_key_type(kind):
         raise InvalidInputError(
@@ -89,7 +89,7 @@ def value_type(array: pa.Array) -> pa.DataType:
 
 
 def arrow_column(column: Any, name: str) -> pa.Array:
-    """Return any column of users as one Arrow array, nulls included.
+    """Return any supported column as one Arrow array, nulls included.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def arrow_column(column: Any, name: str) -> pa.Array:
 def _combined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # older Arrows keep a chunked array where there are no chunks
+    if isinstance(array, pa.ChunkedArray):  # older versions of Arrow return a chunked array if there are no chunks
         array = pa.array([], array.type)
     return array
 
@@ -204,26 +204,26 @@ def is_key_type(kind: pa.DataType) -> bool:
 
 
 def times_of(array: pa.Array) -> list[Any]:
-    """Return an Arrow column of times, without nulls, as Python's: exact, or not at all.
+    """Return an Arrow column of times, without nulls, as a list of Python objects, exactly.
 
-    Those in nanoseconds are pandas' where pandas is installed; without it, whole microseconds are `datetime.datetime`.
+    Nanoseconds become `pandas.Timestamp` where pandas is installed; without it, whole microseconds become
+    `datetime.datetime`, as all coarser times do.
 
     Raises
     ------
     InvalidInputError
-        For a time zone that this system does not know, years that Python's times do not have, or nanoseconds that take
-        pandas.
+        For a time zone unknown to this system, years outside 1 to 9999, or nanoseconds without pandas.
     """
     unit, zone = array.type.unit, _zone(array.type.tz)
     counts = array.cast(pa.int64()).to_pylist()
     if unit == "ns":
         with contextlib.suppress(ImportError):
-            moment = importlib.import_module("pandas").Timestamp  # no dependency, and slow to load
+            moment = importlib.import_module("pandas").Timestamp  # optional, and slow to load
             if zone is None:
                 return [moment(count, unit="ns") for count in counts]
             return [moment(count, unit="ns", tz="UTC").tz_convert(zone) for count in counts]
         if any(count % 1000 for count in counts):
-            raise InvalidInputError("times finer than microseconds take pandas, which is not installed")
+            raise InvalidInputError("times finer than microseconds need pandas, which is not installed")
         counts, unit = [count // 1000 for count in counts], "us"
     step = dt.timedelta(microseconds={"s": 10**6, "ms": 1000, "us": 1}[unit])
     epoch = dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
@@ -231,14 +231,14 @@ def times_of(array: pa.Array) -> list[Any]:
         times = [epoch + count * step for count in counts]
         return times if zone is None else [time.astimezone(zone) for time in times]
     except OverflowError:
-        raise InvalidInputError("times must lie in the years 1 to 9999, which Python's have") from None
+        raise InvalidInputError("times must lie in the years 1 to 9999") from None
 
 
 def _zone(name: str | None) -> Any:
     try:
         return None if name is None else pa.lib.string_to_tzinfo(name)
     except Exception:  # noqa: BLE001 - of pytz, zoneinfo, the file system or Arrow, by the name and what is installed
-        raise InvalidInputError(f"the time zone {name!a:.60} is not known here") from None
+        raise InvalidInputError(f"the time zone {name!a:.60} is not known on this system") from None
 
 
 def _refuse_nulls(array: pa.Array, name: str) -> None:

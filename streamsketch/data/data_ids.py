@@ -1,17 +1,18 @@
-"""Data ids: random names by which copies, merges and releases of the same data are recognised.
+"""Data ids: random identifiers by which copies, merges and releases of the same data are recognised.
 
-Every `Sketch` and `SketchTable` is born with one. Copies, pickles and raw files inherit it, a merge has those of its
-parts, and every release publishes a hash of each, so that two releases made "for disjoint populations" from shared data
-can be refused. An id is drawn from the operating system's CSPRNG before there are data, so it says nothing about them.
+Every `Sketch` and `SketchTable` gets an id when it is created. Copies, pickles and raw files inherit it, a merge has
+the ids of its parts, and every release publishes a hash of each. So two releases "of disjoint populations" that share
+data can be refused. An id comes from the operating system's CSPRNG before there are data, so it reveals nothing about
+them.
 
-How many sketches were merged may depend on the data (one sketch a customer, say). So every release publishes the same
-number of ids, `PUBLISHED`: those of its parts, filled up with hashes of the id of the sketch that the others were
-merged into. The ids themselves stay secret, so nobody can tell the two apart; and a second release of the same sketch
-publishes the same ids, so what both have in common does not tell them apart either. A merge of more parts than
-`PUBLISHED` publishes nothing of the other parts; the party's own raw files keep the ids of all.
+The number of merged sketches may depend on the data (one sketch for each customer, say). So every release publishes
+the same number of ids, `PUBLISHED`: those of its parts, padded with hashes of the id of the sketch that the others were
+merged into. As the ids themselves stay secret, nobody can distinguish the two kinds; and as every release of a sketch
+publishes the same ids, comparing releases does not help. A merge of more parts than `PUBLISHED` publishes nothing about
+the other parts; the party's own raw files keep all ids.
 
-What two releases have in common does tell how many of up to `PUBLISHED` merged sketches are in both, where they are of
-different sketches, or more was merged in between.
+The ids that two releases share do reveal how many of up to `PUBLISHED` merged sketches are in both, if the releases are
+of different sketches or if more was merged in between.
 """
 
 import hashlib
@@ -23,34 +24,34 @@ from streamsketch.data.keys import canonical_bytes
 from streamsketch.errors import InvalidInputError
 
 ID_BYTES = 8
-"""Length of a published id."""
+"""Length of a published id, in bytes."""
 
 SECRET_BYTES = 16
-"""Length of an id inside a sketch, of which the published ones are hashes."""
+"""Length of a secret id inside a sketch, in bytes; published ids are hashes of these."""
 
 PUBLISHED = 16
-"""How many ids a release of one sketch publishes."""
+"""Number of ids that a release of one sketch publishes."""
 
 
 class DataIds(NamedTuple):
-    """The ids of one sketch's data, secret: they would tell which of the published ones are of parts, and how many."""
+    """The secret ids of one sketch's data: they would reveal which published ids are of parts, and how many."""
 
     own: bytes
-    """Of the sketch that others were merged into."""
+    """The id of the sketch that others were merged into."""
     parts: frozenset[bytes]
-    """Of all data in the sketch, ``own`` included."""
+    """The ids of all data in the sketch, ``own`` included."""
 
     def merged(self, other: "DataIds") -> "DataIds":
-        """Return the ids of a sketch that another one was merged into."""
+        """Return the ids of this sketch after a merge of ``other`` into it."""
         return self if other.parts <= self.parts else DataIds(self.own, self.parts | other.parts)
 
     def of_key(self, key: object) -> "DataIds":
-        """Return the ids of one key's data in a table: other keys of the table have others."""
+        """Return the ids of one key's data in a table; they differ from those of other keys."""
         suffix = canonical_bytes(key)
         return DataIds(_derived(self.own, suffix), frozenset(_derived(one, suffix) for one in self.parts))
 
     def published(self) -> tuple[bytes, ...]:
-        """Return `PUBLISHED` ids, ascending: as many for any number of parts, the same in every release."""
+        """Return `PUBLISHED` ids, ascending: whatever the number of parts, and the same in every release."""
         known = self.parts if len(self.parts) <= PUBLISHED else {self.own}
         ids = {_published(one, b"") for one in known}
         number = 0
@@ -61,13 +62,13 @@ class DataIds(NamedTuple):
 
 
 def new() -> DataIds:
-    """Return the ids of data that have yet to come."""
+    """Return new ids, for an empty sketch."""
     own = os.urandom(SECRET_BYTES)
     return DataIds(own, frozenset([own]))
 
 
 def from_list(ids: Iterable[bytes]) -> DataIds:
-    """Return ids that were listed, ``own`` first; raise `InvalidInputError` unless they are sound."""
+    """Return the ids of a list with ``own`` first; raise `InvalidInputError` if one repeats or has a wrong length."""
     own, *others = _distinct(ids, SECRET_BYTES)
     return DataIds(own, frozenset([own, *others]))
 
@@ -78,7 +79,7 @@ def check(ids: Iterable[bytes]) -> list[bytes]:
     Raises
     ------
     InvalidInputError
-        Unless they are distinct, of `ID_BYTES` bytes, and at least one.
+        If there are none, one repeats, or one is not `ID_BYTES` bytes long.
     """
     return _distinct(ids, ID_BYTES)
 
@@ -86,12 +87,12 @@ def check(ids: Iterable[bytes]) -> list[bytes]:
 def _distinct(ids: Iterable[bytes], length: int) -> list[bytes]:
     found = list(ids)
     if not found or len(set(found)) < len(found) or any(len(one) != length for one in found):
-        raise InvalidInputError(f"data ids must be distinct, of {length} bytes, and at least one")
+        raise InvalidInputError(f"data ids must be distinct, {length} bytes long, and at least one")
     return found
 
 
 def shared(several: Iterable[Collection[bytes]]) -> bool:
-    """Return whether an id is in two of the given collections."""
+    """Return whether any id occurs in two of the given collections."""
     seen: set[bytes] = set()
     for ids in several:
         if not seen.isdisjoint(ids):

@@ -1,7 +1,7 @@
-"""Real values become integers on a public grid.
+"""Quantise real values to integers on a public grid.
 
-Values meet the grid by truncation toward zero, in exact rational arithmetic: the sum of |q| over any
-updates is then at most the sum of |v| / resolution, which is what the sensitivities rest on (THEORY.md 2).
+Values are truncated toward zero in exact rational arithmetic, so the sum of |q| over any updates is at most the sum of
+|v| / resolution. The sensitivities rest on this bound (THEORY.md 2).
 """
 
 import math
@@ -27,7 +27,7 @@ def quantise(values: Any, resolution: Exact) -> Ints:
     values
         One-dimensional integers, floats, decimals or fractions: NumPy array, list, Series or Arrow array.
     resolution
-        The grid step, in the values' units.
+        The grid step, in units of the values.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def quantise(values: Any, resolution: Exact) -> Ints:
 
 
 def quantise_one(value: Any, resolution: Fraction) -> int:
-    """Return trunc(value / resolution) of one number, exactly; errors as `quantise`."""
+    """Return trunc(value / resolution) of one number, exactly; raises what `quantise` raises."""
     plain = value.item() if isinstance(value, np.integer | np.floating) else value
     if isinstance(plain, int | float | Fraction | Decimal) and not isinstance(plain, bool):
         if isinstance(plain, Decimal) and plain.is_finite() and abs(plain.adjusted()) > MAX_EXPONENT:
@@ -69,7 +69,7 @@ def quantise_one(value: Any, resolution: Fraction) -> int:
 
 
 def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
-    # python's magnitudes: -2^63 has no int64 absolute value
+    # Python's abs: -2^63 has no int64 absolute value
     largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
     if largest * resolution.denominator <= INT64_MAX:
         scaled = np.abs(values) * resolution.denominator // resolution.numerator
@@ -86,7 +86,7 @@ def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:
         quotients = values / float(resolution)
         # float(resolution) and the division each err by at most 2^-53, relatively
         doubtful = np.abs(quotients - np.rint(quotients)) <= np.abs(quotients) * 2.0**-51
-    doubtful &= np.abs(quotients) >= 0.5  # below it the quotient is surely less than one
+    doubtful &= np.abs(quotients) >= 0.5  # below 0.5 the quotient is certainly less than one
     doubtful |= ~np.isfinite(quotients)
     result = np.trunc(np.where(doubtful, 0.0, quotients)).astype(np.int64)
     if doubtful.any():

@@ -1,8 +1,8 @@
-"""Keys become indices.
+"""Convert keys to indices.
 
-Integer keys are indices as they are. Strings, bytes, dates and times, and tuples of columns become 60-bit
+Integer keys are used as indices directly. Text, bytes, dates and times, and tuples of columns become 60-bit
 *fingerprints*, keyed by the projection's public seed. n distinct keys collide with probability at most
-n²/2^61 (a collision costs accuracy, never privacy).
+n²/2^61; a collision costs accuracy, never privacy.
 """
 
 import datetime as dt
@@ -19,7 +19,7 @@ from streamsketch.data.columns import key_column, value_type
 from streamsketch.errors import InvalidInputError
 
 HASHED_DIM = MAX_KEY + 1
-"""The domain of fingerprints, 2^60: what `dim` must be where keys are not integers."""
+"""The size of the fingerprint domain, 2^60: the `dim` that keys other than integers need."""
 
 _OUT_OF_RANGE = (
     "index {which}: indices must lie in [0, {dim}). "
@@ -71,8 +71,8 @@ def index_of(key: object, dim: int, seed: int) -> int:
 def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
     """Return the indices in [0, dim) of one column of keys, or of several columns read as tuples: int64, (n,).
 
-    One column of integers passes through. One column of anything else becomes fingerprints. Several columns
-    become one index each row: fingerprints f_i of the parts, combined as the low 60 bits of
+    One column of integers is returned as it is. One column of another type becomes fingerprints. Several columns
+    become one index for each row: the fingerprints f_i of the parts, combined as the low 60 bits of
     ``a_0 + Σ a_i f_i`` in GF(2^64) with public coefficients ``a_i = field_elements(seed, "tuple/n", n + 1)[i]`` for
     n columns (a universal hash).
 
@@ -94,7 +94,7 @@ def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
 
 
 def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
-    """Return what `indices_of` does without a look at the range of integers, which kernels take."""
+    """Return what `indices_of` returns, without checking the range of integers, which kernels do."""
     if len(columns) == 1:
         return _one_column(columns[0], dim, seed)
     if not columns:
@@ -115,7 +115,7 @@ def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
 
 
 def check_indices(largest: int, dim: int) -> None:
-    """Raise unless the largest index, read as an unsigned 64-bit integer, lies in [0, dim)."""
+    """Raise `InvalidInputError` unless the largest index, as an unsigned 64-bit integer, lies in [0, dim)."""
     if largest >= dim:
         signed = largest - (1 << 64) if largest > INT64_MAX else largest
         raise InvalidInputError(_OUT_OF_RANGE.format(which="negative" if signed < 0 else "too large", dim=dim))
@@ -151,7 +151,7 @@ def _fingerprints(array: pa.Array, seed: int) -> Ints:
 def _key_digests(array: pa.Array, keyed: "hashlib.blake2b") -> NDArray[np.uint64]:
     """Return the keyed digest of each key's canonical bytes, as little-endian words: uint64, (n, words).
 
-    Through the dictionary of an Arrow column: each distinct key is hashed once.
+    Each distinct key is hashed once.
     """
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     digest = _digester(keyed)
@@ -175,16 +175,16 @@ def _distinct_keys(distinct: pa.Array) -> Iterable[Any]:
     try:
         keys: Iterable[Any] = distinct.to_pylist()
     except UnicodeDecodeError:
-        raise InvalidInputError("a text key is not valid UTF-8; pass it as bytes, or mend it first") from None
+        raise InvalidInputError("a text key is not valid UTF-8; fix it, or pass it as bytes") from None
     return keys
 
 
 class _Nanoseconds(int):
-    """Nanoseconds since 1970-01-01T00:00Z, apart from plain integers."""
+    """Nanoseconds since 1970-01-01T00:00Z, as a type distinct from plain integers."""
 
 
 class _Days(int):
-    """Days since 1970-01-01, apart from plain integers."""
+    """Days since 1970-01-01, as a type distinct from plain integers."""
 
 
 def _keyed(seed: int) -> "hashlib.blake2b":
@@ -201,12 +201,12 @@ def _digester(keyed: "hashlib.blake2b") -> Callable[[object], bytes]:
 
 
 def canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
-    """Return one tag byte and the bytes of a key, as `fingerprint` describes them."""
+    """Return the tag byte and the canonical bytes of a key, as described in `fingerprint`."""
     if isinstance(key, str):
         try:
             return b"s" + key.encode()
         except UnicodeEncodeError:
-            raise InvalidInputError("a text key holds lone surrogates, which UTF-8 has no bytes for") from None
+            raise InvalidInputError("a text key contains lone surrogates, which UTF-8 cannot encode") from None
     if isinstance(key, bytes):
         return b"b" + key
     if isinstance(key, _Nanoseconds):

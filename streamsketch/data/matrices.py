@@ -1,4 +1,4 @@
-"""What is read as a matrix, each number kept as it was given: nothing is added up or put into one type inexactly."""
+"""Read matrices without loss: no number is converted or summed inexactly."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ _REBUILT = {form: getattr(sparse, f"{form}_array") for form in ("csr", "csc", "b
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """A table whose columns have several types, which no one array type would hold exactly."""
+    """A table with columns of several types, which no single dtype would hold exactly."""
 
     columns: list[pa.ChunkedArray]
     shape: tuple[int, int]
@@ -40,23 +40,23 @@ def matrix_of(matrix: Any, *, exact: bool) -> Any:
 
     Notes
     -----
-    Duplicate entries of a sparse matrix are added up; integers, where ``exact``, modulo 2^64, as cells are.
+    Duplicate entries of a sparse matrix are summed; integers, if ``exact``, modulo 2^64, as cells are.
     """
     if sparse.issparse(matrix):
         return _canonical(matrix, exact=exact) if matrix.ndim == 2 else matrix
     if isinstance(matrix, np.ma.MaskedArray):
-        raise InvalidInputError("the matrix is a masked array, which holds no value in places; fill them first")
+        raise InvalidInputError("the matrix is a masked array; fill the masked entries first")
     if isinstance(matrix, np.ndarray):
         return np.asarray(matrix)
     if isinstance(matrix, pa.ChunkedArray | pa.Array):
         return _vectors_of(matrix)
-    if hasattr(matrix, "__arrow_c_stream__"):  # Arrow tables, and the data frames that hand over as such
+    if hasattr(matrix, "__arrow_c_stream__"):  # Arrow tables, and data frames with Arrow's interface
         return _columns_of(pa.table(matrix), exact=exact)
     return _rows_of(matrix, exact=exact)
 
 
 def steps_of(matrix: Any, grid: Any) -> Any:
-    """Return what `matrix_of` read on the grid: trunc(value / grid), exactly, int64, dense C-contiguous or CSR."""
+    """Quantise what `matrix_of` returned: trunc(value / grid), exactly, as int64, dense and C-contiguous or CSR."""
     if isinstance(matrix, Columns):
         return np.ascontiguousarray(np.column_stack([quantise(column, grid) for column in matrix.columns]))
     values = matrix.data if sparse.issparse(matrix) else np.ravel(matrix)
@@ -82,7 +82,7 @@ def _canonical(matrix: Any, *, exact: bool) -> Any:
 
 
 def _sound(matrix: Any) -> Any:
-    """Return the matrix in an object of its own, no index of which lies outside: the kernels do not look again."""
+    """Return the matrix rebuilt with validated indices, since the kernels do not check them."""
     build = _REBUILT.get(matrix.format)
     if build is None:
         matrix, build = matrix.tocsr(), sparse.csr_array
@@ -91,16 +91,16 @@ def _sound(matrix: Any) -> Any:
             return build((matrix.data, matrix.coords), shape=matrix.shape)
         rebuilt = build((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
         rebuilt.check_format(full_check=True)
-    except ValueError:  # its text may name an index
+    except ValueError:  # its text may contain an index
         raise InvalidInputError(
-            f"the sparse matrix of shape {matrix.shape} is not sound: an index of it lies outside, or its row pointers "
-            f"do not rise. Mend it, or build it from coordinates"
+            f"the sparse matrix of shape {matrix.shape} is invalid: an index is out of range, or row pointers "
+            f"decrease. Fix it, or build it from coordinates"
         ) from None
     return rebuilt
 
 
 def _wide_enough(given: Any, *, exact: bool) -> Any:
-    """Return the matrix in a type that sums of duplicates fit: those of int8 would wrap at 128."""
+    """Return the matrix in a dtype wide enough for sums of duplicates: int8 would wrap at 128."""
     if given.has_canonical_format and given.format != "coo":
         return given
     if exact and given.dtype.kind in "iu":
@@ -133,12 +133,12 @@ def _columns_of(table: pa.Table, *, exact: bool) -> Any:
 
 
 def _vectors_of(column: Any) -> NDArray[Any]:
-    """Return an Arrow column of vectors of one length as a matrix."""
+    """Return an Arrow column of vectors of equal length as a matrix."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     array = array.storage if isinstance(array, pa.FixedShapeTensorArray) else array
     if not pa.types.is_fixed_size_list(array.type):
         raise InvalidInputError(
-            f"an Arrow array that is a matrix has the type fixed_size_list, got {array.type}. Cast it to "
+            f"an Arrow array read as a matrix must have the type fixed_size_list, got {array.type}. Cast it to "
             f"pyarrow.list_(type, length)"
         )
     flat = array.flatten()
@@ -149,19 +149,19 @@ def _vectors_of(column: Any) -> NDArray[Any]:
 
 
 def _rows_of(matrix: Any, *, exact: bool) -> NDArray[Any]:
-    """Return nested lists, data frames of before Arrow's interface, and whatever NumPy reads."""
+    """Read nested lists, data frames without Arrow's interface, and whatever else NumPy accepts."""
     try:
         if exact and isinstance(matrix, list | tuple):
             return _one_type(np.array(matrix, dtype=object))
         return _one_type(matrix.to_numpy(dtype=object)) if exact and hasattr(matrix, "dtypes") else np.asarray(matrix)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"the matrix could not be read as rows of one length ({type(error).__name__}); pass a NumPy array"
+            f"the matrix could not be read as rows of equal length ({type(error).__name__}); pass a NumPy array"
         ) from None
 
 
 def _one_type(objects: NDArray[Any]) -> NDArray[Any]:
-    """Return Python numbers as int64 or float64 if all of them are of that kind; else each as it is."""
+    """Return Python numbers as int64 or float64 if all are of that kind, else unchanged."""
     kinds = set(map(type, objects.ravel().tolist()))
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         with contextlib.suppress(OverflowError):

@@ -1,4 +1,4 @@
-"""Whole tables of other libraries, batch by batch, by the interface they share: Arrow's C stream."""
+"""Tables of other libraries, read batch by batch through Arrow's C stream interface."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,22 +10,22 @@ from streamsketch.errors import InvalidInputError
 
 
 def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a table, whoever made it, as Arrow record batches.
+    """Yield columns of a table of any library as Arrow record batches.
 
     Parameters
     ----------
     rows
         A data frame of pandas or polars, an Arrow table, batch or reader, a relation of DuckDB, or anything else with
-        ``__arrow_c_stream__``. What it reads lazily is never in memory at once.
+        ``__arrow_c_stream__``. A lazy source is never loaded as a whole.
     columns
-        The columns, each there once.
+        Names of the columns, each of which must occur exactly once.
 
     Raises
     ------
     TypeError
         For other objects.
     InvalidInputError
-        For columns that are not there, or there twice; or if the other library fails in the middle.
+        For columns that are missing or occur twice, or if the other library fails while reading.
     """
     if not hasattr(rows, "__arrow_c_stream__"):
         raise TypeError(
@@ -37,13 +37,13 @@ def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         names = reader.schema.names
         wrong = [name for name in columns if names.count(name) != 1]
         if wrong:
-            raise InvalidInputError(f"the table must have {', '.join(wrong)} once each; it has {short(names)}")
+            raise InvalidInputError(f"the table must have {', '.join(wrong)} exactly once; it has {short(names)}")
         for batch in reader:
             yield batch.select(list(dict.fromkeys(columns)))
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(f"the table could not be read to its end ({type(error).__name__})") from None
+        raise InvalidInputError(f"the table could not be read completely ({type(error).__name__})") from None
 
 
 def names_of(index: str | Sequence[str]) -> list[str]:
-    """Return the columns of an index, one or several."""
+    """Return the names of an index's columns as a list."""
     return [index] if isinstance(index, str) else list(index)

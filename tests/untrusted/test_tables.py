@@ -159,7 +159,7 @@ def test_nanoseconds_are_exact_with_pandas_and_refused_without(tmp_path: Path, m
     (key,) = ss.load_table(path)
     assert key.value == 1234567
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ss.WireFormatError, match="times finer than microseconds take pandas, which is not installed"):
+    with pytest.raises(ss.WireFormatError, match="times finer than microseconds need pandas, which is not installed"):
         ss.load_table(path)
 
 
