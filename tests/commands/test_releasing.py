@@ -88,7 +88,7 @@ def test_release_refuses_what_it_cannot_promise(raws: Path, forks: Forks) -> Non
         (["a.sketch", "-o", "x.sketch", *spend], "a.sketch is a release, not a raw sketch"),
         (["nowhere.raw-sketch", "-o", "x.sketch", *spend], "No such file"),
         ([*one, "--l1", "1"], "Missing option '--epsilon'"),
-        ([*one, *spend, "--mechanism", "magic"], "Invalid value for '--mechanism'"),
+        ([*one, *spend, "--mechanism", "magic"], "mechanism must be one of auto, laplace"),
     ]:
         assert message in forks.refused("release", *arguments, cwd=raws)
     assert load_raw(raws / "a1.raw-sketch").releases == (), "a refused release spends nothing"
