@@ -164,7 +164,7 @@ def _notes(plan: "Plan") -> Iterator[str]:
     if plan.chosen.projection.resolution != plan.streams.step and plan.streams.step is not None:
         yield (
             f"The values are multiples of {plan.streams.step}; the finer resolution costs nothing, and on it rounding "
-            f"the Gaussian noise to the grid adds less."
+            f"the {plan.chosen.mechanism.title()} noise to the grid adds less."
         )
     if plan.streams.step is None:
         share = plan.streams.truncation(plan.chosen.projection.grid)
