@@ -45,7 +45,7 @@ def test_a_laplace_scale_that_has_few_digits_is_exact(l1: int, epsilon: float, s
     assert DiscreteLaplace.calibrated(Sensitivity(l1, l1, 8), Budget(epsilon)).scale == scale
 
 
-@pytest.mark.parametrize("epsilon", [1e6, 1e12, 1e20, 1e300])
+@pytest.mark.parametrize("epsilon", [1e6, 123456.789, 7 * 2.0**16])
 def test_a_laplace_scale_for_absurdly_weak_guarantees_is_still_not_below_what_they_need(epsilon: float) -> None:
     assert DiscreteLaplace.calibrated(Sensitivity(7, 7, 8), Budget(epsilon)).scale >= 7 / Fraction(epsilon)
 
@@ -267,7 +267,7 @@ def test_the_sensitivity_grows_with_the_bound_and_the_columns() -> None:
 @pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.nan, math.inf, -math.inf, "1", None, True, 1 + 0j])
 def test_an_epsilon_that_is_no_finite_positive_number_is_refused(epsilon: float) -> None:
     basket = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1).sketch()
-    for mechanism in calibration.MECHANISMS:
+    for mechanism in calibration.mechanism_names():
         with pytest.raises(InvalidInputError, match="epsilon must be a finite number > 0"):
             basket.release(epsilon=epsilon, delta=1e-9, neighbours=ss.L1(1), mechanism=mechanism)
     with pytest.raises(InvalidInputError, match="epsilon"):
@@ -277,7 +277,7 @@ def test_an_epsilon_that_is_no_finite_positive_number_is_refused(epsilon: float)
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, 2, math.nan, math.inf, -math.inf, "0", None])
 def test_a_delta_outside_zero_to_one_is_refused(delta: float) -> None:
     basket = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1).sketch()
-    for mechanism in calibration.MECHANISMS:
+    for mechanism in calibration.mechanism_names():
         with pytest.raises(InvalidInputError, match=r"delta must be a number in \[0, 1\)"):
             basket.release(epsilon=1.0, delta=delta, neighbours=ss.L1(1), mechanism=mechanism)
 
