@@ -15,15 +15,13 @@ import pyarrow as pa
 import typer
 
 import streamsketch as ss
-from streamsketch.data import batches, csv_header, csv_piece, json_lines, parts_of
+from streamsketch.data import batches, csv_header, csv_piece, format_of, json_batch, parts_of
 from streamsketch.release import State, check_size
 from streamsketch.sketching import keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
 STDIN = "-"
-_NAMES = {"csv": "stream.csv", "jsonl": "stream.jsonl", "parquet": "stream.parquet"}
-_STREAMED: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _PIECE_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 24
 # RFC 4180, and Arrow: a quote opens a field only at its start, and is a letter like any other within or after one
@@ -99,31 +97,27 @@ def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Cal
     if not path.is_file():
         yield from _pipe_batches(path, form, columns)
         return
-    name = str(path) if form is None else _NAMES[form]
     # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
     # closed here, as they may be reading: it closes itself
     file = pa.OSFile(os.fspath(path))
-    try:
-        for part in range(parts_of(file, name)):
-            for batch in batches(file, name, part, columns.all, columns.text):
-                yield batch
-                if not file.closed:
-                    on_read(file.tell())
-    except ss.InvalidInputError as error:
-        raise ss.InvalidInputError(str(error).replace(name, str(path))) from None
+    for part in range(parts_of(file, str(path), form)):
+        for batch in batches(file, str(path), part, columns.all, columns.text, form):
+            yield batch
+            if not file.closed:
+                on_read(file.tell())
 
 
 def _pipe_batches(path: Path, form: Format | None, columns: Columns) -> Iterator[Any]:
     """Yield what a pipe has until it ends, read as standard input is: Arrow, waiting for it, would heed no signal."""
     with path.open("rb", buffering=0) as pipe:
-        form = form or _STREAMED.get(path.suffix.lower())
-        if form is None or form == "parquet":
+        known = form or format_of(path.suffix)
+        if known not in ("csv", "jsonl"):
             raise ss.InvalidInputError(
                 f"{path} is a pipe, and of a pipe CSV and JSON lines are read, not compressed: say --format csv, with "
                 f"a header line, or --format jsonl; Parquet is read from files only"
             )
         with Stop() as stop:
-            for batch in stream_batches(pipe.fileno(), str(path), form, columns, stop, lambda: None):
+            for batch in stream_batches(pipe.fileno(), str(path), known, columns, stop, lambda: None):
                 if batch is not None:
                     yield batch
             if stop.number is not None:
@@ -204,7 +198,7 @@ def stream_batches(
         count = whole.count(b"\n")
         try:
             if header is None:
-                yield json_lines(whole.split(b"\n"), name, columns.all, columns.text, line)
+                yield json_batch(whole.split(b"\n"), name, columns.all, columns.text, line)
             else:
                 yield csv_piece(whole, header, name, columns.all, columns.text)
         except ss.InvalidInputError as error:

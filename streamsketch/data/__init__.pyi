@@ -4,13 +4,16 @@ from .data_ids import SECRET_BYTES, DataIds, from_list, shared
 from .grid import quantise, quantise_one
 from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
-from .readers.formats import batches, csv_header, csv_piece, json_lines, parts_of
+from .readers.delimited import csv_header, csv_piece
+from .readers.formats import Format, batches, format_of, parts_of
+from .readers.json_lines import json_batch
 from .tables import batches_of, names_of
 
 __all__ = [
     "HASHED_DIM",
     "SECRET_BYTES",
     "DataIds",
+    "Format",
     "arrow_column",
     "batches",
     "batches_of",
@@ -21,11 +24,12 @@ __all__ = [
     "csv_piece",
     "data_ids",
     "encode_columns",
+    "format_of",
     "from_list",
     "index_of",
     "indices_of",
     "is_key_type",
-    "json_lines",
+    "json_batch",
     "key_column",
     "matrix_of",
     "names_of",

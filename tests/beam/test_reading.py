@@ -16,7 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import ReadColumns, SketchPerKey, read_batches
-from streamsketch.data.readers import formats
+from streamsketch.data.readers import formats, opening
 from tests.beam.running import run
 
 TABLE = pa.table({"key": ["a", "b", "a"], "index": ["007", "8", "007"], "value": [1.5, 2.0, -3.0], "other": [0, 0, 0]})
@@ -253,7 +253,7 @@ def test_codecs_that_need_a_package_name_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["words.txt", "words.log", "words.txt.gz"])
 def test_lines_are_columns(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "_READ_BYTES", 5)
+    monkeypatch.setattr(opening, "_READ_BYTES", 5)
     text = "one\n\ntwo words\r\nßß\nno end".encode()
     path = tmp_path / name
     path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
@@ -265,7 +265,7 @@ def test_lines_are_columns(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("block", [2, 5, 1 << 20])
 @pytest.mark.parametrize("name", ["words.txt", "words.log.gz", "words.csv", "words.csv.gz"])
 def test_a_byte_order_mark_is_no_text(name: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "_READ_BYTES", block)
+    monkeypatch.setattr(opening, "_READ_BYTES", block)
     text = b"\xef\xbb\xbfline\nfour\n"
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     table = pa.Table.from_batches(read_batches([str(tmp_path / name)], ["line"], text=["line"]))

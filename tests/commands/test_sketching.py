@@ -57,6 +57,18 @@ def test_append_adds_to_what_is_there(folder: Path, forks: Forks) -> None:
     assert load_raw(folder / "a.raw-sketch").events == 8
 
 
+def test_a_format_that_is_said_is_the_files_however_it_is_named(folder: Path, forks: Forks) -> None:
+    options = [*EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--format", "csv"]
+    (folder / "sales.csv").rename(folder / "sales.parquet")
+    (folder / "packed.gz").write_bytes(gzip.compress((folder / "sales.parquet").read_bytes()))
+    for name in ("sales.parquet", "packed.gz"):
+        forks.succeeded("sketch", name, *options, cwd=folder)
+        assert load_raw(folder / "a.raw-sketch").state == expected()
+        (folder / "a.raw-sketch").unlink()
+    (folder / "packed.gz").rename(folder / "packed.data")
+    assert "packed.data cannot be read as CSV" in forks.refused("sketch", "packed.data", *options, cwd=folder)
+
+
 def test_one_event_is_told_in_the_singular(folder: Path, forks: Forks) -> None:
     (folder / "one.csv").write_text("shop,item,aisle,amount\nnorth,pears,1,2\n")
     done = forks.run("sketch", "one.csv", *EVENTS, "--projection", "agreed.json", "-o", "one.raw-sketch", cwd=folder)

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from streamsketch.data.readers.checks import check_columns, raise_if_of_the_file_system
+from streamsketch.data.readers.opening import BATCH_ROWS, check_columns, raise_if_of_the_file_system
 from streamsketch.errors import InvalidInputError
 
 _TYPES = {
@@ -36,7 +36,7 @@ _DECIMAL_DIGITS = 38
 _EXACT = Context(prec=2 * _DECIMAL_DIGITS)  # Arrow refuses what has more digits than a field's precision
 
 
-def batches(file: Any, path: str, columns: list[str], rows_a_batch: int) -> Iterator[pa.RecordBatch]:
+def batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[pa.RecordBatch]:
     """Yield the columns of an Avro file; errors as for other files."""
     lacking = ""
     try:
@@ -45,7 +45,7 @@ def batches(file: Any, path: str, columns: list[str], rows_a_batch: int) -> Iter
             lacking = f", or the package {_PACKAGES[blocks.codec]} for its {blocks.codec} blocks is not installed"
         schema = _schema(blocks.writer_schema, path, columns)
         records = _records(blocks)
-        while rows := list(islice(records, rows_a_batch)):
+        while rows := list(islice(records, BATCH_ROWS)):
             arrays = [_column([row[field.name] for row in rows], field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     except InvalidInputError:

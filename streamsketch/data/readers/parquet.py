@@ -1,0 +1,33 @@
+"""Parquet files as Arrow record batches."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamsketch.data.readers.opening import BATCH_ROWS, check_columns
+from streamsketch.errors import InvalidInputError
+
+
+def row_groups(file: Any, path: str) -> int:
+    """Return how many row groups a Parquet file has."""
+    try:
+        return int(pq.ParquetFile(file).num_row_groups)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(
+            f"{path} is not a Parquet file (nor named .csv, .jsonl, .ndjson, .avro, .txt or .log): {error}"
+        ) from None
+
+
+def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of a row group; text comes as the file's own dictionaries, so that each key is hashed once."""
+    schema = pq.read_schema(file)
+    check_columns(path, columns, schema.names)
+    texts = [name for name in columns if _is_text(schema.field(name).type)]
+    parquet = pq.ParquetFile(file, read_dictionary=texts)
+    yield from parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind))

@@ -1,0 +1,27 @@
+"""Lines of text as Arrow record batches."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.data.readers.opening import blocks_of_lines, check_columns, uncompressed
+from streamsketch.errors import InvalidInputError
+
+
+def batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the lines of a file, and its name: the columns ``line`` and ``file``."""
+    check_columns(path, columns, ["file", "line"])
+    for lines in blocks_of_lines(uncompressed(file, path), path):
+        yield _lines(lines, path, columns)
+
+
+def _lines(lines: list[bytes], path: str, columns: list[str]) -> pa.RecordBatch:
+    try:
+        line = pa.array([line.removesuffix(b"\r") for line in lines], pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        raise InvalidInputError(f"{path} has a line that is not UTF-8; convert it first") from None
+    name = pa.DictionaryArray.from_arrays(np.zeros(len(lines), dtype=np.int32), [path])
+    found = {"file": name, "line": line}
+    return pa.RecordBatch.from_pydict({column: found[column] for column in columns})

@@ -1,0 +1,102 @@
+"""JSON lines read by Arrow, where that is the same, and by Python."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.data.readers import json_lines
+from streamsketch.data.readers.json_lines import _by_arrow, _line_by_line, json_batch
+
+COLUMNS, TEXT = ["key", "index", "value"], ["key", "index"]
+
+# What the two libraries read differently, and what is near it
+NUMBERS = ["7", "-0", "007", "1.50", "-0.0", "1e2", "1e-13", "1E+30", "0e99", "9" * 26, "9" * 27, f"0.{'1' * 12}0"]
+NUMBERS += [
+    f"0.{'1' * 13}",
+    f"1.{'0' * 40}",
+    "9223372036854775808",
+    "NaN",
+    "Infinity",
+    "-Inf",
+    "1e999999999999999999999",
+    "-",
+]
+OTHERS = [
+    "null",
+    "true",
+    '"1"',
+    '""',
+    '"a b"',
+    '"2024-01-01"',
+    '"é"',
+    '"\\u00e9"',
+    '"\\ud800"',
+    '"\\n"',
+    '"a\tb"',
+    "[]",
+]
+OTHERS += ['{"key": 1}', "[[[]]]", '"{"', '"}"', '"value": 1', "", '"\x00"', '"\x7f"', '"\ufeff"', "\x0b", '"' * 3]
+NAMES = [*COLUMNS, "other", "k\\u0065y", "Key", ""]
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> str:
+    plain = draw(st.booleans())
+    if plain:
+        key, number = draw(st.sampled_from(['"a"', '"7"', "7", "-3", '"ß"'])), draw(st.sampled_from(NUMBERS[:4]))
+        fields = [("key", key), ("index", '"x"'), ("value", number)]
+    else:
+        fields = draw(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NUMBERS + OTHERS)), max_size=5))
+    space = draw(st.sampled_from(["", " ", "\t", "\r", "\x0b", "\n"]))
+    return "{" + ",".join(f'"{name}"{space}:{space}{value}' for name, value in fields) + "}"
+
+
+def pieces() -> st.SearchStrategy[bytes]:
+    junk = st.sampled_from(["", " ", "\r", "{", "}", "{}", "[]", "1", "\ufeff", "\x00", ",", "//", '"', "\\"])
+    parts = st.lists(objects() | junk, max_size=4).map("".join)
+    return st.lists(objects() | parts, max_size=6).map(lambda lines: "\n".join(lines).encode("utf-8", "surrogatepass"))
+
+
+def read(how: Any, *arguments: Any) -> Any:
+    try:
+        return how(*arguments)
+    except ss.InvalidInputError as error:
+        return str(error)
+
+
+@given(pieces())
+@settings(max_examples=1000)
+def test_arrow_reads_what_python_reads_or_nothing(data: bytes) -> None:
+    for lines in (data.split(b"\n"), data.replace(b'"a"', b'"\xff"').split(b"\n")):
+        found = _by_arrow(lines, COLUMNS, TEXT)
+        if found is not None:
+            assert found.equals(_line_by_line(lines, "a file", COLUMNS, TEXT, 1))
+        both = (json_batch, _line_by_line)
+        assert read(both[0], lines, "a file", COLUMNS, TEXT, 1) == read(both[1], lines, "a file", COLUMNS, TEXT, 1)
+
+
+@pytest.mark.parametrize("value", [*NUMBERS, *OTHERS])
+@pytest.mark.parametrize("name", ["key", "value", "other"])
+def test_every_value_is_read_alike(name: str, value: str) -> None:
+    fields = {"key": '"a"', "index": "5", "value": "1.5", "other": "0"}
+    for sample in ({**fields, name: value}, {"other": "{}", **fields, name: value}):
+        good = ",".join(f'"{field}": {text}' for field, text in fields.items())
+        bad = ",".join(f'"{field}": {text}' for field, text in sample.items())
+        for text in (f"{{{bad}}}\n{{{good}}}", f"{{{good}}}\n{{{bad}}}", f"{{{good},{bad}}}", f"{{{bad}}}{{{good}}}\n"):
+            lines = text.encode().split(b"\n")
+            found = _by_arrow(lines, COLUMNS, TEXT)
+            assert found is None or found.equals(read(_line_by_line, lines, "a file", COLUMNS, TEXT, 1))
+
+
+def test_plain_lines_are_arrows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"key": f"k{place}", "more": None, "index": place, "value": place / 4} for place in range(1000)]
+    lines = [json.dumps(row).encode() for row in rows]
+    expected = _line_by_line(lines, "a file", COLUMNS, TEXT, 1)
+    monkeypatch.setattr(json_lines, "_line_by_line", None)
+    assert json_batch([*lines, b"", b" \r"], "a file", COLUMNS, TEXT).equals(expected)
+    assert expected.schema.field("index").type == pa.string()
