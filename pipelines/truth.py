@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 import streamsketch as ss
 from pipelines.batches import all_columns, as_text, text_columns
 from streamsketch.beam import read_batches
+from streamsketch.data import quantise
 from streamsketch.privacy import DiscreteLaplace, squared_distance_variance
 
 
@@ -47,7 +48,7 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
         keys.extend(batch.column(arguments.key).to_pylist())
         indices.append(projection.indices_of(*(batch.column(name) for name in arguments.index)))
         counts = pa.array(np.ones(len(batch))) if arguments.value is None else batch.column(arguments.value)
-        values.append(ss.quantise(counts, projection.grid))
+        values.append(quantise(counts, projection.grid))
     names = sorted(set(keys) if arguments.public_keys is None else set(arguments.public_keys))
     place = {name: row for row, name in enumerate(names)}
     rows = np.array([place.get(key, -1) for key in keys], dtype=np.int64)

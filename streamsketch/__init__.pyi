@@ -1,32 +1,24 @@
 from . import local, signs
 from ._version import __version__
-from .core.limits import Limits, reading_limits
-from .data.grid import quantise
+from .core.limits import reading_limits
 from .data.keys import HASHED_DIM
 from .errors import (
     DependentNoiseError,
     IncompatibleProjectionsError,
     InvalidInputError,
-    NoiseMismatchWarning,
     SketchOverflowError,
     StreamsketchError,
     WireFormatError,
 )
 from .estimation.distances import pairwise
-from .estimation.estimate import Estimate, Estimates, Interval
-from .estimation.estimators import cosine, inner_product, normalised_inner_product, squared_distance, squared_norm
-from .explanation.joint import JointExplanation, explain_together
-from .explanation.release import Explanation
-from .explanation.signs import IndividualSignExplanation, SignExplanation
+from .estimation.estimate import Estimate
+from .estimation.estimators import cosine, inner_product, squared_distance, squared_norm
+from .explanation.joint import explain
 from .planning.facts import Goal, Streams
-from .planning.planner import Plan, plan
-from .privacy.calibration import Candidate
-from .privacy.guarantee import L1, Guarantee, Neighbours, OneCoordinate, compose
-from .privacy.mechanism import Mechanism
-from .privacy.noise import Cumulants
+from .planning.planner import plan
+from .privacy.guarantee import L1, Guarantee, OneCoordinate, compose
 from .projections.base import Projection
 from .projections.fjlt import FJLT
-from .projections.hadamard import hadamard_transform
 from .projections.identity import Identity
 from .projections.independent import Achlioptas, Gaussian, Uniform, VerySparse
 from .projections.oporp import OPORP
@@ -35,12 +27,15 @@ from .projections.sjlt import SJLT, CountSketch, Rademacher
 from .projections.srht import SRHT
 from .release.pan_private import PanPrivateSketch
 from .release.private_matrix import PrivateProjection
-from .release.private_sketch import PrivateSketch, load
+from .release.private_sketch import PrivateSketch
+from .release.private_table import PrivateTable
 from .release.private_vector import release_vector
+from .release.raw_file import load_raw, save_raw
+from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable
-from .wire.tables import load_table, save_table
+from .wire.registry import load
 
 __all__ = [
     "FJLT",
@@ -50,35 +45,23 @@ __all__ = [
     "SJLT",
     "SRHT",
     "Achlioptas",
-    "Candidate",
     "CountSketch",
-    "Cumulants",
     "DependentNoiseError",
     "Estimate",
-    "Estimates",
-    "Explanation",
     "Gaussian",
     "Goal",
     "Guarantee",
     "Identity",
     "IncompatibleProjectionsError",
-    "IndividualSignExplanation",
-    "Interval",
     "InvalidInputError",
-    "JointExplanation",
-    "Limits",
-    "Mechanism",
-    "Neighbours",
-    "NoiseMismatchWarning",
     "OneCoordinate",
     "PanPrivateSketch",
-    "Plan",
     "PrivateProjection",
     "PrivateSketch",
+    "PrivateTable",
     "Projection",
     "Rademacher",
     "Rotation",
-    "SignExplanation",
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
@@ -90,20 +73,18 @@ __all__ = [
     "__version__",
     "compose",
     "cosine",
-    "explain_together",
-    "hadamard_transform",
+    "explain",
     "inner_product",
     "load",
-    "load_table",
+    "load_raw",
     "local",
     "mechanisms",
-    "normalised_inner_product",
     "pairwise",
     "plan",
-    "quantise",
     "reading_limits",
+    "release_raw",
     "release_vector",
-    "save_table",
+    "save_raw",
     "signs",
     "squared_distance",
     "squared_norm",

@@ -53,11 +53,11 @@ def test_two_releases_of_one_sketch_are_never_disjoint(duplicate: Callable[[ss.S
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):
         disjoint(one, other)
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):
-        one.merge(other, populations="disjoint")
+        one.combine(other, populations="disjoint")
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):
         one.subtract(other, populations="disjoint")
     with pytest.raises(ss.InvalidInputError, match="hold some of the same data"):
-        ss.explain_together([one, other], populations="disjoint")
+        ss.explain(one, other, populations="disjoint")
     assert ss.compose([one, other], populations="overlapping").epsilon == 2.0
 
 
@@ -73,10 +73,10 @@ def test_a_merge_and_its_part_are_never_disjoint(combine: Callable[[ss.Sketch, s
 
 def test_published_sums_keep_the_ids_of_both() -> None:
     sketches = [sketch_of(number) for number in range(3)]
-    total = release(sketches[0]).merge(release(sketches[1]), populations="disjoint")
+    total = release(sketches[0]).combine(release(sketches[1]), populations="disjoint")
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):
-        total.merge(release(sketches[1]), populations="disjoint")
-    assert total.merge(release(sketches[2]), populations="disjoint").guarantee.epsilon == 1.0
+        total.combine(release(sketches[1]), populations="disjoint")
+    assert total.combine(release(sketches[2]), populations="disjoint").guarantee.epsilon == 1.0
     assert ss.PrivateSketch.from_bytes(total.to_bytes()) == total
 
 
@@ -194,10 +194,10 @@ def test_unknown_data_is_never_called_shared_and_what_is_known_is_kept() -> None
     one = release(sketch)
     unknown = ss.PrivateSketch(PROJECTION, one.values, one.noise, one.guarantee, release_ids=[b"release2"], data_ids=())
     assert disjoint(one, unknown).epsilon == 1.0
-    total = unknown.merge(one, populations="disjoint")
+    total = unknown.combine(one, populations="disjoint")
     assert total.data_ids == one.data_ids
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):
-        total.merge(release(sketch), populations="disjoint")
+        total.combine(release(sketch), populations="disjoint")
 
 
 @pytest.mark.parametrize("ids", [[b"short"], [b"8 bytes!"] * 2], ids=["length", "repeated"])

@@ -29,7 +29,7 @@ def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.usefixtures("fixed_noise")
 def test_a_join_estimates_all_pairs(connection: Any) -> None:
     found = {name: release(count) for name, count in (("a", 500), ("b", 520), ("c", 9000))}
-    ss.save_table(found, "all.parquet")
+    ss.PrivateTable(found).save("all.parquet")
     rows = connection.sql(
         "SELECT * FROM (SELECT a.key x, b.key y, squared_distance(a.sketch, b.sketch) d "
         "FROM 'all.parquet' a, 'all.parquet' b WHERE a.key < b.key) ORDER BY d.value"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.estimation import Estimates, normalised_inner_product
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.sketching.sketch import Sketch
@@ -291,7 +292,7 @@ def test_norms_that_are_no_lengths_are_refused(norm: Any) -> None:
     sketch.update(3, 5)
     for norms in ({"norm_x": norm}, {"norm_y": norm}):
         with pytest.raises(ss.InvalidInputError, match="a norm must be a positive, finite number, got"):
-            ss.normalised_inner_product(sketch, sketch, **norms)
+            normalised_inner_product(sketch, sketch, **norms)
 
 
 @pytest.mark.parametrize(("cells", "normal", "chebyshev"), [(1, None, 71.2), (4, None, 91.6), (32, 92.0, 99.5)])
@@ -300,7 +301,7 @@ def test_intervals_of_few_cells_cover_what_their_docstring_says(
 ) -> None:
     """Squared norms of many coordinates are χ²/k; false rejects: 0.1 % each (σ of a share < 0.05 %)."""
     norms = np.random.default_rng(7).chisquare(cells, 1_000_000) / cells
-    estimates = ss.Estimates(norms, 2 / cells * norms**2, np.zeros_like(norms), lowest=0.0)
+    estimates = Estimates(norms, 2 / cells * norms**2, np.zeros_like(norms), lowest=0.0)
     for method, share in (("normal", normal), ("chebyshev", chebyshev)):
         found = estimates.interval(0.95, method=method)  # type: ignore[arg-type]
         covered = 100 * float(((found.low <= 1) & (found.high >= 1)).mean())
@@ -312,7 +313,7 @@ def test_intervals_of_few_cells_cover_what_their_docstring_says(
 # --- large cells ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew this noise
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # nobody drew this noise
 @pytest.mark.parametrize("offset", [1 << 54, 1 << 60, -(1 << 61)])
 @pytest.mark.parametrize("scale", [1, Fraction(1, 3)])
 def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> None:
@@ -330,7 +331,7 @@ def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> No
         assert ss.pairwise([far, *releases]).value[i + 1, j + 1] == exact
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew this noise
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # nobody drew this noise
 def test_differences_past_63_bits_are_those_of_floats() -> None:
     one, other = (wide_release(np.full(256, sign * 3 << 61), number) for number, sign in enumerate((1, -1)))
     exact = 256 * (3 * 2.0**62) ** 2 * WIDE.unit**2
@@ -338,7 +339,7 @@ def test_differences_past_63_bits_are_those_of_floats() -> None:
     assert ss.pairwise([one, other]).value[0, 1] == pytest.approx(exact, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew this noise
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # nobody drew this noise
 @pytest.mark.parametrize("scale", [(1, 1), (Fraction(1, 3), 2)], ids=["alike", "unlike"])
 def test_pairs_are_listed_in_an_order_of_their_keys_alone(scale: tuple[Fraction, Fraction]) -> None:
     releases = [wide_release(np.arange(256) * n, n).scaled(scale[n % 2]) for n in range(4)]
@@ -358,4 +359,4 @@ WIDE = ss.SJLT(dim=1 << 40, sketch_dim=256, sparsity=4, seed=7, resolution="1/10
 def wide_release(cells: np.ndarray, number: int) -> ss.PrivateSketch:  # type: ignore[type-arg]
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("discrete Laplace, scale 40"))
     ids = [number.to_bytes(8, "big")]
-    return ss.PrivateSketch(WIDE, cells.astype(np.int64), ss.Cumulants(3199.8, 3e7), guarantee, release_ids=ids)
+    return ss.PrivateSketch(WIDE, cells.astype(np.int64), Cumulants(3199.8, 3e7), guarantee, release_ids=ids)

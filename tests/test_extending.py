@@ -70,5 +70,5 @@ def test_its_tables_are_saved_and_loaded(folded: Folded, tmp_path: Path) -> None
     table = folded.table()
     table.update(["a", "b", "a"], [1, 2, 3])
     releases = {key: table[key].release(epsilon=1.0, neighbours=SALE) for key in table}
-    ss.save_table(releases, tmp_path / "all.parquet")
-    assert ss.load_table(tmp_path / "all.parquet", expect=folded) == releases
+    ss.PrivateTable(releases).save(tmp_path / "all.parquet")
+    assert ss.load(tmp_path / "all.parquet", expect=folded) == releases

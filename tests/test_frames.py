@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.estimation import Estimates
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
 SHOPS, ITEMS, AISLES, SOLD = ["n", "s", "n"], ["milk", "ü", "milk"], [7, 8, 9], [3, -1, 2]
@@ -107,8 +108,8 @@ def test_what_a_notebook_shows_and_a_pickle_keeps() -> None:
     estimate = ss.Estimate(20336.4, 1736.0**2, 0.0, lowest=0.0)
     assert repr(estimate) == "<Estimate 20,336 ± 1,736, 95 % interval 16,934 … 23,739>"
     assert pickle.loads(pickle.dumps(estimate)) == estimate  # noqa: S301 - our own bytes
-    many = ss.Estimates(np.arange(4.0).reshape(2, 2), np.ones((2, 2)), np.zeros((2, 2)))
+    many = Estimates(np.arange(4.0).reshape(2, 2), np.ones((2, 2)), np.zeros((2, 2)))
     assert repr(many) == "<2 by 2 estimates: 0.0 ± 1.0, 1.0 ± 1.0, 2.0 ± 1.0, …>"
     again = pickle.loads(pickle.dumps(many))  # noqa: S301 - as above
     assert (again.value == many.value).all()
-    assert repr(ss.Estimates(np.empty(0), np.empty(0), np.empty(0))) == "<0 estimates: >"
+    assert repr(Estimates(np.empty(0), np.empty(0), np.empty(0))) == "<0 estimates: >"

@@ -21,13 +21,13 @@ def test_a_single_release_has_no_parts_and_stands_for_itself() -> None:
 
 
 def test_a_sum_has_the_parts_of_all_with_equal_ones_counted() -> None:
-    total = release().merge(release(), populations="disjoint").merge(release(0.5), populations="disjoint")
+    total = release().combine(release(), populations="disjoint").combine(release(0.5), populations="disjoint")
     strong, weak = release(0.5), release()
     assert set(total.parts) == {
         NoisePart(strong.noise, strong.guarantee),
         NoisePart(weak.noise, weak.guarantee, count=2),
     }
-    again = release(0.5).merge(release().merge(release(), populations="disjoint"), populations="disjoint")
+    again = release(0.5).combine(release().combine(release(), populations="disjoint"), populations="disjoint")
     assert again.parts == total.parts, "in whatever order they were added"
 
 
@@ -39,7 +39,9 @@ def test_multipliers_go_with_the_parts() -> None:
 
 
 def test_parts_are_written_and_read() -> None:
-    total = release().scaled(3).merge(release(0.5), populations="overlapping").merge(release(), populations="disjoint")
+    total = (
+        release().scaled(3).combine(release(0.5), populations="overlapping").combine(release(), populations="disjoint")
+    )
     again = ss.PrivateSketch.from_bytes(total.to_bytes())
     assert again == total
     assert again.parts == total.parts
@@ -47,9 +49,9 @@ def test_parts_are_written_and_read() -> None:
 
 
 def test_a_sum_with_an_unstated_part_states_none() -> None:
-    total = release().merge(release(), populations="disjoint")
+    total = release().combine(release(), populations="disjoint")
     old = ss.PrivateSketch(PROJECTION, total.values, total.noise, total.guarantee, release_ids=total.release_ids)
-    assert old.merge(release(), populations="disjoint").parts == ()
+    assert old.combine(release(), populations="disjoint").parts == ()
 
 
 def test_as_many_parts_as_releases() -> None:

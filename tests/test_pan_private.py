@@ -256,7 +256,7 @@ def test_releases_are_ordinary_private_sketches() -> None:
     one, other = (counter.release() for counter in counters)
     assert ss.squared_distance(one, other).noise_variance > 0
     assert ss.PrivateSketch.from_bytes(one.to_bytes()) == one
-    assert one.merge(other, populations="disjoint").guarantee.epsilon == 1.0
+    assert one.combine(other, populations="disjoint").guarantee.epsilon == 1.0
 
 
 # --- nothing exact in memory ----------------------------------------------------------------------------------

@@ -20,12 +20,12 @@ def release(projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
 @pytest.mark.parametrize("keys", [["a", "ü"], [1, 2], [b"\0", b"\1"]])
 def test_tables_round_trip_with_their_keys(tmp_path: Path, keys: list[object]) -> None:
     sketches = {key: release() for key in keys}
-    ss.save_table(sketches, tmp_path / "table.parquet")
-    assert ss.load_table(tmp_path / "table.parquet", expect=PROJECTION) == sketches
+    ss.PrivateTable(sketches).save(tmp_path / "table.parquet")
+    assert ss.load(tmp_path / "table.parquet", expect=PROJECTION) == sketches
 
 
 def test_any_parquet_reader_finds_the_promise_and_the_projection(tmp_path: Path) -> None:
-    ss.save_table({"a": release()}, tmp_path / "table.parquet")
+    ss.PrivateTable({"a": release()}).save(tmp_path / "table.parquet")
     table = pq.read_table(tmp_path / "table.parquet")
     (row,) = table.to_pylist()
     assert (row["epsilon"], row["delta"], row["unit"]) == (1.0, 0.0, "event")
@@ -36,13 +36,13 @@ def test_any_parquet_reader_finds_the_promise_and_the_projection(tmp_path: Path)
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     with pytest.raises(TypeError, match=r"Call release\(\) first"):
-        ss.save_table({"a": PROJECTION.sketch()}, path)  # type: ignore[dict-item]
-    with pytest.raises(ss.InvalidInputError, match="no sketches"):
-        ss.save_table({}, path)
+        ss.PrivateTable({"a": PROJECTION.sketch()}).save(path)  # type: ignore[dict-item]
+    with pytest.raises(ss.InvalidInputError, match="at least one release, got none"):
+        ss.PrivateTable({}).save(path)
     with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
-        ss.save_table({"a": release(), "b": release(PROJECTION.replace(seed=4))}, path)
+        ss.PrivateTable({"a": release(), "b": release(PROJECTION.replace(seed=4))}).save(path)
     with pytest.raises(ss.InvalidInputError, match="must hold one type, got int, str"):
-        ss.save_table({"a": release(), 1: release()}, path)
+        ss.PrivateTable({"a": release(), 1: release()}).save(path)
     assert not path.exists()
 
 
@@ -53,7 +53,7 @@ def test_unsound_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> N
     def where(table: pa.Table) -> str:
         pq.write_table(table, path)
         with pytest.raises(ss.WireFormatError) as caught:
-            ss.load_table(path)
+            ss.load(path)
         return caught.value.where
 
     assert where(pa.table({"key": ["a", "b"], "sketch": [good, good[:-1]]})) == "row 1, bytes 9-16"
@@ -67,20 +67,20 @@ def test_unsound_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> N
     assert where(pa.table({"name": ["a"]})) == "columns"
     path.write_bytes(b"PAR1 no more")
     with pytest.raises(ss.WireFormatError, match="does not end as a Parquet file"):
-        ss.load_table(path)
+        ss.load(path)
 
 
 def test_limits_hold_before_anything_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
-    ss.save_table({"a": release()}, path)
+    ss.PrivateTable({"a": release()}).save(path)
     with pytest.raises(ss.WireFormatError, match="over the limit of 100"):
-        ss.load_table(path, max_bytes=100)
+        ss.load(path, max_bytes=100)
     bomb = tmp_path / "bomb.parquet"
     padded = pa.DictionaryArray.from_arrays(pa.array([0] * 2000), [release().to_bytes() + bytes(50_000)])
     pq.write_table(pa.table({"key": range(2000), "sketch": padded.cast(pa.binary())}), bomb)
     assert bomb.stat().st_size < 100_000
     with pytest.raises(ss.WireFormatError):
-        ss.load_table(bomb, max_bytes=1_000_000)
+        ss.load(bomb, max_bytes=1_000_000)
 
 
 def test_many_rows_of_one_large_sketch_stop_at_the_limit(tmp_path: Path) -> None:
@@ -89,16 +89,16 @@ def test_many_rows_of_one_large_sketch_stop_at_the_limit(tmp_path: Path) -> None
     assert (tmp_path / "table.parquet").stat().st_size < 10 * len(large)
     memory = 300 * (8 << 12)
     with pytest.raises(ss.WireFormatError, match="unpacked"):
-        ss.load_table(tmp_path / "table.parquet", max_bytes=memory)
-    assert len(ss.load_table(tmp_path / "table.parquet", max_bytes=memory + 300 * 2000)) == 300
+        ss.load(tmp_path / "table.parquet", max_bytes=memory)
+    assert len(ss.load(tmp_path / "table.parquet", max_bytes=memory + 300 * 2000)) == 300
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
-    ss.save_table({"a": release()}, path)
+    ss.PrivateTable({"a": release()}).save(path)
     before = path.read_bytes()
     with pytest.raises(ss.InvalidInputError):
-        ss.save_table({"a": release(), b"b": release()}, path)
+        ss.PrivateTable({"a": release(), b"b": release()}).save(path)
     assert path.read_bytes() == before
 
 
@@ -117,7 +117,7 @@ def test_rows_are_in_an_order_of_the_keys_alone(keys: list[Any], tmp_path: Path)
     tables = []
     for number, order in enumerate((keys, keys[::-1], sorted(keys))):
         path = tmp_path / f"{number}.parquet"
-        ss.save_table(dict.fromkeys(order, released), path)
-        assert list(ss.load_table(path)) == sorted(keys), "text by code point, as UTF-8 is ordered"
+        ss.PrivateTable(dict.fromkeys(order, released)).save(path)
+        assert list(ss.load(path)) == sorted(keys), "text by code point, as UTF-8 is ordered"
         tables.append(path.read_bytes())
     assert len(set(tables)) == 1

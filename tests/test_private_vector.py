@@ -87,7 +87,7 @@ def test_input_noise_needs_no_enumeration(monkeypatch: pytest.MonkeyPatch) -> No
 def test_releases_travel_and_merge_with_their_place(place: Any) -> None:
     one, other = (ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET) for _ in range(2))
     assert ss.PrivateSketch.from_bytes(one.to_bytes()) == one
-    both = one.merge(other, populations="disjoint").scaled("1/2")
+    both = one.combine(other, populations="disjoint").scaled("1/2")
     assert both.noise_place == place
     assert both.noise.k2 == 2 * one.noise.k2
     assert abs(ss.squared_norm(both).value - VECTOR @ VECTOR) < 6 * ss.squared_norm(both).standard_error + 1e6
@@ -100,7 +100,7 @@ def test_places_do_not_mix() -> None:
         with pytest.raises(ss.InvalidInputError, match="different places: hadamard and input"):
             combine(one, other)
     with pytest.raises(ss.InvalidInputError, match="different places"):
-        one.merge(other, populations="disjoint")
+        one.combine(other, populations="disjoint")
     with pytest.raises(ss.InvalidInputError, match="no error bar for noise that was added before the map"):
         ss.cosine(one, ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET))
 

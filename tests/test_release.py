@@ -199,7 +199,7 @@ def test_sums_and_differences_are_exact_for_any_multipliers(
     one = published(mine).scaled(factor)
     other = published(theirs, b"release2", other_factor)
     for combined, sign in (
-        (one.merge(other, populations="disjoint"), 1),
+        (one.combine(other, populations="disjoint"), 1),
         (one.subtract(other, populations="disjoint"), -1),
     ):
         assert exact_cells(combined) == [
@@ -221,7 +221,7 @@ def test_multiples_are_exact_and_multiply(mine: Values, factor: Fraction, other:
 
 def test_a_mean_of_three_is_exact() -> None:
     parts = [published([n, -n, 7 * n], name) for n, name in ((1, b"release1"), (2, b"release2"), (4, b"release3"))]
-    total = parts[0].merge(parts[1], populations="disjoint").merge(parts[2], populations="disjoint")
+    total = parts[0].combine(parts[1], populations="disjoint").combine(parts[2], populations="disjoint")
     mean = total.scaled(Fraction(1, 3))
     assert exact_cells(mean)[:3] == [Fraction(7, 3), Fraction(-7, 3), Fraction(49, 3)]
     assert mean.noise == Cumulants(6.0, 15.0)
@@ -230,10 +230,10 @@ def test_a_mean_of_three_is_exact() -> None:
 
 def test_disjoint_merges_keep_the_worst_guarantee_and_overlapping_ones_add() -> None:
     one, other = release_of(1, epsilon=1.0), release_of(2, epsilon=0.5)
-    assert one.merge(other, populations="disjoint").guarantee.epsilon == 1.0
-    assert one.merge(other, populations="overlapping").guarantee.epsilon == 1.5
+    assert one.combine(other, populations="disjoint").guarantee.epsilon == 1.0
+    assert one.combine(other, populations="overlapping").guarantee.epsilon == 1.5
     assert one.subtract(other, populations="overlapping").guarantee.epsilon == 1.5
-    assert str(one.merge(other, populations="disjoint").guarantee.mechanism) == (
+    assert str(one.combine(other, populations="disjoint").guarantee.mechanism) == (
         "discrete Laplace, scale 4; discrete Laplace, scale 8"
     )
     assert one.scaled(1000).guarantee == one.guarantee
@@ -241,7 +241,7 @@ def test_disjoint_merges_keep_the_worst_guarantee_and_overlapping_ones_add() -> 
 
 def test_whether_populations_overlap_must_be_said() -> None:
     one, other = release_of(1), release_of(2)
-    for combine in (one.merge, one.subtract):
+    for combine in (one.combine, one.subtract):
         with pytest.raises(TypeError, match="populations"):
             combine(other)  # type: ignore[call-arg]
         with pytest.raises(TypeError):
@@ -252,11 +252,11 @@ def test_whether_populations_overlap_must_be_said() -> None:
 
 def test_plus_and_minus_name_the_method_that_asks_about_populations() -> None:
     one, other = release_of(1), release_of(2)
-    with pytest.raises(TypeError, match=r"a\.merge\(b, populations="):
+    with pytest.raises(TypeError, match=r"a\.combine\(b, populations="):
         one + other
     with pytest.raises(TypeError, match=r"a\.subtract\(b, populations="):
         one - other
-    with pytest.raises(TypeError, match="merge"):
+    with pytest.raises(TypeError, match="combine"):
         sum([one, other], one)
 
 
@@ -264,7 +264,7 @@ def test_releases_for_different_neighbours_do_not_merge() -> None:
     one = release_of(1)
     other = sketch_of(2).release(epsilon=1.0, neighbours=ss.L1(2))
     with pytest.raises(ss.InvalidInputError, match="one neighbour relation"):
-        one.merge(other, populations="disjoint")
+        one.combine(other, populations="disjoint")
 
 
 def test_releases_of_different_projections_do_not_merge_and_the_fields_are_named() -> None:
@@ -274,7 +274,7 @@ def test_releases_of_different_projections_do_not_merge_and_the_fields_are_named
     with pytest.raises(
         ss.IncompatibleProjectionsError, match=r"resolution .*1 here, 1/2 there.*seed .*7 here, 8 there"
     ):
-        release_of(1).merge(other, populations="disjoint")
+        release_of(1).combine(other, populations="disjoint")
 
 
 @pytest.mark.parametrize("factor", [0, "0", 0.0, float("nan"), float("inf"), None, "x", True])
@@ -288,9 +288,9 @@ def test_a_factor_of_zero_or_no_number_is_refused(factor: float) -> None:
 
 def test_a_release_is_not_combined_with_itself_or_with_what_it_went_into() -> None:
     one, other, third = release_of(1), release_of(2), release_of(3)
-    both = one.merge(other, populations="disjoint")
+    both = one.combine(other, populations="disjoint")
     for first, second in ((one, one), (one, one.scaled(2)), (both, one), (other, both), (both, both)):
-        for combine in (first.merge, first.subtract):
+        for combine in (first.combine, first.subtract):
             with pytest.raises(ss.DependentNoiseError, match="share the noise of a release"):
                 combine(second, populations="overlapping")
         for estimate in (ss.squared_distance, ss.inner_product, ss.cosine):
@@ -298,14 +298,14 @@ def test_a_release_is_not_combined_with_itself_or_with_what_it_went_into() -> No
                 estimate(first, second)
         with pytest.raises(ss.DependentNoiseError, match="share the noise"):
             ss.pairwise([third, first, second])
-    assert len(both.merge(third, populations="disjoint").release_ids) == 3
+    assert len(both.combine(third, populations="disjoint").release_ids) == 3
 
 
 def test_separate_releases_of_one_stream_are_independent() -> None:
     sketch = sketch_of(1)
     first, second = (sketch.release(epsilon=1.0, neighbours=ss.L1(1)) for _ in range(2))
     check_independent([first, second])
-    assert first.merge(second, populations="overlapping").guarantee.epsilon == 2.0
+    assert first.combine(second, populations="overlapping").guarantee.epsilon == 2.0
 
 
 # --- overflow -------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_separate_releases_of_one_stream_are_independent() -> None:
 )
 def test_a_sum_that_could_leave_63_bits_is_refused_and_nothing_changes(mine: int, theirs: int, sign: int) -> None:
     one, other = published([mine, 0]), published([theirs, 0], b"release2")
-    combine = one.merge if sign > 0 else one.subtract
+    combine = one.combine if sign > 0 else one.subtract
     with pytest.raises(ss.SketchOverflowError, match="nothing was changed"):
         combine(other, populations="disjoint")
     assert one == published([mine, 0])
@@ -333,15 +333,15 @@ def test_a_sum_that_could_leave_63_bits_is_refused_and_nothing_changes(mine: int
 def test_multipliers_without_a_common_step_may_overflow_too() -> None:
     one = published([1 << 40]).scaled(Fraction(1, (1 << 20) - 1))
     other = published([1 << 40], b"release2", Fraction(1, (1 << 20) + 1))
-    fine = one.merge(other, populations="disjoint")
+    fine = one.combine(other, populations="disjoint")
     assert exact_cells(fine)[0] == Fraction(1 << 40, (1 << 20) - 1) + Fraction(1 << 40, (1 << 20) + 1)
     with pytest.raises(ss.SketchOverflowError, match="larger common step"):
-        one.merge(published([1 << 40], b"release2", Fraction(1, 10**9 + 7)), populations="disjoint")
+        one.combine(published([1 << 40], b"release2", Fraction(1, 10**9 + 7)), populations="disjoint")
 
 
 def test_the_largest_sums_that_fit_are_exact() -> None:
     half = 1 << 62
-    total = published([half - 1, 1 - half]).merge(published([half, -half], b"release2"), populations="disjoint")
+    total = published([half - 1, 1 - half]).combine(published([half, -half], b"release2"), populations="disjoint")
     assert total.values[:2].tolist() == [(1 << 63) - 1, 1 - (1 << 63)]
 
 
@@ -350,14 +350,14 @@ def test_the_largest_sums_that_fit_are_exact() -> None:
 
 def test_a_sketch_is_not_taken_for_a_release() -> None:
     released, raw = release_of(1), sketch_of(2)
-    for combine in (released.merge, released.subtract):
+    for combine in (released.combine, released.subtract):
         with pytest.raises(TypeError, match=r"got a Sketch\. Call release\(\) on a Sketch first"):
             combine(raw, populations="disjoint")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="only a Sketch"):
         raw.merge(released)  # type: ignore[arg-type]
     for other in (None, 1, released.values):
         with pytest.raises(TypeError, match="only a PrivateSketch can be combined"):
-            released.merge(other, populations="disjoint")  # type: ignore[arg-type]
+            released.combine(other, populations="disjoint")  # type: ignore[arg-type]
 
 
 def test_no_text_shows_private_values() -> None:
@@ -368,8 +368,8 @@ def test_no_text_shows_private_values() -> None:
     texts = [repr(sketch), str(sketch), f"{sketch}", repr(released), str(released), str(released.guarantee)]
     failures: list[Callable[[], object]] = [
         lambda: released + released,
-        lambda: released.merge(sketch, populations="disjoint"),  # type: ignore[arg-type]
-        lambda: released.merge(released, populations="disjoint"),
+        lambda: released.combine(sketch, populations="disjoint"),  # type: ignore[arg-type]
+        lambda: released.combine(released, populations="disjoint"),
         lambda: sketch.merge(released),  # type: ignore[arg-type]
         lambda: sketch.merge(other),
         lambda: sketch.update(10**6, MARKER),
@@ -433,7 +433,7 @@ def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
         for number in range(2)
     )
     with pytest.raises(ss.SketchOverflowError):
-        one.scaled((1 << 63) - 1).merge(other.scaled(Fraction(1, (1 << 63) - 25)), populations="disjoint")
+        one.scaled((1 << 63) - 1).combine(other.scaled(Fraction(1, (1 << 63) - 25)), populations="disjoint")
 
 
 def test_a_bound_that_no_file_could_carry_is_refused_before_noise_is_drawn() -> None:

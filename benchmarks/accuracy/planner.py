@@ -20,6 +20,7 @@ from benchmarks import palette, trials
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
+from streamsketch.planning import Plan
 from streamsketch.planning.options import Option
 from streamsketch.release.noise_effect import OutputNoise
 from streamsketch.release.publish import CalibratedNoise
@@ -49,7 +50,7 @@ class Scene:
         """The squared distance that matters."""
         return self.spread * self.step**2
 
-    def plan(self) -> ss.Plan:
+    def plan(self) -> Plan:
         """Return the plan."""
         streams = ss.Streams(dim=1 << 40, squared_distances=self.squared_distance, spread=self.spread)
         goal = ss.Goal(relative_error=self.relative_error, max_cells=1 << 13)

@@ -19,22 +19,21 @@ from streamsketch.beam.results import check_kinds, kinds_of
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch
-from streamsketch.signs import SignSketch
-from streamsketch.wire import table_of
+from streamsketch.release import PrivateTable, PublishedTable
+from streamsketch.signs import SignTable
 
 _PART_ROWS = 256
-_KINDS: dict[str, type[Any]] = {"sketch": PrivateSketch, "signs": SignSketch}
+_KINDS: dict[str, type[PublishedTable[Any]]] = {kind.column: kind for kind in (PrivateTable, SignTable)}
 
 
 class WriteTable(beam.PTransform):
     """Write releases as one Parquet table, sorted by key: ``KV[key, PrivateSketch] → PCollection[path]``.
 
-    The file is what `streamsketch.save_table` writes, or `streamsketch.signs.save_table` for signs, so `load_table`
-    reads it. Its order and its row groups are functions of the keys, whatever order the releases arrive in. It is
-    written under another name in the same folder, then renamed: it appears whole or not at all, and a retried
-    step writes it again. One worker writes it, 256 releases at a time; what a killed worker leaves is a file whose name
-    begins with ``.`` and the table's name. Without releases the table has no rows.
+    The file is what `PrivateTable.save` writes, or `SignTable.save` for signs, so `streamsketch.load` reads it. Its
+    order and its row groups are functions of the keys, whatever order the releases arrive in. It is written under
+    another name in the same folder, then renamed: it appears whole or not at all, and a retried step writes it again.
+    One worker writes it, 256 releases at a time; what a killed worker leaves is a file whose name begins with ``.`` and
+    the table's name. Without releases the file has no rows: it is no table, and `streamsketch.load` says so.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class WriteTable(beam.PTransform):
         For a collection in windows. In the workers for keys that are not text, bytes or integers of 64 bits, all of one
         type, and for a key that appears twice.
     TypeError, IncompatibleProjectionsError
-        In the workers, as `streamsketch.save_table`.
+        In the workers, as `streamsketch.PrivateTable`.
 
     Examples
     --------
@@ -67,7 +66,7 @@ class WriteTable(beam.PTransform):
     ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["UA", "DL", "AA"])
     ...         | WriteTable(path)
     ...     )
-    >>> list(streamsketch.load_table(path))
+    >>> list(streamsketch.load(path))
     ['AA', 'DL', 'UA']
     """
 
@@ -92,7 +91,7 @@ class WriteTable(beam.PTransform):
             releases
             | "Assign parts"
             >> beam.Map(_part, self._column, keys=beam.pvalue.AsSingleton(keys)).with_output_types(
-                beam.typehints.KV[int, tuple[Any, _KINDS[self._column]]]  # type: ignore[name-defined, valid-type]
+                beam.typehints.KV[int, tuple[Any, _KINDS[self._column].row_type]]  # type: ignore[misc]
             )
             | "Gather parts" >> beam.GroupByKey()
             | "Make parts" >> beam.Map(_table, column=self._column).with_output_types(beam.typehints.KV[int, pa.Table])
@@ -113,16 +112,15 @@ def _sorted_keys(keys: Iterable[Any]) -> list[Any]:
 
 
 def _part(keyed: tuple[Any, Any], column: str, keys: list[Any]) -> tuple[int, tuple[Any, Any]]:
-    if not isinstance(keyed[1], _KINDS[column]):
-        raise TypeError(
-            f"the table holds {_KINDS[column].__name__} objects, got a {type(keyed[1]).__name__}; release first"
-        )
+    kind = _KINDS[column].row_type
+    if not isinstance(keyed[1], kind):
+        raise TypeError(f"the table holds {kind.__name__} objects, got a {type(keyed[1]).__name__}; release first")
     return bisect_left(keys, plain_key(keyed[0], "keys of a table")) // _PART_ROWS, keyed
 
 
 def _table(part: tuple[int, Iterable[tuple[Any, Any]]], column: str) -> tuple[int, pa.Table]:
     plain = {plain_key(key, "keys of a table"): release for key, release in part[1]}
-    return part[0], table_of({key: plain[key] for key in sorted(plain)}, _KINDS[column], column)
+    return part[0], _KINDS[column](plain).to_arrow()
 
 
 def _write(keys: list[Any], parts: Any, path: str, column: str) -> str:

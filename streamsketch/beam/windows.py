@@ -299,5 +299,5 @@ def _sum(key: Any, releases: Iterable[PrivateSketch]) -> tuple[Any, PrivateSketc
     total = first
     for other in others:
         # an event is in one window, and a unit bounded across windows is covered by the guarantee of the whole table
-        total = total.merge(other, populations="disjoint")
+        total = total.combine(other, populations="disjoint")
     return key, total

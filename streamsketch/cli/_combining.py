@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._reading import load_release
-from streamsketch.explanation import sharing_data
-from streamsketch.privacy import Populations
+from streamsketch.cli._reading import load_published
+from streamsketch.privacy import Populations, sharing_data
 
 PopulationsOption = Annotated[
     Populations | None,
@@ -39,10 +38,11 @@ def sum_of_releases(files: list[Path], populations: Populations | None) -> ss.Pr
             "releases are added up with --populations disjoint, if no privacy unit is in two of the streams, or "
             "--populations overlapping: it decides the guarantee of the result"
         )
-    first, *others = releases = [load_release(file) for file in files]
+    releases: list[ss.PrivateSketch] = [load_published(file, ss.PrivateSketch) for file in files]
     if populations == "disjoint":
-        for one, two in sharing_data([[release] for release in releases]):
+        for one, two in sharing_data(releases):
             raise ss.InvalidInputError(NOT_DISJOINT.format(files[one], files[two]))
+    total, *others = releases
     for other in others:
-        first = first.merge(other, populations=populations)
-    return first
+        total = total.combine(other, populations=populations)
+    return total

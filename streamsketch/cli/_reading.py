@@ -9,16 +9,22 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
-from streamsketch import wire
 from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
 from streamsketch.release import SUFFIX, check_independent, check_release, is_raw, load_raw, mismatch
 from streamsketch.signs import Signs, check_comparable, check_signs
-from streamsketch.wire import column_names, is_signs
+from streamsketch.wire import kind_of
 
 SIGNS, TABLE = ".signs", ".parquet"
 
 _MOST_WARNINGS = 5  # of one file
+_NAMES: dict[type[Any], str] = {
+    ss.PrivateSketch: "private sketch",
+    ss.PrivateTable: "table of private sketches",
+    ss.signs.SignSketch: "sign sketch",
+    ss.signs.SignTable: "table of sign sketches",
+    ss.signs.IndividualSignSketch: "individual sign sketch",
+}
 
 Files = Annotated[
     list[Path],
@@ -41,7 +47,20 @@ def load_sketches(paths: list[Path], *, least: int, command: str, raw: bool = Fa
     DependentNoiseError
         If two of them share the noise of a release.
     """
-    found = _by_name(paths, lambda path: _sketches_of(path, command, raw=raw), least, command)
+    return load_files(paths, least=least, command=command, raw=raw)[0]
+
+
+def load_files(
+    paths: list[Path], *, least: int, command: str, raw: bool = False
+) -> tuple[dict[str, AnySketch], dict[str, Any]]:
+    """Return the sketches of files by short names, and what each file holds, by its path; as `load_sketches`."""
+    files: dict[str, Any] = {}
+
+    def read(path: Path) -> dict[Any, AnySketch]:
+        files[str(path)] = _sketches_of(path, command, raw=raw)
+        return _by_key(files[str(path)])
+
+    found = _by_name(paths, read, least, command)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
     names: dict[bytes, str] = {}
     for name, release in releases.items():
@@ -50,7 +69,7 @@ def load_sketches(paths: list[Path], *, least: int, command: str, raw: bool = Fa
             if first != name:
                 with naming(first, name):
                     check_independent([releases[first], release])
-    return found
+    return found, files
 
 
 def load_signs(paths: list[Path], *, least: int, command: str) -> dict[str, Signs]:
@@ -83,7 +102,7 @@ def hold_signs(paths: list[Path]) -> bool:
     OSError
         If a file cannot be read.
     """
-    signs = {path: path.suffix == SIGNS or holds_signs(path) for path in paths}
+    signs = {path: holds_signs(path) for path in paths}
     if len(set(signs.values())) > 1:
         with_signs, without = (next(path for path, found in signs.items() if found == kind) for kind in (True, False))
         raise ss.InvalidInputError(
@@ -101,23 +120,12 @@ def holds_signs(path: Path) -> bool:
     OSError
         If the file cannot be read.
     """
-    if path.suffix != TABLE:
-        return is_signs(path)
-    try:
-        names = column_names(path)
-    except ss.WireFormatError:
-        return False  # a damaged table is named as such where it is read
-    return "signs" in names and "sketch" not in names
+    return issubclass(_kind_of(path), Signs | ss.signs.SignTable)
 
 
 def load_signs_of(path: Path) -> dict[Any, Signs]:
     """Return the published signs of a file by key, None if it is no table; errors name the file."""
-    table = path.suffix == TABLE
-    try:
-        return _checked(path, dict(wire.load_sign_table(path)) if table else {None: wire.load_signs(path)})
-    except ss.WireFormatError as error:
-        what = "table of sign sketches" if table else "sign sketch"
-        raise ss.InvalidInputError(f"{path} is not a sound {what}: {error}") from None
+    return _by_key(load_published(path))
 
 
 @contextlib.contextmanager
@@ -152,48 +160,50 @@ def _by_name(
     return {short[i] if short.count(short[i]) == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
 
-def _sketches_of(path: Path, command: str, *, raw: bool) -> dict[Any, AnySketch]:
-    """Return a file's sketches by key; of a file with one sketch, the key is None."""
-    if path.suffix == TABLE:
-        return dict(load_table(path))
+def _sketches_of(path: Path, command: str, *, raw: bool) -> Any:
+    """Return the sketch or the table in a file."""
     if path.suffix != SUFFIX and not is_raw(path):
-        return {None: load_release(path)}
+        return load_published(path, ss.PrivateSketch, ss.PrivateTable)
     if not raw:
         or_raw = ", or say --raw to compare it all the same, for your eyes only" if command == "compare" else ""
         raise ss.InvalidInputError(
             f"{path} is a raw sketch, which is secret, and so is all that is computed from it. Release it first{or_raw}"
         )
-    state = load_raw_file(path).state
-    return {None: state} if isinstance(state, ss.Sketch) else dict(state)
+    return load_raw_file(path).state
 
 
-def load_release(path: Path) -> ss.PrivateSketch:
-    """Return the release in a file; errors name the file."""
+def _by_key(found: Any) -> dict[Any, Any]:
+    """Return sketches by key; one that is in no table under None."""
+    return dict(found) if isinstance(found, Mapping) else {None: found}
+
+
+def load_published(path: Path, *kinds: type[Any]) -> Any:
+    """Return the release in a file, if it is of one of ``kinds``, where any are given; errors name the file."""
     try:
-        return _checked(path, {None: ss.load(path)})[None]
+        found = ss.load(path)
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
-        if path.suffix == SIGNS or (path.is_file() and is_signs(path)):
-            raise ss.InvalidInputError(
-                f"{path} holds published signs, not a private sketch: inspect, explain, compare and nearest take signs"
-            ) from None
-        raise ss.InvalidInputError(f"{path} is not a sound private sketch: {error}") from None
+        raise ss.InvalidInputError(f"{path} is not a sound {_NAMES[_kind_of(path)]}: {error}") from None
+    if kinds and not isinstance(found, kinds):
+        wanted, name = _NAMES[kinds[0]], _NAMES[type(found)]
+        signs = ": inspect, explain, compare and nearest take signs" if isinstance(found, Signs) else ""
+        raise ss.InvalidInputError(f"{path} holds a {name}, not a {wanted}{signs}")
+    _warn_of_mismatches(path, _by_key(found))
+    return found
 
 
-def load_table(path: Path) -> dict[Any, ss.PrivateSketch]:
-    """Return the releases in a Parquet table; errors name the file."""
+def _kind_of(path: Path) -> type[Any]:
+    """Return the class of what a file holds by its beginning, or its name: errors say what was expected."""
     try:
-        return _checked(path, ss.load_table(path))
-    except ss.WireFormatError as error:
-        raise ss.InvalidInputError(f"{path} is not a sound table of private sketches: {error}") from None
+        kind = kind_of(path)
+    except ss.WireFormatError:
+        return ss.PrivateTable  # a damaged table is named as such where it is read
+    return kind or {SIGNS: ss.signs.SignSketch, TABLE: ss.PrivateTable}.get(path.suffix, ss.PrivateSketch)
 
 
-Release = TypeVar("Release", bound=Any)
-
-
-def _checked(path: Path, releases: dict[Any, Release]) -> dict[Any, Release]:
-    """Return a file's releases by key, after a sentence on each that contradicts what it states of its noise."""
+def _warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
+    """Print a sentence on each release that contradicts what it states of its noise."""
     short = 0
     for key, release in releases.items():
         check = check_signs(release) if isinstance(release, Signs) else check_release(release)
@@ -203,7 +213,6 @@ def _checked(path: Path, releases: dict[Any, Release]) -> dict[Any, Release]:
                 say(f"warning: {mismatch(str(path) if key is None else f'{path}, key {key}', check)}")
     if short > _MOST_WARNINGS:
         say(f"warning: so do {short - _MOST_WARNINGS} more of the keys of {path}")
-    return releases
 
 
 def load_raw_file(path: Path) -> Any:

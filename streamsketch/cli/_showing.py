@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 import streamsketch as ss
-from streamsketch.estimation import rounded
+from streamsketch.core import printable
+from streamsketch.estimation import Interval, rounded
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
@@ -35,14 +36,6 @@ def say(message: str) -> None:
 def _say(text: str) -> None:
     console = Console(stderr=True)
     console.print(text, highlight=False, soft_wrap=not console.is_terminal)
-
-
-def printable(text: object) -> str:
-    """Return text that changes nothing but its place: without control and direction characters, and of one line.
-
-    A stranger's key of several lines could else say whatever a promise says.
-    """
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
 def counted(number: int, noun: str) -> str:
@@ -120,7 +113,7 @@ def interval_text(estimate: ss.Estimate, confidence: float = 0.95) -> str:
     return _ends_text(estimate, estimate.interval(confidence))
 
 
-def _ends_text(estimate: ss.Estimate, interval: ss.Interval) -> str:
+def _ends_text(estimate: ss.Estimate, interval: Interval) -> str:
     low, high = (rounded(end, estimate.standard_error) for end in interval)
     return f"{low} … {high}"
 

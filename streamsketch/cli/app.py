@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 import streamsketch as ss
+from streamsketch.errors import NoiseMismatchWarning
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
@@ -74,7 +75,7 @@ def main() -> None:
     """Run the command: 0 when done, 2 for a mistake, 130 or 143 when interrupted or terminated."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
-    warnings.simplefilter("ignore", ss.NoiseMismatchWarning)  # commands name the file where they read it
+    warnings.simplefilter("ignore", NoiseMismatchWarning)  # commands name the file where they read it
     try:
         app(prog_name="streamsketch")
     except ss.StreamsketchError as error:

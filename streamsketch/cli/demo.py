@@ -55,7 +55,7 @@ def demo(
     exact = [_exact(words[first], words[second]) for _, first, second in found]
     inside = [one.interval()[0] <= truth <= one.interval()[1] for (one, _, _), truth in zip(found, exact, strict=True)]
     if output is not None:
-        ss.save_table(releases, output)
+        ss.PrivateTable(releases).save(output)
     guarantee = releases[_PARTIES[0]].guarantee
     if as_json:
         pairs = [

@@ -7,15 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._reading import (
-    SIGNS,
-    TABLE,
-    holds_signs,
-    load_raw_file,
-    load_release,
-    load_signs_of,
-    load_table,
-)
+from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import (
     Json,
     counted,
@@ -50,14 +42,16 @@ def inspect(
         raise typer.BadParameter("name one file, or give --system")
     if file is None:
         _inspect_system(as_json=as_json)
-    elif file.suffix == SIGNS or (file.is_file() and holds_signs(file)):
-        _inspect_signs(file, as_json=as_json)
-    elif file.suffix == TABLE:
-        _inspect_table(file, as_json=as_json)
     elif file.suffix == SUFFIX or (file.is_file() and is_raw(file)):
         _inspect_raw(file, as_json=as_json)
     else:
-        _inspect_release(file, as_json=as_json)
+        published = load_published(file)
+        if isinstance(published, ss.PrivateTable):
+            _inspect_table(file, published, as_json=as_json)
+        elif isinstance(published, ss.PrivateSketch):
+            _inspect_release(file, published, as_json=as_json)
+        else:
+            _inspect_signs(file, published, as_json=as_json)
 
 
 def _inspect_system(*, as_json: bool) -> None:
@@ -84,8 +78,7 @@ def _inspect_system(*, as_json: bool) -> None:
     show_facts("this machine, as Numba sees it", facts)
 
 
-def _inspect_release(file: Path, *, as_json: bool) -> None:
-    release = load_release(file)
+def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) -> None:
     projection = release.projection
     try:
         norm = ss.squared_norm(release)
@@ -119,28 +112,28 @@ def _inspect_release(file: Path, *, as_json: bool) -> None:
     show_facts(str(file), facts)
 
 
-def _inspect_signs(file: Path, *, as_json: bool) -> None:
-    published = load_signs_of(file)
-    if not published:
-        raise ss.InvalidInputError(f"{file} is a table of sign sketches without a row")
-    one, is_table = next(iter(published.values())), file.suffix == TABLE
-    individual = isinstance(one, ss.signs.IndividualSignSketch)
+def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json: bool) -> None:
+    individual = isinstance(published, ss.signs.IndividualSignSketch)
     kind = "individual differential privacy" if individual else "differential privacy"
+    projection = published.projection
     if as_json:
-        told: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(one.projection)}
-        rows = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
-        show_json(told | ({"releases": rows} if is_table else _sign_fields(one)))
+        told: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(projection)}
+        if isinstance(published, ss.signs.SignTable):
+            told["releases"] = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
+        else:
+            told |= _sign_fields(published)
+        show_json(told)
         return
     facts = {
-        "promise": "\n".join(dict.fromkeys(str(release.guarantee) for release in published.values())),
+        "promise": str(published.guarantee),
         "kind": kind,
-        "projection": one.projection.to_json(),
-        "fingerprint": one.projection.fingerprint,
-        "signs": f"{one.projection.sketch_dim}",
+        "projection": projection.to_json(),
+        "fingerprint": projection.fingerprint,
+        "signs": f"{projection.sketch_dim}",
     }
-    if isinstance(one, ss.signs.SignSketch) and not is_table:
-        facts["noise"] = str(one.law)
-    if is_table:
+    if isinstance(published, ss.signs.SignSketch):
+        facts["noise"] = str(published.law)
+    if isinstance(published, ss.signs.SignTable):
         facts["keys"] = f"{len(published):,}"
     show_facts(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"})
 
@@ -149,11 +142,8 @@ def _sign_fields(release: Signs) -> dict[str, Any]:
     return {"guarantee": str(release.guarantee), "release_ids": [release.release_id.hex()]}
 
 
-def _inspect_table(file: Path, *, as_json: bool) -> None:
-    releases = load_table(file)
-    if not releases:
-        raise ss.InvalidInputError(f"{file} is a table of sketches without a row")
-    projection = next(iter(releases.values())).projection
+def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> None:
+    projection = releases.projection
     norms = {key: ss.squared_norm(release) for key, release in releases.items()}
     if as_json:
         rows = [
@@ -166,11 +156,10 @@ def _inspect_table(file: Path, *, as_json: bool) -> None:
         ]
         show_json({"file": str(file), "secret": False, **_projection_fields(projection), "releases": rows})
         return
-    promises = list(dict.fromkeys(str(release.guarantee) for release in releases.values()))
     show_facts(
         str(file),
         {
-            "promise": "\n".join(promises),
+            "promise": str(releases.guarantee),
             "projection": projection.to_json(),
             "fingerprint": projection.fingerprint,
             "keys": f"{len(releases):,}",

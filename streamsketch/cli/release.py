@@ -10,8 +10,8 @@ import streamsketch as ss
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked
-from streamsketch.privacy import mechanism_names
-from streamsketch.release import AdditiveNoise, PastRelease, remember, replace_raw
+from streamsketch.privacy import Neighbours, mechanism_names
+from streamsketch.release import AdditiveNoise, PastRelease, release_held
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -55,29 +55,22 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     with locked(file):
         raw = load_raw_file(file)
         state = raw.state
-        wanted: dict[Any, ss.Sketch]
         if isinstance(state, ss.Sketch):
             if public_key or keys_are_public:
                 raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
             if max_keys != 1:
                 raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {max_keys}")
-            wanted = {None: state}
             new_file(output, ".sketch", "a release")
         else:
-            wanted = _wanted(file, state, public_key, keys_are_public=keys_are_public)
+            _check_keys(file, state, public_key, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
-        publisher = AdditiveNoise(**privacy).calibrated(state.projection)  # to find mistakes early
-        promise = publisher.guarantee
+        promise = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
         if raw.releases and not again:
             raise ss.InvalidInputError(_cost(file, raw.releases, promise))
-        released = {key: publisher.release(sketch) for key, sketch in wanted.items()}
         # remembered before it is written: a failure between the two costs a release, not a promise
-        replace_raw(remember(raw, list(released.values())), file)
+        released = release_held(raw, file, public_keys=public_key or None, keys_are_public=keys_are_public, **privacy)
     try:
-        if isinstance(state, ss.Sketch):
-            released[None].save(output)
-        else:
-            ss.save_table(released, output)
+        released.save(output)
     except OSError as error:
         raise ss.InvalidInputError(
             f"{output} cannot be written: {error.strerror or error}. {file} remembers the release already; once there "
@@ -86,17 +79,17 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     total = _together([*raw.releases, PastRelease(promise, "")])
     if as_json:
         fields = guarantee_fields(promise)
-        show_json({"file": str(output), "sketches": len(released), "guarantee": fields, "together": total})
+        show_json({"file": str(output), "sketches": len(released.rows), "guarantee": fields, "together": total})
         return
     facts = {"promise": str(promise)}
     if raw.releases:
         facts["in all"] = f"{total}, with {len(raw.releases)} before"
     if not isinstance(state, ss.Sketch):
-        facts["keys"] = f"{len(released):,}"
+        facts["keys"] = f"{len(released.rows):,}"
     show_facts(str(output), facts)
 
 
-def _neighbours(l1: str | None, one_coordinate: str | None, unit: str, max_keys: int) -> ss.Neighbours:
+def _neighbours(l1: str | None, one_coordinate: str | None, unit: str, max_keys: int) -> Neighbours:
     if (l1 is None) == (one_coordinate is None):
         raise ss.InvalidInputError(
             "say how much one unit can change: --l1 BOUND, in all its events together, or --one-coordinate BOUND; one "
@@ -107,20 +100,14 @@ def _neighbours(l1: str | None, one_coordinate: str | None, unit: str, max_keys:
     return ss.OneCoordinate(str(one_coordinate), unit, max_keys)
 
 
-def _wanted(
-    file: Path, table: ss.SketchTable, public_keys: list[str] | None, *, keys_are_public: bool
-) -> dict[Any, ss.Sketch]:
-    """Return the sketches to release: of every public key, whether or not there are data of it."""
+def _check_keys(file: Path, table: ss.SketchTable, public_keys: list[str] | None, *, keys_are_public: bool) -> None:
     if bool(public_keys) == keys_are_public:
         raise ss.InvalidInputError(
             f"{file} holds many keys, and which ones is private unless you say: --public-key NAME for each key that "
             f"you name without a look at the data, or --keys-are-public; one of the two"
         )
-    if keys_are_public:
-        if not len(table):
-            raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
-        return dict(table)
-    return {key: table.sketch_of(key) for key in sorted(public_keys or ())}
+    if keys_are_public and not len(table):
+        raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
 
 
 def _cost(file: Path, releases: Sequence[PastRelease], promise: ss.Guarantee) -> str:

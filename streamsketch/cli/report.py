@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._reading import load_sketches, new_file
+from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
 from streamsketch.release import SUFFIX
 from streamsketch.report import page_of
-from streamsketch.wire import column_names
+from streamsketch.wire import kind_of
 
 
 def report(
@@ -40,13 +40,10 @@ def report(
         inside = sorted(place.iterdir()) if place.is_dir() else [place]
         left_out += [path.name for path in inside if place.is_dir() and path.suffix == SUFFIX]
         paths += [path for path in inside if not place.is_dir() or path.suffix == ".sketch" or _is_table(path)]
-    releases = {
-        name: sketch
-        for name, sketch in load_sketches(paths, least=2, command="report").items()
-        if isinstance(sketch, ss.PrivateSketch)
-    }
+    found, published = load_files(paths, least=2, command="report")
+    releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
     heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
-    page = page_of(releases, title=heading, plan=None if plan is None else _plan(plan))
+    page = page_of(releases, published, title=heading, plan=None if plan is None else _plan(plan))
     write_whole(output, page.encode())
     if as_json:
         checks = {name: release.explain().check.verdict for name, release in releases.items()}
@@ -70,6 +67,6 @@ def _is_table(path: Path) -> bool:
     if path.suffix != ".parquet":
         return False
     try:
-        return "sketch" in column_names(path)
+        return kind_of(path) is ss.PrivateTable
     except ss.WireFormatError:
         return True  # to be named as damaged, not passed over

@@ -3,9 +3,9 @@ from .carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, em
 from .files import locked, remove_partial, write_whole
 from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
 from .jit import kernel, part
-from .limits import Limits, check_length, current_limits, json_fields, read_bounded
+from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
-from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable
+from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, printable
 
 __all__ = [
     "AVX512",
@@ -46,7 +46,9 @@ __all__ = [
     "multiply_add",
     "part",
     "polynomials",
+    "printable",
     "read_bounded",
+    "read_open",
     "remove_partial",
     "short",
     "write_whole",

@@ -12,7 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from streamsketch.errors import InvalidInputError, WireFormatError
 
@@ -162,14 +162,19 @@ def read_bounded(path: str | os.PathLike[str], most: int, name: str = "max_bytes
         If the file cannot be read.
     """
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
-        status = os.fstat(file.fileno())
-        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-        check_length(size, most, name)
-        blocks, length = [file.read(size + 1)], 0
-        while blocks[-1]:
-            length += len(blocks[-1])
-            check_length(length, most, name)
-            blocks.append(file.read(min(_BLOCK, most + 1 - length)))
+        return read_open(file, most, name)
+
+
+def read_open(file: BinaryIO, most: int, name: str = "max_bytes") -> bytes:
+    """Return the bytes of an open file; as `read_bounded`."""
+    status = os.fstat(file.fileno())
+    size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    check_length(size, most, name)
+    blocks, length = [file.read(size + 1)], 0
+    while blocks[-1]:
+        length += len(blocks[-1])
+        check_length(length, most, name)
+        blocks.append(file.read(min(_BLOCK, most + 1 - length)))
     return b"".join(blocks)
 
 

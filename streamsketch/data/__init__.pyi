@@ -1,6 +1,6 @@
 from . import data_ids
 from .columns import arrow_column, is_key_type, key_column, times_of, value_column, value_type
-from .data_ids import SECRET_BYTES, DataIds, from_list, shared
+from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import quantise, quantise_one
 from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
@@ -36,7 +36,6 @@ __all__ = [
     "parts_of",
     "quantise",
     "quantise_one",
-    "shared",
     "steps_of",
     "times_of",
     "value_column",

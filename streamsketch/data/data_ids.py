@@ -17,7 +17,7 @@ of different sketches or if more was merged in between.
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from streamsketch.data.keys import canonical_bytes
@@ -89,16 +89,6 @@ def _distinct(ids: Iterable[bytes], length: int) -> list[bytes]:
     if not found or len(set(found)) < len(found) or any(len(one) != length for one in found):
         raise InvalidInputError(f"data ids must be distinct, {length} bytes long, and at least one")
     return found
-
-
-def shared(several: Iterable[Collection[bytes]]) -> bool:
-    """Return whether any id occurs in two of the given collections."""
-    seen: set[bytes] = set()
-    for ids in several:
-        if not seen.isdisjoint(ids):
-            return True
-        seen.update(ids)
-    return False
 
 
 def _derived(one: bytes, suffix: bytes) -> bytes:

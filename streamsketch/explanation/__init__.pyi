@@ -1,22 +1,25 @@
 from .facts import Explained
-from .joint import INDIVIDUAL, JointExplanation, explain_together, places_that_count, sharing_data
+from .joint import INDIVIDUAL, JointExplanation, explain, explain_jointly
 from .release import Explanation, explain_release
 from .signs import IndividualSignExplanation, SignExplanation, SignsExplained, explain_signs
+from .table import ONE_RELEASE, TableExplanation, heading_of
 from .text import rounded_up, said_of
 
 __all__ = [
     "INDIVIDUAL",
+    "ONE_RELEASE",
     "Explained",
     "Explanation",
     "IndividualSignExplanation",
     "JointExplanation",
     "SignExplanation",
     "SignsExplained",
+    "TableExplanation",
+    "explain",
+    "explain_jointly",
     "explain_release",
     "explain_signs",
-    "explain_together",
-    "places_that_count",
+    "heading_of",
     "rounded_up",
     "said_of",
-    "sharing_data",
 ]

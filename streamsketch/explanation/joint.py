@@ -1,21 +1,27 @@
 """What several releases promise together."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from typing import Any, TypeAlias, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args, overload
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import Explained
+from streamsketch.explanation.release import Explanation, explain_release
+from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, explain_signs
+from streamsketch.explanation.table import TableExplanation, explain_table
 from streamsketch.explanation.text import joint_as_dict, joint_as_text
-from streamsketch.privacy import Accounted, Guarantee, Neighbours, Populations, Spent, account, compose
-from streamsketch.release import PrivateSketch, Verdict
-from streamsketch.signs import IndividualSignSketch, SignSketch
-
-Explainable: TypeAlias = PrivateSketch | SignSketch
-
-_Column: TypeAlias = tuple[Neighbours, bytes]
-_Row: TypeAlias = dict[_Column, Fraction]
+from streamsketch.privacy import (
+    Accounted,
+    Guarantee,
+    Populations,
+    Spent,
+    account,
+    compose,
+    places_that_count,
+    sharing_data,
+)
+from streamsketch.release import PrivateSketch, Published, PublishedTable, Verdict
+from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 
 INDIVIDUAL = "individual differential privacy is not differential privacy and composes with nothing"
 
@@ -27,7 +33,7 @@ class JointExplanation:
     Parameters
     ----------
     each
-        The explanations of the releases, in order.
+        The explanations of the releases and tables, in order.
     populations
         ``"overlapping"`` or ``"disjoint"``.
     counted
@@ -48,12 +54,12 @@ class JointExplanation:
     >>> from streamsketch import L1, SJLT
     >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=16, seed=7).sketch()
     >>> gaussian = {"epsilon": 1.0, "delta": 1e-6, "neighbours": L1(1), "mechanism": "gaussian"}
-    >>> joint = explain_together([sketch.release(**gaussian) for _ in range(4)], populations="overlapping")
+    >>> joint = explain(*(sketch.release(**gaussian) for _ in range(4)))
     >>> joint.guarantee.epsilon, round(joint.finer.epsilon, 2), joint.finer.delta
     (4.0, 1.98, 4e-06)
     """
 
-    each: tuple[Explained, ...]
+    each: tuple[Explained | TableExplanation, ...]
     populations: Populations
     counted: int
     guarantee: Guarantee
@@ -75,10 +81,24 @@ class JointExplanation:
         return joint_as_text(self)
 
 
-def explain_together(
-    releases: Iterable[Explainable], *, populations: Populations, delta: float | None = None
-) -> JointExplanation:
-    """Return what several releases promise together.
+@overload
+def explain(release: PrivateSketch, /) -> Explanation: ...
+@overload
+def explain(release: SignSketch, /) -> SignExplanation: ...
+@overload
+def explain(release: IndividualSignSketch, /) -> IndividualSignExplanation: ...
+@overload
+def explain(release: PublishedTable[Any], /) -> TableExplanation: ...
+@overload
+def explain(release: Published, /) -> Explained | TableExplanation: ...
+@overload
+def explain(release: Published, /, *, populations: Populations = ..., delta: float) -> JointExplanation: ...
+@overload
+def explain(
+    release: Published, other: Published, /, *more: Published, populations: Populations = ..., delta: float | None = ...
+) -> JointExplanation: ...
+def explain(*releases: Any, populations: Populations = "overlapping", delta: float | None = None) -> Any:
+    """Return what a release guarantees: to whom, how, by which theorem, and what not; or several of them together.
 
     For disjoint populations the worst guarantee holds for all. For overlapping ones ε and δ add up (Dwork and Roth
     2014, Theorem 3.16), which is loose for many releases: where a smaller ε is known at the same δ, it is told too,
@@ -86,34 +106,57 @@ def explain_together(
 
     Parameters
     ----------
-    releases
-        At least one, private sketches and published signs as they come; a release that is there twice counts once, and
-        so does a merge beside all of its parts.
+    *releases
+        Private sketches, published signs and tables of them as they come. A table is one release, whose guarantee
+        covers all of its keys. What can be computed from the others spends nothing more: a release that is there twice,
+        a row beside its table, a merge beside all of its parts.
     populations
-        ``"overlapping"`` if a privacy unit may be in several of the streams, ``"disjoint"`` if none is.
+        ``"overlapping"`` if a privacy unit may be in several of them, ``"disjoint"`` if none is.
     delta
         The δ at which to account; by default the sum of theirs. More than that buys a smaller ε.
+
+    Returns
+    -------
+    Explanation, SignExplanation, IndividualSignExplanation or TableExplanation
+        Of one release, where no δ is given.
+    JointExplanation
+        Of several, or at a given δ.
 
     Raises
     ------
     TypeError
-        If one is neither a PrivateSketch nor a SignSketch: individual differential privacy composes with nothing.
+        If one is no release; for an `IndividualSignSketch` beside others or with a δ, as individual differential
+        privacy composes with nothing.
     InvalidInputError
         For no releases, different neighbour relations, another value of ``populations``, a δ below the sum of theirs,
         or releases of the same data whose populations are said to be disjoint.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
+    >>> released = table.release(epsilon=1.0, neighbours=L1(1), public_keys=["AA", "UA"])
+    >>> explain(released, released["AA"]).guarantee.epsilon
+    1.0
     """
-    releases = list(releases)
     for release in releases:
-        if isinstance(release, IndividualSignSketch):
-            raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
-        if not isinstance(release, PrivateSketch | SignSketch):
-            raise TypeError(
-                f"only a PrivateSketch or a SignSketch explains itself, got a {type(release).__name__}. Call release() "
-                f"first"
-            )
+        if not isinstance(release, Published):
+            raise TypeError(f"only a release is explained, got a {type(release).__name__}. Call release() first")
+    if len(releases) == 1 and delta is None:
+        (one,) = releases
+        return _explain_one(one)
+    return explain_jointly(releases, populations=populations, delta=delta)
+
+
+def explain_jointly(
+    releases: Sequence[Any], *, populations: Populations = "overlapping", delta: float | None = None
+) -> JointExplanation:
+    """Return what releases guarantee together, though it be one; parameters and errors as `explain`."""
+    if any(isinstance(release, IndividualSignSketch) for release in releases):
+        raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
     counting = places_that_count(releases)
     spending = [releases[place] for place in counting]
-    sharing = tuple((counting[i], counting[j]) for i, j in sharing_data([[release] for release in spending]))
+    sharing = tuple(sharing_data(releases))
     if populations == "disjoint" and sharing:
         raise InvalidInputError(
             f"releases {sharing[0][0] + 1} and {sharing[0][1] + 1} of {len(releases)} hold some of the same data, so "
@@ -125,77 +168,23 @@ def explain_together(
             f"delta={delta} must be below 1 and at least what the releases spend together, {guarantee.delta:g}"
         )
     at = guarantee.delta if delta is None else delta
+    each = tuple(map(_explain_one, releases))
     finer = None
     if populations == "overlapping" and len(spending) > 1:
-        finer = account([_spent(release) for release in spending], at)
+        finer = account([_spent(each[place]) for place in counting], at)
         if finer is not None and finer.epsilon >= guarantee.epsilon:
             finer = None
-    return JointExplanation(
-        tuple(release.explain() for release in releases), populations, len(spending), guarantee, at, finer, sharing
-    )
+    return JointExplanation(each, populations, len(spending), guarantee, at, finer, sharing)
 
 
-def sharing_data(groups: Sequence[Iterable[Explainable]]) -> list[tuple[int, int]]:
-    """Return the pairs of groups of releases of which two hold some of the same data, by place.
-
-    A release that is in two groups, or twice in one, shares nothing by that: it is published once. A group in which two
-    releases do is paired with itself.
-    """
-    holders: dict[bytes, dict[frozenset[bytes], int]] = {}
-    for place, group in enumerate(groups):
-        for release in group:
-            for one in release.data_ids:
-                holders.setdefault(one, {}).setdefault(_ids(release), place)
-    found: dict[tuple[int, int], None] = {}
-    for holding in holders.values():
-        first, *others = holding.values()
-        found.update(dict.fromkeys((first, other) for other in others))
-    return sorted(found)
+def _explain_one(release: Published) -> Any:
+    if isinstance(release, PublishedTable):
+        return explain_table(release)
+    return explain_release(release) if isinstance(release, PrivateSketch) else explain_signs(cast("Signs", release))
 
 
-def places_that_count(releases: Sequence[Explainable]) -> list[int]:
-    """Return the places of releases from which the others can be computed, so that those are post-processing.
-
-    Each is taken as the sum of those with one id. What is a linear combination of others spends nothing more: a copy, a
-    merge beside all of its parts, or the last part beside the merge and the other parts. Those of fewest parts come
-    first, and of these the largest promise, so that no forged promise of a merge or a copy takes the place of a larger.
-    """
-    kept: list[int] = []
-    pivots: dict[_Column, _Row] = {}
-    for place in sorted(range(len(releases)), key=lambda place: _parts_and_promise(releases[place])):
-        release = releases[place]
-        row = _reduced({(release.guarantee.neighbours, one): Fraction(1) for one in _ids(release)}, pivots)
-        if row:
-            kept.append(place)
-            first, leading = next(iter(row.items()))
-            pivots[first] = {column: value / leading for column, value in row.items()}
-    return sorted(kept)
-
-
-def _parts_and_promise(release: Explainable) -> tuple[int, float, float]:
-    return len(_ids(release)), -release.guarantee.epsilon, -release.guarantee.delta
-
-
-def _reduced(row: _Row, pivots: dict[_Column, _Row]) -> _Row:
-    """Return what Gaussian elimination leaves of a row: nothing of a combination of those before it."""
-    while (pivot := next((column for column in row if column in pivots), None)) is not None:
-        factor = row[pivot]
-        for column, value in pivots[pivot].items():
-            left = row.get(column, Fraction(0)) - factor * value
-            if left:
-                row[column] = left
-            else:
-                del row[column]
-    return row
-
-
-def _ids(release: Explainable) -> frozenset[bytes]:
-    return frozenset([release.release_id] if isinstance(release, SignSketch) else release.release_ids)
-
-
-def _spent(release: Explainable) -> Spent:
-    guarantee = release.guarantee
-    check = release.explain().check
+def _spent(told: Explained | TableExplanation) -> Spent:
+    guarantee, check = cast("Guarantee", told.guarantee), told.check
     # noise that also stands for a choice of keys, or is not what the file says, counts by the promise
     sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)

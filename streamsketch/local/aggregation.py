@@ -11,6 +11,7 @@ from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local.agreed import power_below
 from streamsketch.local.normal import Floats
 from streamsketch.local.report import Report, Reports, all_fit, implausible, lengths_fit
+from streamsketch.release import Encoded
 
 if TYPE_CHECKING:
     from streamsketch.local.mechanism import Mechanism
@@ -23,7 +24,7 @@ _LIMIT = 2.0**32  # steps: 1024 times the root mean square; honest values are wi
 _SLACK = 1e-6  # of a length: its sum in floating point
 
 
-class MeanAggregator:
+class MeanAggregator(Encoded):
     """Adds up locally private reports, and estimates the mean of the vectors behind them.
 
     Every contribution is rounded once, to a multiple of 2^-22 of its root mean square, and added as an integer: so
@@ -230,12 +231,6 @@ class MeanAggregator:
         noise = self._mechanism.expected_squared_error(self._count) - limit
         return math.sqrt(max(0.0, noise) / self._mechanism.sphere_dim + limit)
 
-    def to_bytes(self) -> bytes:
-        """Return mechanism, count and totals in the exchange format (WIRE.md)."""
-        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - the format knows aggregators
-
-        return exchange.encode_aggregator(self)
-
     @classmethod
     def from_bytes(cls, data: bytes, *, max_bytes: int | None = None) -> Self:
         """Return the aggregator in ``data``.
@@ -247,9 +242,7 @@ class MeanAggregator:
             totals, or they are more than ``max_bytes``,
             by default `Limits.max_bytes`. The state in memory is at most 8 times the bytes.
         """
-        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - as above
-
-        return cls.from_parts(*exchange.decode_aggregator(data, max_bytes))
+        return cls._decoded(data, max_bytes=max_bytes)
 
     def copy(self) -> Self:
         """Return an independent copy."""

@@ -7,20 +7,18 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, json_fields, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
 from streamsketch.privacy import BitSource, SystemBits
-
-if TYPE_CHECKING:
-    from streamsketch.local.aggregation import MeanAggregator
 
 MAX_DIM = 1 << 24
 
@@ -192,10 +190,8 @@ class Mechanism(ABC):
             self.fill(self.on_sphere(matrix[part], start), source, seeds[part], values[part])
         return Reports(self, seeds, values)
 
-    def aggregator(self) -> "MeanAggregator":
+    def aggregator(self) -> MeanAggregator:
         """Return an empty server for reports of this mechanism."""
-        from streamsketch.local.aggregation import MeanAggregator  # noqa: PLC0415 - it knows mechanisms
-
         return MeanAggregator(self)
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:

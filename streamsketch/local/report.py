@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Words, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.normal import dot_rows
+from streamsketch.release import Encoded
 
 _FEW = 1 << 12  # values: BLAS starts no threads for them
 
@@ -53,7 +54,7 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Report:
+class Report(Encoded):
     """One person's locally private report: safe to send, ε-LDP by itself.
 
     Made by `Mechanism.randomize`.
@@ -101,12 +102,6 @@ class Report:
         """Exact size of what is communicated, seed and values; `to_bytes` adds a frame of some 60 bytes."""
         return self.mechanism.layout.bits
 
-    def to_bytes(self) -> bytes:
-        """Return the report in the exchange format (WIRE.md): seed, packed values, the mechanism's fingerprint."""
-        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - the format knows reports
-
-        return exchange.encode_report(self)
-
     @classmethod
     def from_bytes(cls, data: bytes, mechanism: "Mechanism") -> Self:
         """Return the report in ``data``, which must come from an equal mechanism.
@@ -116,9 +111,7 @@ class Report:
         WireFormatError
             If the bytes are not a sound report of that mechanism.
         """
-        from streamsketch.wire import local_reports as exchange  # noqa: PLC0415 - as above
-
-        return cls(mechanism, *exchange.decode_report(data, mechanism))
+        return cls._decoded(data, mechanism=mechanism)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Report):

@@ -2,6 +2,7 @@ from . import calibration
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
 from .composition import Accounted, Spent, account
+from .counting import places_that_count, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import L1, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
@@ -58,7 +59,9 @@ __all__ = [
     "gaussian_sigma",
     "key_threshold",
     "mechanism_names",
+    "places_that_count",
     "rate_below",
     "register",
+    "sharing_data",
     "squared_distance_variance",
 ]

@@ -3,14 +3,14 @@
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from streamsketch.core import Exact, check_text, exact_fraction, short
-from streamsketch.data import shared
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.counting import Release, places_that_count, sharing_data
 from streamsketch.privacy.mechanism import Mechanism
 
 Populations = Literal["disjoint", "overlapping"]
@@ -217,31 +217,20 @@ def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-class Guaranteed(Protocol):
-    """A release: what it guarantees, and the random ids of its data."""
-
-    @property
-    def guarantee(self) -> Any:
-        """What is guaranteed."""
-
-    @property
-    def data_ids(self) -> Collection[bytes]:
-        """Random ids of the data, empty where they are unknown."""
-
-
-def compose(guarantees: Iterable[Guarantee | Guaranteed], *, populations: Populations) -> Guarantee:
+def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populations) -> Guarantee:
     """Return the guarantee of publishing several releases together, under the conditions of all of them.
 
     Parameters
     ----------
     guarantees
-        At least one, all for the same neighbour relation: the releases themselves, or their guarantees alone. Only
-        releases can show that populations said to be disjoint share data.
+        At least one, all for the same neighbour relation: the releases and tables themselves, or their guarantees
+        alone. A table is one release. Only releases can show that one can be computed from others, and spends nothing
+        more (a copy, a row beside its table, a merge beside all of its parts), or that populations said to be disjoint
+        share data.
     populations
         ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
         composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
-        Theorem 3.16). The keys of one table, released together for ``max_keys``, are as disjoint: the promise
-        of each covers all of them.
+        Theorem 3.16).
 
     Raises
     ------
@@ -267,14 +256,20 @@ def compose(guarantees: Iterable[Guarantee | Guaranteed], *, populations: Popula
         )
     if not parts:
         raise InvalidInputError("there is no guarantee to compose; give at least one")
-    first = _for_one_relation(parts)
-    if populations == "disjoint":
-        check_unshared(getattr(part, "data_ids", ()) for part in given)
+    neighbours = _for_one_relation(parts).neighbours
+    if populations == "disjoint" and (sharing := sharing_data(given)):
+        first, second = sharing[0]
+        raise InvalidInputError(
+            f"releases {first + 1} and {second + 1} of {len(given)} are of the same data (one sketch released twice, a "
+            f"copy of it, or a merge and one of its parts), so their populations are not disjoint. Use "
+            f"populations='overlapping'"
+        )
+    parts = [parts[place] for place in places_that_count(given)]
     mechanism = Mechanism.together(part.mechanism for part in parts)
     combined = Budget.largest if populations == "disjoint" else Budget.total
     budget = combined([part.budget for part in parts])
     conditions = [condition for part in parts for condition in part.conditions]
-    return Guarantee.of(budget, first.neighbours, mechanism, conditions)
+    return Guarantee.of(budget, neighbours, mechanism, conditions)
 
 
 def _for_one_relation(parts: list[Any]) -> Guarantee:
@@ -289,12 +284,3 @@ def _for_one_relation(parts: list[Any]) -> Guarantee:
             )
     first: Guarantee = parts[0]
     return first
-
-
-def check_unshared(data_ids: Iterable[Collection[bytes]]) -> None:
-    """Raise `InvalidInputError` if one data id is in two of the given collections."""
-    if shared(data_ids):
-        raise InvalidInputError(
-            "two of these releases are of the same data (one sketch released twice, a copy of it, or a merge and one "
-            "of its parts), so their populations are not disjoint. Use populations='overlapping'"
-        )

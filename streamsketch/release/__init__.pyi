@@ -13,7 +13,10 @@ from .independence import check_disjoint, check_independent, check_same_place
 from .noise_effect import InputNoise, OutputNoise, effect_of, unit_of
 from .noise_parts import NoisePart
 from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from .private_table import PrivateTable
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
+from .published import Encoded, Published
+from .published_table import PublishedTable, sketches_to_release
 from .raw_file import (
     SUFFIX,
     PastRelease,
@@ -27,6 +30,7 @@ from .raw_file import (
     save_raw,
     united,
 )
+from .raw_release import release_held, release_raw
 from .sensitivity import check_carried, check_neighbours, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
 
 __all__ = [
@@ -37,12 +41,16 @@ __all__ = [
     "Calibrated",
     "CalibratedNoise",
     "Composition",
+    "Encoded",
     "InputNoise",
     "NoiseCheck",
     "NoisePart",
     "OutputNoise",
     "PastRelease",
     "PrivateSketch",
+    "PrivateTable",
+    "Published",
+    "PublishedTable",
     "Publisher",
     "RawSketch",
     "State",
@@ -65,10 +73,13 @@ __all__ = [
     "is_raw",
     "load_raw",
     "mismatch",
+    "release_held",
+    "release_raw",
     "remember",
     "replace_raw",
     "save_raw",
     "sensitivity_of",
+    "sketches_to_release",
     "unit_of",
     "united",
     "unread_matrix",

@@ -1,14 +1,13 @@
 """PrivateSketch: what may leave the party."""
 
 import math
-import os
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
-from streamsketch.core import Exact, Ints, current_limits, exact_fraction, read_bounded, write_whole
+from streamsketch.core import Exact, Ints, exact_fraction
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.privacy import Cumulants, Guarantee, NoisePlace, Populations, compose
@@ -16,6 +15,7 @@ from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.noise_parts import NoisePart, united
+from streamsketch.release.published import Published
 
 if TYPE_CHECKING:
     from streamsketch.explanation import Explanation
@@ -28,7 +28,7 @@ _SAY_POPULATIONS = (
 _MAX_CELL = (1 << 63) - 1
 
 
-class PrivateSketch:
+class PrivateSketch(Published):
     """A published sketch: integer cells with noise inside, and all a reader needs to use them honestly.
 
     Immutable. In data units its cells are ``unit · values``. What is protected, and how well, says `guarantee`.
@@ -169,6 +169,11 @@ class PrivateSketch:
         return self._release_ids
 
     @property
+    def summed_ids(self) -> frozenset[bytes]:
+        """`release_ids` as a set."""
+        return frozenset(self._release_ids)
+
+    @property
     def data_ids(self) -> tuple[bytes, ...]:
         """Random ids of the data inside, as many for any data; empty where the data are unknown."""
         return self._data_ids
@@ -204,12 +209,9 @@ class PrivateSketch:
     def __repr__(self) -> str:
         return f"<PrivateSketch of {self._projection!r}, {self._guarantee}>"
 
-    def __reduce__(self) -> Any:
-        return PrivateSketch.from_bytes, (self.to_bytes(),)
-
     # --- arithmetic: noise adds up ----------------------------------------------------------------------------
 
-    def merge(self, other: "PrivateSketch", *, populations: Populations) -> "PrivateSketch":
+    def combine(self, other: "PrivateSketch", *, populations: Populations) -> "PrivateSketch":
         """Return the release of both streams together; noise cumulants add up.
 
         Parameters
@@ -233,11 +235,11 @@ class PrivateSketch:
         SketchOverflowError
             If a cell would leave 63 bits.
         """
-        return self._combine(other, 1, populations)
+        return self._sum(other, 1, populations)
 
     def subtract(self, other: "PrivateSketch", *, populations: Populations) -> "PrivateSketch":
-        """Return the release of this stream minus the other; noise cumulants add up. See `merge`."""
-        return self._combine(other, -1, populations)
+        """Return the release of this stream minus the other; noise cumulants add up. See `combine`."""
+        return self._sum(other, -1, populations)
 
     def scaled(self, factor: Exact) -> Self:
         """Return ``factor`` times this release: cells, noise and signal alike, exactly.
@@ -266,7 +268,7 @@ class PrivateSketch:
         """Return what each release inside stated of its noise, a single release as one part."""
         return self._parts or (NoisePart(self._noise, self._guarantee, abs(self._multiplier)),)
 
-    def _combine(self, other: "PrivateSketch", sign: int, populations: Populations) -> "PrivateSketch":
+    def _sum(self, other: "PrivateSketch", sign: int, populations: Populations) -> "PrivateSketch":
         if not isinstance(other, PrivateSketch):
             raise TypeError(
                 f"only a PrivateSketch can be combined with a PrivateSketch, got a {type(other).__name__}. "
@@ -281,7 +283,7 @@ class PrivateSketch:
         if abs(mine) * max(1, _largest(self._values)) + abs(theirs) * max(1, _largest(other._values)) > _MAX_CELL:
             raise SketchOverflowError(
                 "the sum of these releases could exceed 2**63 grid steps in a cell; nothing was changed. "
-                "Scale them by multipliers with a larger common step, or merge fewer"
+                "Scale them by multipliers with a larger common step, or combine fewer"
             )
         unstated = any(one._unstated for one in (self, other))
         return PrivateSketch(
@@ -297,7 +299,7 @@ class PrivateSketch:
         )
 
     def __add__(self, other: object) -> "PrivateSketch":
-        raise TypeError(_SAY_POPULATIONS.format(name="added", method="merge"))
+        raise TypeError(_SAY_POPULATIONS.format(name="added", method="combine"))
 
     def __sub__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="subtracted", method="subtract"))
@@ -306,60 +308,7 @@ class PrivateSketch:
 
     def explain(self) -> "Explanation":
         """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
-        from streamsketch.explanation import explain_release  # noqa: PLC0415 - as in `to_bytes`
-
-        return explain_release(self)
-
-    # --- exchange -------------------------------------------------------------------------------------------
-
-    def to_bytes(self) -> bytes:
-        """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
-        from streamsketch.wire import encode_release  # noqa: PLC0415 - the wire knows releases, not the reverse
-
-        return encode_release(self)
-
-    @staticmethod
-    def from_bytes(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> "PrivateSketch":
-        """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
-
-        Parameters
-        ----------
-        data
-            The bytes.
-        expect
-            The agreed projection, if any.
-        max_bytes
-            Refuse longer input before looking at it; by default, than `Limits.max_bytes`.
-
-        Raises
-        ------
-        WireFormatError
-            If the bytes are too long, cut, changed, of another version, inconsistent, or of another projection
-            than expected. Its ``where`` names the place.
-        """
-        from streamsketch.wire import decode_release  # noqa: PLC0415 - as above
-
-        return decode_release(data, expect=expect, max_bytes=max_bytes)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes` to a file, whose name usually ends in ``.sketch``; it appears whole or not at all."""
-        write_whole(path, self.to_bytes())
-
-
-def load(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
-) -> PrivateSketch:
-    """Return the release in a ``.sketch`` file; parameters and errors as `PrivateSketch.from_bytes`.
-
-    Raises
-    ------
-    WireFormatError
-        As `PrivateSketch.from_bytes`.
-    OSError
-        If the file cannot be read.
-    """
-    most = current_limits().max_bytes if max_bytes is None else max_bytes
-    return PrivateSketch.from_bytes(read_bounded(path, most), expect=expect, max_bytes=most)
+        return cast("Explanation", super().explain())
 
 
 def _largest(values: Ints) -> int:

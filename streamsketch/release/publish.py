@@ -2,6 +2,7 @@
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -11,8 +12,10 @@ from streamsketch.data import DataIds, data_ids, matrix_of
 from streamsketch.privacy import BitSource, Budget, Neighbours, Noise, NoisePlace, Sensitivity, SystemBits, calibration
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published_table import sketches_to_release
 from streamsketch.release.sensitivity import check_neighbours, check_whole_steps, guarantee_of, sensitivity_of
-from streamsketch.sketching import Sketch
+from streamsketch.sketching import Sketch, SketchTable
 
 Published = TypeVar("Published")
 
@@ -124,6 +127,16 @@ class Publisher(ABC, Generic[Published]):
         """
         return self.calibrated(projection).release_rows(matrix)
 
+    def _by_key(
+        self, table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+    ) -> dict[Any, Published]:
+        """Return a release of each key, as `SketchTable.release` does, which a class of tables holds as one release."""
+        if not isinstance(table, SketchTable):
+            raise TypeError(f"only a SketchTable is released as a table, got a {type(table).__name__}")
+        calibrated = self.calibrated(table.projection)
+        sketches = sketches_to_release(table, public_keys, keys_are_public=keys_are_public)
+        return {key: calibrated.release(sketch) for key, sketch in sketches.items()}
+
 
 def _check_sketch(sketch: Sketch) -> None:
     if not isinstance(sketch, Sketch):
@@ -207,6 +220,12 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
         return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours))
+
+    def release_table(
+        self, table: SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+    ) -> PrivateTable:
+        """Return a release of all keys of a table as one; parameters and errors as `SketchTable.release`."""
+        return PrivateTable(self._by_key(table, public_keys, keys_are_public=keys_are_public))
 
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"

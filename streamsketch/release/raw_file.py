@@ -80,10 +80,18 @@ class RawSketch:
         return f"<RawSketch, secret, of {self.projection!r}>"
 
 
-def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
-    """Write a raw sketch for its owner's eyes only; releases that the file there remembers are kept.
+def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
+    """Write a raw sketch for its owner's eyes only (mode 0600); releases that the file there remembers are kept.
 
-    So a stream may go on replacing its file while another process releases what is in it.
+    So a stream may go on replacing its file while another process releases what is in it. The file is as secret as the
+    sketch; `release_raw` makes of it what may be shared.
+
+    Parameters
+    ----------
+    raw
+        A `Sketch` or `SketchTable`, or what `load_raw` returned.
+    path
+        Where; names usually end in ``.raw-sketch``.
 
     Raises
     ------
@@ -100,6 +108,7 @@ def save_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
             pass
         except WireFormatError as error:
             raise InvalidInputError(f"{path} is not replaced, as it is not a sound raw sketch: {error}") from None
+        raw = raw if isinstance(raw, RawSketch) else RawSketch(raw)
         replace_raw(dataclasses.replace(raw, releases=united([earlier, raw.releases])), path)
 
 
@@ -124,6 +133,12 @@ def replace_raw(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 def load_raw(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> RawSketch:
     """Return what a raw file holds, if it is no longer than ``max_bytes``, by default `Limits.max_raw_bytes`.
+
+    Returns
+    -------
+    RawSketch
+        Secret: the exact sketch or table in ``state``, and what was released from it before in ``releases``. Release it
+        by `release_raw`, so that the file remembers that, too.
 
     Raises
     ------

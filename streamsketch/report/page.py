@@ -7,7 +7,7 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimates, pairwise, rounded
-from streamsketch.release import PrivateSketch
+from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import against_plan, expected
 from streamsketch.report.promises import promises
@@ -18,7 +18,13 @@ _MAX_RELEASES = 150
 _NEIGHBOURS = 3
 
 
-def page_of(releases: Mapping[str, PrivateSketch], *, title: str, plan: Mapping[str, Any] | None = None) -> str:
+def page_of(
+    releases: Mapping[str, PrivateSketch],
+    published: Mapping[str, PrivateSketch | PrivateTable] | None = None,
+    *,
+    title: str,
+    plan: Mapping[str, Any] | None = None,
+) -> str:
     """Return a report of all pairs of releases, as HTML.
 
     It holds what anyone could compute from the releases, so it is as public as they are.
@@ -27,6 +33,8 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str, plan: Mapping[
     ----------
     releases
         2 to 150 releases of one projection, with independent noises, by name.
+    published
+        What they were published as, where some are the rows of a table: a table is one release.
     title
         The page's heading.
     plan
@@ -56,7 +64,7 @@ def page_of(releases: Mapping[str, PrivateSketch], *, title: str, plan: Mapping[
             releases=len(releases),
             projection=projection,
             cells=f"{projection.sketch_dim:,}",
-            promises=promises(releases),
+            promises=promises(releases, published or releases),
             planned=None if plan is None else against_plan(plan, releases),
             expected=expected(releases),
             heat=heat_map(names, distances, order),

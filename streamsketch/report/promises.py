@@ -5,16 +5,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation import Explanation, JointExplanation, explain_together, rounded_up, said_of
+from streamsketch.explanation import ONE_RELEASE, Explanation, JointExplanation, explain_jointly, rounded_up, said_of
 from streamsketch.privacy import Guarantee
-from streamsketch.release import PrivateSketch, Verdict
+from streamsketch.release import PrivateSketch, PrivateTable, Verdict
 from streamsketch.report.text import short
 
 _LONGEST = 20_000  # characters of what is said, which may quote a stranger's words
 
 
-def promises(releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
-    """Return who is protected, how, and from what not."""
+def promises(
+    releases: Mapping[str, PrivateSketch], published: Mapping[str, PrivateSketch | PrivateTable]
+) -> dict[str, Any]:
+    """Return who is protected, how, and from what not, of releases and of what they are published as."""
     groups: dict[Explanation, list[str]] = {}
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
@@ -23,7 +25,7 @@ def promises(releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
         "short": verdicts["too little"],
         "checked": _by_themselves(verdicts),
         "groups": [_promise(one, names, alone=len(groups) == 1) for one, names in groups.items()],
-        "together": _together(releases, verdicts),
+        "together": _together(published, verdicts),
     }
 
 
@@ -61,11 +63,11 @@ def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> dict[st
     }
 
 
-def _together(releases: Mapping[str, PrivateSketch], verdicts: Mapping[Verdict, int]) -> str:
+def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: Mapping[Verdict, int]) -> str:
     try:
-        joint = explain_together(releases.values(), populations="overlapping")
+        joint = explain_jointly(list(published.values()))
     except InvalidInputError as error:
-        if len({release.guarantee.neighbours for release in releases.values()}) > 1:
+        if len({release.guarantee.neighbours for release in published.values()}) > 1:
             return "They are for different neighbours, so their ε do not add up to one number."
         return f"No guarantee for all of them together can be stated: {short(error, _LONGEST)}."
     over = joint.guarantee
@@ -73,17 +75,20 @@ def _together(releases: Mapping[str, PrivateSketch], verdicts: Mapping[Verdict, 
     finer = ""
     if joint.finer is not None:
         finer = f", accounted more finely ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)}"
-    said = f"Together: {_apart(releases, joint)}{_budget(over)}{finer} if one may be in all.{only_if}"
+    apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
+    said = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
+    if any(isinstance(release, PrivateTable) for release in published.values()):
+        said += f" {ONE_RELEASE}"
     return said + _only_if_enough(verdicts)
 
 
-def _apart(releases: Mapping[str, PrivateSketch], joint: JointExplanation) -> str:
+def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointExplanation) -> str:
     """Return what holds for disjoint populations, which releases of the same data do not have."""
     if joint.sharing:
-        names = list(releases)
+        names = list(published)
         first, second = (short(names[place]) for place in joint.sharing[0])
         return f"{first} and {second} hold some of the same data, so populations are not disjoint: "
-    apart = explain_together(releases.values(), populations="disjoint").guarantee
+    apart = explain_jointly(list(published.values()), populations="disjoint").guarantee
     return f"{_budget(apart)} if no {short(apart.neighbours.unit)} is in two of the streams, and "
 
 

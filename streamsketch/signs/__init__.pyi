@@ -5,6 +5,7 @@ from .individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from .laws import FlipLaw, Shape, cell_steps
 from .mechanisms import DPSignLogistic, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignRPRR, DPSignRPRRSmooth, SignMechanism
 from .retrieval import nearest
+from .sign_table import SignTable
 from .sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Shape",
     "SignMechanism",
     "SignSketch",
+    "SignTable",
     "Signs",
     "angle",
     "cell_steps",

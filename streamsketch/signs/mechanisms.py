@@ -8,8 +8,9 @@ integer cells and rational rates alone; proofs on the lattice are in THEORY.md 6
 import dataclasses
 import functools
 from abc import abstractmethod
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -27,7 +28,9 @@ from streamsketch.signs.sign_changes import (
     neighbourhood_change_bound,
     pair_change_bound,
 )
+from streamsketch.signs.sign_table import SignTable
 from streamsketch.signs.sketch import SignSketch, packed_signs
+from streamsketch.sketching import SketchTable
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -74,6 +77,32 @@ class SignMechanism(SignPublisher[SignSketch]):
         by_step = law.shape == "levels"  # others do not look at steps, which may take an enumeration
         steps = cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64)
         return _CalibratedFlips(projection, self.guarantee(projection), law, steps)
+
+    def release_table(
+        self, table: SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+    ) -> SignTable:
+        """Return the signs of every key of a table as one release, whose guarantee covers all keys.
+
+        Parameters
+        ----------
+        table, public_keys, keys_are_public
+            As in `SketchTable.release`; a public key without data is released as fair coins.
+
+        Raises
+        ------
+        TypeError
+            If it is no `SketchTable`.
+        InvalidInputError
+            As `calibrated` and `SketchTable.release`; for ``public_keys`` where the guarantee has conditions on every
+            vector, which a key without data does not meet.
+        """
+        if self.conditions and public_keys is not None:
+            raise InvalidInputError(
+                f"{self.name} guarantees nothing for public keys without data, whose norm is 0: "
+                f"{'; '.join(self.conditions)}. Use another mechanism, or keys_are_public=True for keys that all have "
+                f"such data"
+            )
+        return SignTable(self._by_key(table, public_keys, keys_are_public=keys_are_public))
 
     @property
     def _least_norm(self) -> Fraction | None:

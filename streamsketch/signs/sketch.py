@@ -1,28 +1,27 @@
 """SignSketch and IndividualSignSketch: one published bit a cell."""
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words, short, write_whole
+from streamsketch.core import Words, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.release import RELEASE_ID_BYTES, Published
 
 if TYPE_CHECKING:
-    from streamsketch.explanation import IndividualSignExplanation, SignExplanation, SignsExplained
+    from streamsketch.explanation import IndividualSignExplanation, SignExplanation
 
 Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
 
 _WORD_BITS = 64
 
 
-class Signs:
+class Signs(Published):
     """What both kinds of published signs share. Immutable; equal and hashable by content.
 
     Parameters
@@ -74,6 +73,11 @@ class Signs:
         return self._projection
 
     @property
+    def summed_ids(self) -> frozenset[bytes]:
+        """The ids of the releases inside: its own."""
+        return frozenset([self._release_id])
+
+    @property
     def guarantee(self) -> Any:
         """What was promised."""
         return self._guarantee
@@ -110,48 +114,6 @@ class Signs:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._projection!r}, {self._guarantee}>"
-
-    def __reduce__(self) -> Any:
-        return type(self).from_bytes, (self.to_bytes(),)
-
-    def explain(self) -> "SignsExplained":
-        """Return what is promised, to whom, what the flips leave of an angle, and what is not protected."""
-        from streamsketch.explanation import explain_signs  # noqa: PLC0415 - explanations know releases
-
-        return explain_signs(self)
-
-    def to_bytes(self) -> bytes:
-        """Return the release in the exchange format (WIRE.md): the same bytes for equal releases."""
-        from streamsketch.wire import encode_signs  # noqa: PLC0415 - the wire knows releases, not the reverse
-
-        return encode_signs(self)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> Any:
-        """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
-
-        Parameters
-        ----------
-        data
-            The bytes.
-        expect
-            The agreed projection, if any.
-        max_bytes
-            Refuse longer input before looking at it; by default, than `Limits.max_bytes`.
-
-        Raises
-        ------
-        WireFormatError
-            If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
-            than expected. Its ``where`` names the place.
-        """
-        from streamsketch.wire import decode_signs  # noqa: PLC0415 - as above
-
-        return decode_signs(data, cls, expect=expect, max_bytes=max_bytes)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes` to a file, whose name usually ends in ``.signs``; it appears whole or not at all."""
-        write_whole(path, self.to_bytes())
 
 
 class SignSketch(Signs):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,10 @@ from streamsketch.data import DataIds, batches_of, data_ids, key_column, names_o
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
 from streamsketch.sketching.sketch import Sketch, encode_batch, index_column
+
+if TYPE_CHECKING:
+    from streamsketch.privacy import Neighbours
+    from streamsketch.release import PrivateTable
 
 
 class SketchTable(Mapping[Any, Sketch]):
@@ -269,6 +273,57 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __repr__(self) -> str:
         return f"<SketchTable, secret, of {len(self)} keys, {self._projection!r}>"
+
+    # --- publishing -----------------------------------------------------------------------------------------
+
+    def release(
+        self,
+        *,
+        epsilon: float,
+        neighbours: "Neighbours",
+        delta: float = 0.0,
+        mechanism: str = "auto",
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+    ) -> "PrivateTable":
+        """Return what may leave the party: every key's cells plus exact discrete noise, as one release.
+
+        All keys together are (ε, δ)-differentially private for ``neighbours``, whose ``max_keys`` says how many keys
+        one unit may touch, each by the bound at most: the noise of each key is calibrated to all of them (THEORY.md
+        4.2). Theorems as `Sketch.release`. Every call is one more release of the same data.
+
+        Parameters
+        ----------
+        epsilon, delta, mechanism
+            As in `Sketch.release`, for the table as a whole.
+        neighbours
+            Which change must stay hidden: ``L1(bound, max_keys=m)`` or ``OneCoordinate(bound, max_keys=m)``. A unit in
+            more keys, or with more in one of them, must be clipped before it reaches the table.
+        public_keys
+            The keys to release, named without a look at the data: a key without data is released as noise alone, and
+            data of other keys are left out.
+        keys_are_public
+            Instead: the assertion that the keys in the table are public.
+
+        Raises
+        ------
+        InvalidInputError
+            Unless one of ``public_keys`` and ``keys_are_public`` is given; for no key, or keys of no common type; and
+            as `Sketch.release`.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, SJLT
+        >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
+        >>> table.update(["AA", "UA"], [17, 18])
+        >>> one_sale = L1(1, unit="sale", max_keys=2)
+        >>> list(table.release(epsilon=1.0, neighbours=one_sale, public_keys=["UA", "DL", "AA"]))
+        ['AA', 'DL', 'UA']
+        """
+        from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
+
+        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
+        return publisher.release_table(self, public_keys=public_keys, keys_are_public=keys_are_public)
 
 
 def _rank(key: Any) -> tuple[str, Any]:

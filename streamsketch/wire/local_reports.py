@@ -1,11 +1,9 @@
 """The exchange format of reports and aggregators (WIRE.md). Bytes are read as warily as private sketches."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsketch.core import Ints
 from streamsketch.errors import WireFormatError
 from streamsketch.local import (
     MeanAggregator,
@@ -17,9 +15,13 @@ from streamsketch.local import (
     step_exponent_of,
 )
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.codec import Codec
 from streamsketch.wire.parsing import parse
 from streamsketch.wire.ratios import at
 from streamsketch.wire.releases import frame, unframe, values_message, values_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 REPORT_MAGIC = b"\x89SSR\r\n\x1a\n"
 MEAN_MAGIC = b"\x89SSM\r\n\x1a\n"
@@ -33,8 +35,8 @@ def encode_report(report: Report) -> bytes:
     return frame(REPORT_MAGIC, _report_message(report).SerializeToString(deterministic=True))
 
 
-def decode_report(data: bytes, mechanism: Mechanism) -> tuple[int, NDArray[Any]]:
-    """Return seed and values of a framed report; see `Report.from_bytes`."""
+def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
+    """Return the report in a framed message; see `Report.from_bytes`."""
     layout = mechanism.layout
     packed_bytes = -(-layout.value_bits // 8)
     payload = unframe(REPORT_MAGIC, "report", data, packed_bytes + _FRAME_BYTES)
@@ -56,7 +58,7 @@ def decode_report(data: bytes, mechanism: Mechanism) -> tuple[int, NDArray[Any]]
     if not all_fit(mechanism, report.values[np.newaxis]):
         raise WireFormatError("values", implausible(mechanism, report.values[np.newaxis]))
     _check_canonical(_report_message(report), payload)
-    return report.seed, report.values
+    return report
 
 
 def encode_aggregator(aggregator: MeanAggregator) -> bytes:
@@ -64,8 +66,8 @@ def encode_aggregator(aggregator: MeanAggregator) -> bytes:
     return frame(MEAN_MAGIC, _aggregator_message(aggregator).SerializeToString(deterministic=True))
 
 
-def decode_aggregator(data: bytes, max_bytes: int | None) -> tuple[Mechanism, int, Ints]:
-    """Return mechanism, count and totals of a framed aggregator; see `MeanAggregator.from_bytes`."""
+def decode_aggregator(data: bytes, *, max_bytes: int | None) -> MeanAggregator:
+    """Return the aggregator in a framed message; see `MeanAggregator.from_bytes`."""
     payload = unframe(MEAN_MAGIC, "local mean", data, max_bytes)
     message = wire_pb2.LocalMean()
     parse(message, payload)
@@ -79,7 +81,7 @@ def decode_aggregator(data: bytes, max_bytes: int | None) -> tuple[Mechanism, in
         )
     aggregator = at("totals", lambda: MeanAggregator.from_parts(mechanism, message.count, totals))
     _check_canonical(_aggregator_message(aggregator), payload)
-    return mechanism, message.count, totals
+    return aggregator
 
 
 def _report_message(report: Report) -> wire_pb2.LocalReport:
@@ -107,3 +109,7 @@ def _fingerprint(mechanism: Mechanism) -> int:
 def _check_canonical(message: Any, payload: bytes) -> None:
     if message.SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
+
+
+REPORTS = Codec(Report, "report", REPORT_MAGIC, encode_report, decode_report)
+MEANS = Codec(MeanAggregator, "local mean", MEAN_MAGIC, encode_aggregator, decode_aggregator)

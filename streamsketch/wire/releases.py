@@ -18,6 +18,7 @@ from streamsketch.privacy import Cumulants
 from streamsketch.projections import Projection, projection_from_fields
 from streamsketch.release import NoisePart, PrivateSketch
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.codec import Codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
 from streamsketch.wire.parsing import parse
 from streamsketch.wire.ratios import at, ratio_message, ratio_of
@@ -38,7 +39,7 @@ def encode_release(release: PrivateSketch) -> bytes:
     return frame(MAGIC, _message(release).SerializeToString(deterministic=True))
 
 
-def decode_release(data: bytes, *, expect: Projection | None = None, max_bytes: int | None = None) -> PrivateSketch:
+def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
     payload = unframe(MAGIC, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()
@@ -208,3 +209,6 @@ def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
             f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced",
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
+
+
+RELEASES = Codec(PrivateSketch, "private sketch", MAGIC, encode_release, decode_release)

@@ -1,15 +1,13 @@
 """Sign sketches in the exchange format of WIRE.md, as warily as `streamsketch.wire.releases` reads private sketches."""
 
-import os
-from pathlib import Path
 from typing import Any, cast
 
-from streamsketch.core import current_limits, read_bounded
 from streamsketch.errors import WireFormatError
 from streamsketch.privacy import IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 from streamsketch.wire import wire_pb2
+from streamsketch.wire.codec import Codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of
 from streamsketch.wire.parsing import parse
 from streamsketch.wire.ratios import at
@@ -20,57 +18,30 @@ from streamsketch.wire.releases import (
     unframe,
 )
 
-_MAGICS: dict[type[Signs], bytes] = {
-    SignSketch: b"\x89SSG\r\n\x1a\n",
-    IndividualSignSketch: b"\x89SSI\r\n\x1a\n",
-}
-_NAMES: dict[type[Signs], str] = {SignSketch: "sign sketch", IndividualSignSketch: "individual sign sketch"}
-_MESSAGES: dict[type[Signs], type[Any]] = {
-    SignSketch: wire_pb2.SignSketch,
-    IndividualSignSketch: wire_pb2.IndividualSignSketch,
-}
-
 
 def encode_signs(release: Signs) -> bytes:
     """Return published signs as a framed message; equal releases give equal bytes."""
-    return frame(_MAGICS[type(release)], _message(release).SerializeToString(deterministic=True))
+    magic = SIGNS.magic if isinstance(release, SignSketch) else INDIVIDUAL_SIGNS.magic
+    return frame(magic, _message(release).SerializeToString(deterministic=True))
 
 
-def decode_signs(data: bytes, kind: type[Signs], *, expect: Projection | None, max_bytes: int | None) -> Signs:
+def decode_signs(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> Signs:
     """Return the published signs in a framed message; see `SignSketch.from_bytes`."""
-    payload = unframe(_MAGICS[kind], _NAMES[kind], data, max_bytes)
-    message = _MESSAGES[kind]()
+    return _decoded(data, SIGNS, wire_pb2.SignSketch(), expect, max_bytes)
+
+
+def decode_individual_signs(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> Signs:
+    """Return the individually private signs in a framed message; see `IndividualSignSketch.from_bytes`."""
+    return _decoded(data, INDIVIDUAL_SIGNS, wire_pb2.IndividualSignSketch(), expect, max_bytes)
+
+
+def _decoded(data: bytes, codec: Codec, message: Any, expect: Projection | None, max_bytes: int | None) -> Signs:
+    payload = unframe(codec.magic, codec.name, data, max_bytes)
     parse(message, payload)
-    release = at("signs", lambda: _release(message, kind, expect))
+    release = at("signs", lambda: _release(message, codec.kind, expect))
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release
-
-
-def load_signs(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
-) -> SignSketch | IndividualSignSketch:
-    """Return the published signs in a ``.signs`` file, of the kind it says: look at the type, or at ``guarantee``.
-
-    An `IndividualSignSketch` has individual differential privacy only. Parameters as `SignSketch.from_bytes`.
-
-    Raises
-    ------
-    WireFormatError
-        As `SignSketch.from_bytes`.
-    OSError
-        If the file cannot be read.
-    """
-    most = current_limits().max_bytes if max_bytes is None else max_bytes
-    data = read_bounded(path, most)
-    kind = IndividualSignSketch if data.startswith(_MAGICS[IndividualSignSketch]) else SignSketch
-    return cast("SignSketch | IndividualSignSketch", kind.from_bytes(data, expect=expect, max_bytes=most))
-
-
-def is_signs(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file begins as published signs do, whatever its name is."""
-    with Path(path).open("rb") as file:
-        return file.read(8) in _MAGICS.values()
 
 
 def _message(release: Signs) -> Any:
@@ -115,3 +86,9 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
         lambda: IndividualGuarantee(promised.epsilon, promised.delta, promised.neighbours, str(promised.mechanism)),
     )
     return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
+
+
+SIGNS = Codec(SignSketch, "sign sketch", b"\x89SSG\r\n\x1a\n", encode_signs, decode_signs)
+INDIVIDUAL_SIGNS = Codec(
+    IndividualSignSketch, "individual sign sketch", b"\x89SSI\r\n\x1a\n", encode_signs, decode_individual_signs
+)

@@ -1,102 +1,54 @@
-"""Parquet tables of private sketches: one row a key."""
+"""Parquet tables of releases: one row a key."""
 
+import functools
 import io
-import os
-import stat
 import sys
-from collections.abc import Mapping
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamsketch.core import check_length, current_limits, short, write_whole
+from streamsketch.core import check_length, current_limits, short
 from streamsketch.data import is_key_type, key_column, times_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
+from streamsketch.signs import SignTable
+from streamsketch.wire.codec import Codec
 from streamsketch.wire.parquet_pages import check_footer, measure
+from streamsketch.wire.ratios import at
 
+MAGIC = b"PAR1"
 _BATCH_ROWS = 1024
 _LEAST_FOOTER = 1 << 16
 _ID_BYTES = 120  # of a release id: the bytes object, and its places
 _ROW_BYTES = 1536  # of the other objects of a release
 
-Released = TypeVar("Released", bound=Any)
 
-
-def save_table(sketches: Mapping[Any, PrivateSketch], path: str | os.PathLike[str]) -> None:
-    """Write private sketches as a Parquet table that `load_table` and any Parquet reader can open.
-
-    Rows ascend by key, so that the order of the mapping, which may be that of events, shows nothing.
-
-    Columns: ``key`` (the mapping's keys), ``sketch`` (binary, the exchange format of WIRE.md), and for people
-    ``epsilon``, ``delta``, ``unit``, ``mechanism`` and ``conditions`` (a list, usually empty).
-
-    Parameters
-    ----------
-    sketches
-        Releases of one projection by key; keys of one type: text, bytes, integers, dates or times.
-
-    Raises
-    ------
-    TypeError
-        If a value is not a PrivateSketch: raw sketches have no public format.
-    IncompatibleProjectionsError
-        If the projections differ.
-    InvalidInputError
-        If there are none, or the keys have no common type.
-    """
-    save_rows(sketches, path, PrivateSketch, "sketch")
-
-
-def save_rows(sketches: Mapping[Any, Any], path: str | os.PathLike[str], kind: type[Any], column: str) -> None:
-    """Write releases of a kind as `save_table` does, their bytes in ``column``."""
+def encode_table(table: PublishedTable[Any]) -> bytes:
+    """Return a table of releases as a Parquet file, which any Parquet reader opens; equal tables give equal bytes."""
     content = io.BytesIO()
-    pq.write_table(table_of(sketches, kind, column), content)
-    write_whole(path, content.getvalue())
+    pq.write_table(table.to_arrow(), content)
+    return content.getvalue()
 
 
-def table_of(sketches: Mapping[Any, Any], kind: type[Any] = PrivateSketch, column: str = "sketch") -> pa.Table:
-    """Return releases as the Arrow table that `save_table` writes; errors as there."""
-    if not sketches:
-        raise InvalidInputError("there are no sketches to write; give at least one")
-    releases = list(sketches.values())
-    for release in releases:
-        if not isinstance(release, kind):
-            raise TypeError(
-                f"a table holds {kind.__name__} objects, got a {type(release).__name__}. Call release() first: raw "
-                f"sketches have no public format"
-            )
-        releases[0].projection.check_same(release.projection)
-    keys = key_column(list(sketches), "key")
-    order = pc.sort_indices(keys)
-    releases = [releases[place] for place in order.to_pylist()]
-    return pa.table(
-        {
-            "key": keys.take(order),
-            column: pa.array([release.to_bytes() for release in releases], pa.binary()),
-            "epsilon": pa.array([release.guarantee.epsilon for release in releases]),
-            "delta": pa.array([release.guarantee.delta for release in releases]),
-            "unit": pa.array([release.guarantee.neighbours.unit for release in releases]),
-            "mechanism": pa.array([str(release.guarantee.mechanism) for release in releases]),
-            "conditions": pa.array([list(release.guarantee.conditions) for release in releases], pa.list_(pa.string())),
-        },
-        metadata={"streamsketch.projection": releases[0].projection.to_json()},
-    )
-
-
-def load_table(
-    path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None
-) -> dict[Any, PrivateSketch]:
-    """Return the private sketches of a table, by key.
+def read_table(
+    file: BinaryIO,
+    size: int,
+    kind: type[PublishedTable[Any]] | None,
+    *,
+    expect: Projection | None,
+    max_bytes: int | None,
+) -> PublishedTable[Any]:
+    """Return the table of releases in an open Parquet file.
 
     Parameters
     ----------
-    path
-        A file that `save_table` wrote.
+    file, size
+        The file, and how many bytes it has.
+    kind
+        The class of the table; by default what its columns say.
     expect
         The agreed projection, if any.
     max_bytes
@@ -106,62 +58,57 @@ def load_table(
     Raises
     ------
     WireFormatError
-        If the file is no such table, a key appears twice, a sketch in it is unsound, or the table has more than
-        `Limits.max_keys` rows. Keys finer than microseconds need pandas.
-    OSError
-        If the file cannot be read.
+        If the file is no such table, a key appears twice, a release in it is unsound or has another guarantee, or the
+        table has no row or more than `Limits.max_keys`. Keys finer than microseconds need pandas.
     """
-    return load_rows(path, PrivateSketch, "sketch", expect=expect, max_bytes=max_bytes)
-
-
-def load_rows(
-    path: str | os.PathLike[str], kind: type[Released], column: str, *, expect: Projection | None, max_bytes: int | None
-) -> dict[Any, Released]:
-    """Return releases of a kind as `load_table` does, their bytes in ``column``."""
     limits = current_limits()
     most = limits.max_table_bytes if max_bytes is None else max_bytes
-    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
-        size = _size_of(file, most)
-        try:
-            parquet = _opened(file, size)
-            _check_columns(parquet.schema_arrow, _names(parquet), column)
-            if parquet.metadata.num_rows > limits.max_keys:
-                raise WireFormatError(
-                    "length", f"{parquet.metadata.num_rows} rows, over the limit of {limits.max_keys}; raise max_keys"
-                )
-            longest = measure(file, size, parquet.metadata, ["key", column], most).longest
-            # a value may be a few bytes in the file, by a dictionary or a prefix, but is no longer than a page
-            rows = max(1, min(_BATCH_ROWS, most // max(1, longest)))
-            return _read(parquet, kind, column, expect, rows, most)
-        except (pa.ArrowException, OSError) as error:
-            raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
+    check_length(size, most, "max_table_bytes")
+    try:
+        parquet = _opened(file, size)
+        names = _names(parquet)
+        if kind is None:
+            kind = _kind_with(names) or PrivateTable
+        _check_columns(parquet.schema_arrow, names, kind.column)
+        if parquet.metadata.num_rows > limits.max_keys:
+            raise WireFormatError(
+                "length", f"{parquet.metadata.num_rows} rows, over the limit of {limits.max_keys}; raise max_keys"
+            )
+        longest = measure(file, size, parquet.metadata, ["key", kind.column], most).longest
+        # a value may be a few bytes in the file, by a dictionary or a prefix, but is no longer than a page
+        rows = max(1, min(_BATCH_ROWS, most // max(1, longest)))
+        releases = _read(parquet, kind, expect, rows, most)
+    except (pa.ArrowException, OSError) as error:
+        raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
+    if not releases:
+        raise WireFormatError("length", "a table without a row: it holds no release")
+    return at("table", lambda: kind(releases))
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of a Parquet file's columns; the pages are not read.
+def kind_of(file: BinaryIO, size: int) -> type[PublishedTable[Any]] | None:
+    """Return the class of the table in an open Parquet file, by its columns; None where it is no such table.
 
     Raises
     ------
     WireFormatError
         If the file is no Parquet file, or a name is not UTF-8.
-    OSError
-        If the file cannot be read.
     """
-    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
-        size = _size_of(file, None)
-        try:
-            return _names(_opened(file, size))
-        except (pa.ArrowException, OSError) as error:
-            raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
+    try:
+        return _kind_with(_names(_opened(file, size)))
+    except (pa.ArrowException, OSError) as error:
+        raise WireFormatError("parquet", f"is not a readable Parquet file ({type(error).__name__})") from None
 
 
-def _size_of(file: BinaryIO, most: int | None) -> int:
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        raise WireFormatError("parquet", "is not a regular file; a table is read from its end")
-    if most is not None:
-        check_length(status.st_size, most, "max_table_bytes")
-    return status.st_size
+def _kind_with(names: list[str]) -> type[PublishedTable[Any]] | None:
+    return next((kind for kind in (PrivateTable, SignTable) if kind.column in names), None)
+
+
+def _decode(
+    kind: type[PublishedTable[Any]], data: bytes, *, expect: Projection | None, max_bytes: int | None
+) -> PublishedTable[Any]:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"a table is read from bytes, got a {type(data).__name__}")
+    return read_table(io.BytesIO(data), len(data), kind, expect=expect, max_bytes=max_bytes)
 
 
 def _opened(file: BinaryIO, size: int) -> pq.ParquetFile:
@@ -183,35 +130,40 @@ def _names(parquet: pq.ParquetFile) -> list[str]:
 
 
 def _read(
-    parquet: pq.ParquetFile, kind: type[Released], column: str, expect: Projection | None, rows: int, most: int
-) -> dict[Any, Released]:
-    sketches: dict[Any, Released] = {}
+    parquet: pq.ParquetFile, kind: type[PublishedTable[Any]], expect: Projection | None, rows: int, most: int
+) -> dict[Any, Any]:
+    releases: dict[Any, Any] = {}
     kept = row = 0
-    for batch in parquet.iter_batches(rows, columns=["key", column]):
-        for key, image in zip(_keys(batch.column("key")), batch.column(column), strict=True):
+    guarantee = None
+    for batch in parquet.iter_batches(rows, columns=["key", kind.column]):
+        for key, image in zip(_keys(batch.column("key")), batch.column(kind.column), strict=True):
             if not image.is_valid:
-                raise WireFormatError(f"row {row}", f"has no {column}")
-            if key in sketches:
+                raise WireFormatError(f"row {row}", f"has no {kind.column}")
+            if key in releases:
                 raise WireFormatError(f"row {row}", "has a key that appeared before")
             try:
-                release = kind.from_bytes(image.as_py(), expect=expect, max_bytes=most)
+                release = kind.row_type.from_bytes(image.as_py(), expect=expect, max_bytes=most)
             except WireFormatError as error:
                 raise WireFormatError(f"row {row}, {error.where}", error.problem) from None
+            if guarantee not in (None, release.guarantee):
+                raise WireFormatError(
+                    f"row {row}, guarantee", "is not that of the rows before: a table is one release with one guarantee"
+                )
             kept += _memory_of(key, release)
             if kept > most:
                 raise WireFormatError("length", f"over the limit of {most} bytes unpacked; raise max_bytes")
-            sketches[key] = release
-            expect = release.projection  # one projection a table
+            releases[key] = release
+            expect, guarantee = release.projection, release.guarantee
             row += 1
-    return sketches
+    return releases
 
 
 def _memory_of(key: Any, release: Any) -> int:
     """Return how much memory a row takes, roughly: cells or signs, ids and text."""
     guarantee = release.guarantee
-    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *getattr(guarantee, "conditions", ())]
+    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
     size = release.values.nbytes if isinstance(release, PrivateSketch) else release.words.nbytes
-    ids = len(release.release_ids) if isinstance(release, PrivateSketch) else 1
+    ids = len(release.summed_ids)
     return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)
 
 
@@ -241,3 +193,9 @@ def _keys(column: pa.Array) -> list[Any]:
 def _values(keys: pa.Array) -> list[Any]:
     values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
     return values
+
+
+PRIVATE_TABLES = Codec(
+    PrivateTable, "table of private sketches", MAGIC, encode_table, functools.partial(_decode, PrivateTable)
+)
+SIGN_TABLES = Codec(SignTable, "table of sign sketches", MAGIC, encode_table, functools.partial(_decode, SignTable))

@@ -26,6 +26,7 @@ from streamsketch.beam import (
     runs,
 )
 from streamsketch.beam.events import BoundedEvents
+from streamsketch.privacy import Neighbours
 from streamsketch.release.sensitivity import sensitivity_of
 from tests.beam.running import run
 
@@ -263,7 +264,7 @@ def test_bounds_on_trust_cut_nothing_and_promise_the_same(tmp_path: Path) -> Non
     assert trusted.neighbours == ss.L1(3, unit="plane", max_keys=2)
 
 
-def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], ss.Neighbours]:
+def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], Neighbours]:
     """Run one plane's flights in three windows; return the mass in each (key, window), and who is protected."""
     relation = []
 

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch import wire
 from streamsketch.beam import TumblingWindows, WriteTable, tables
 from tests.beam.running import run
 
@@ -36,10 +35,10 @@ def test_the_table_is_sorted_and_reads_as_one_that_was_saved(
 ) -> None:
     releases = {key: PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1)) for key in keys}
     written(tmp_path / "table.parquet", list(releases.items()))
-    ss.save_table(releases, tmp_path / "saved.parquet")
-    found = ss.load_table(tmp_path / "table.parquet")
+    ss.PrivateTable(releases).save(tmp_path / "saved.parquet")
+    found = ss.load(tmp_path / "table.parquet")
     assert list(found) == sorted(keys)
-    assert found == ss.load_table(tmp_path / "saved.parquet")
+    assert found == ss.load(tmp_path / "saved.parquet")
     one, other = (pq.read_schema(tmp_path / name) for name in ("table.parquet", "saved.parquet"))
     assert one.equals(other, check_metadata=True)
 
@@ -62,12 +61,13 @@ def test_repeated_bundles_leave_one_whole_file(written: Callable[..., Any], tmp_
 def test_signs_have_their_own_table(written: Callable[..., Any], tmp_path: Path) -> None:
     release = FLIPS.release(PROJECTION.sketch())
     written(tmp_path / "signs.parquet", [("b", release), ("a", release)], signs=True)
-    assert list(wire.load_sign_table(tmp_path / "signs.parquet")) == ["a", "b"]
+    assert list(ss.load(tmp_path / "signs.parquet")) == ["a", "b"]
 
 
 def test_no_releases_make_a_table_without_rows(written: Callable[..., Any], tmp_path: Path) -> None:
     written(tmp_path / "table.parquet", [])
-    assert ss.load_table(tmp_path / "table.parquet") == {}
+    with pytest.raises(ss.WireFormatError, match="a table without a row"):
+        ss.load(tmp_path / "table.parquet")
 
 
 def test_a_failed_write_leaves_what_was_there(

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.errors import NoiseMismatchWarning
+from streamsketch.estimation import normalised_inner_product
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.checking import release as checking
@@ -35,7 +37,7 @@ def merged(populations: Any = "overlapping") -> PrivateSketch:
         released(**GAUSSIAN),
         ss.PanPrivateSketch(SJLT, epsilon=2, neighbours=ss.L1(1)).release(),
     )
-    return parts[0].merge(parts[1], populations=populations).subtract(parts[2].scaled(2), populations=populations)
+    return parts[0].combine(parts[1], populations=populations).subtract(parts[2].scaled(2), populations=populations)
 
 
 def changed(release: PrivateSketch, **changes: Any) -> PrivateSketch:
@@ -59,8 +61,8 @@ def changed(release: PrivateSketch, **changes: Any) -> PrivateSketch:
         merged,
         lambda: merged("disjoint"),
         lambda: merged().scaled("-3/7"),
-        lambda: released().merge(released(), populations="disjoint").scaled(Fraction(1, 2)),
-        lambda: merged().merge(merged(), populations="disjoint"),
+        lambda: released().combine(released(), populations="disjoint").scaled(Fraction(1, 2)),
+        lambda: merged().combine(merged(), populations="disjoint"),
         lambda: PrivateSketch.from_bytes(merged().to_bytes()),
     ],
 )
@@ -70,7 +72,7 @@ def test_sums_are_checked_part_by_part(sum_of: Callable[[], PrivateSketch]) -> N
 
 
 def test_a_sum_says_which_composition_it_is() -> None:
-    mixed = merged("disjoint").merge(merged(), populations="overlapping")
+    mixed = merged("disjoint").combine(merged(), populations="overlapping")
     for release, composition, said in (
         (merged(), "overlapping", "the sums of theirs, which holds for overlapping populations"),
         (merged("disjoint"), "disjoint", "the largest of theirs, which holds for disjoint populations only"),
@@ -128,8 +130,8 @@ def test_a_part_in_fractions_of_the_steps_is_found_out(factor: str) -> None:
 def test_cells_without_noise_are_found_out_in_sums_of_many_parts() -> None:
     total = released()
     for number in range(12):
-        total = total.merge(released(1.0 + number / 8), populations="disjoint")
-    unknown = total.merge(tampered(released(), mechanism="a mechanism that no check knows"), populations="disjoint")
+        total = total.combine(released(1.0 + number / 8), populations="disjoint")
+    unknown = total.combine(tampered(released(), mechanism="a mechanism that no check knows"), populations="disjoint")
     for one in (total, unknown):
         assert len(one.parts) > checking._MOST_NOISES
         assert checking.impossible_norm(one) is None
@@ -138,7 +140,7 @@ def test_cells_without_noise_are_found_out_in_sums_of_many_parts() -> None:
 
 def test_a_part_that_was_not_checked_leaves_the_sum_unchecked() -> None:
     unknown = tampered(released(), mechanism="a mechanism that no check knows")
-    check = check_release(released().merge(unknown, populations="overlapping"))
+    check = check_release(released().combine(unknown, populations="overlapping"))
     assert check.verdict == "not checked"
     assert "1 of the 2 releases inside: its mechanism is stated in text only" in check.reason
 
@@ -156,7 +158,7 @@ def test_a_made_up_release_id_does_not_hide_too_little_noise() -> None:
         more = changed(unread, guarantee=text, release_ids=[*unread.release_ids, b"made up!"])
         assert check_release(more).verdict == "not checked"
     greedy = dataclasses.replace(released().guarantee, epsilon=0.5)
-    two = released().merge(released(), populations="disjoint")
+    two = released().combine(released(), populations="disjoint")
     assert check_release(changed(two, parts=[])).verdict == "not checked"
     assert check_release(changed(two, parts=[], guarantee=greedy)).verdict == "too little"
 
@@ -182,7 +184,7 @@ ESTIMATES: dict[str, Callable[[PrivateSketch, PrivateSketch], object]] = {
     "squared_norm": lambda x, _: ss.squared_norm(x),
     "inner_product": ss.inner_product,
     "cosine": ss.cosine,
-    "normalised_inner_product": ss.normalised_inner_product,
+    "normalised_inner_product": normalised_inner_product,
     "pairwise": lambda x, y: ss.pairwise([x, y]),
 }
 
@@ -198,7 +200,7 @@ def test_estimates_warn_of_noise_that_is_not_what_a_release_states(name: str) ->
     sound, other = large(1), large(2)
     ESTIMATES[name](sound, other)  # warnings are errors here
     thin = tampered(sound, noise=Cumulants(1.0, 1.0))
-    with pytest.warns(ss.NoiseMismatchWarning, match=sound.release_ids[0].hex()) as caught:
+    with pytest.warns(NoiseMismatchWarning, match=sound.release_ids[0].hex()) as caught:
         ESTIMATES[name](thin, other)
     assert len(caught) == 1
     assert caught[0].filename == __file__, "it points at the line that asked"
@@ -207,7 +209,7 @@ def test_estimates_warn_of_noise_that_is_not_what_a_release_states(name: str) ->
 def test_cells_without_noise_are_warned_of() -> None:
     one = released()
     empty = changed(one, values=SJLT.sketch().state)
-    with pytest.warns(ss.NoiseMismatchWarning, match="the squared norm of its cells is 0 grid steps²"):
+    with pytest.warns(NoiseMismatchWarning, match="the squared norm of its cells is 0 grid steps²"):
         ss.squared_norm(empty)
     assert empty.explain().check.verdict == "too little"
 
@@ -237,8 +239,8 @@ def test_what_releases_state_is_checked_once_for_all_that_state_it(monkeypatch: 
 
 def test_warnings_can_be_made_errors() -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", ss.NoiseMismatchWarning)
-        with pytest.raises(ss.NoiseMismatchWarning, match=r"more than the promised ε = 0\.5"):
+        warnings.simplefilter("error", NoiseMismatchWarning)
+        with pytest.raises(NoiseMismatchWarning, match=r"more than the promised ε = 0\.5"):
             ss.squared_norm(tampered(released(), epsilon=0.5))
 
 
@@ -250,6 +252,6 @@ def test_signs_with_too_few_flips_are_warned_of() -> None:
     greedy = dataclasses.replace(x.guarantee, epsilon=1.0)
     forged = ss.signs.SignSketch(projection, x.packed, x.law, greedy, release_id=x.release_id)
     for estimate in (ss.signs.angle, ss.signs.cosine):
-        with pytest.warns(ss.NoiseMismatchWarning, match=f"release {x.release_id.hex()} states too little"):
+        with pytest.warns(NoiseMismatchWarning, match=f"release {x.release_id.hex()} states too little"):
             estimate(forged, y)
     assert ss.signs.hamming_distance(forged, y) >= 0  # no error bars, nothing to warn of

@@ -84,7 +84,7 @@ def test_inspect_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) ->
 
 
 def test_inspect_shows_every_row_of_a_table(tmp_path: Path, forks: Forks) -> None:
-    ss.save_table({name: release(count) for name, count in STREAMS.items()}, tmp_path / "all.parquet")
+    ss.PrivateTable({name: release(count) for name, count in STREAMS.items()}).save(tmp_path / "all.parquet")
     shown = forks.run("inspect", "all.parquet", cwd=tmp_path).stdout
     assert all(name in shown for name in STREAMS)
     rows = json.loads(forks.run("inspect", "all.parquet", "--json", cwd=tmp_path).stdout)["releases"]
@@ -197,7 +197,7 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
 
 def test_nearest_finds_each_ones_nearest(tmp_path: Path, files: list[Path], forks: Forks) -> None:
     table = tmp_path / "all.parquet"
-    ss.save_table({path.stem: ss.load(path) for path in files}, table)
+    ss.PrivateTable({path.stem: ss.load(path) for path in files}).save(table)
     rows = json.loads(forks.succeeded("nearest", table, "--top", "1", "--json"))
     assert [(row["of"], row["neighbour"], row["rank"]) for row in rows] == [
         ("[east]", "south", 1),
@@ -265,7 +265,7 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
 
 
 def test_a_name_that_would_move_the_terminal_is_shown_as_text(tmp_path: Path, forks: Forks) -> None:
-    ss.save_table({"a\x1b[2J": release(1), "b\u202e": release(2)}, tmp_path / "all.parquet")
+    ss.PrivateTable({"a\x1b[2J": release(1), "b\u202e": release(2)}).save(tmp_path / "all.parquet")
     shown = forks.run("compare", "all.parquet", cwd=tmp_path).stdout
     assert "\x1b" not in shown
     assert "\u202e" not in shown

@@ -26,7 +26,7 @@ def gaussian(sketch: ss.Sketch | None = None) -> ss.PrivateSketch:
 def files(tmp_path: Path) -> list[Path]:
     for name in ("north", "south"):
         gaussian().save(tmp_path / f"{name}.sketch")
-    ss.save_table({key: gaussian() for key in ("AA", "B6", "\x1b[2J")}, tmp_path / "table.parquet")
+    ss.PrivateTable({key: gaussian() for key in ("AA", "B6", "\x1b[2J")}).save(tmp_path / "table.parquet")
     return [tmp_path / "north.sketch", tmp_path / "south.sketch", tmp_path / "table.parquet"]
 
 
@@ -81,8 +81,8 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
     (folder / "broken.parquet").write_bytes(files[2].read_bytes()[:50])
     pq.write_table(pq.read_table(files[2]).slice(0, 0), folder / "empty.parquet")
     for arguments, message in (
-        (["empty.parquet"], "empty.parquet is a table without a row: it holds no release to explain"),
-        (["empty.parquet", files[0]], "empty.parquet is a table without a row"),
+        (["empty.parquet"], "empty.parquet is not a sound table of private sketches: length: a table without a row"),
+        (["empty.parquet", files[0]], "a table without a row"),
         (["cut.sketch"], "cut.sketch is not a sound private sketch: "),
         (["broken.parquet"], "broken.parquet is not a sound table of private sketches: "),
         (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
@@ -96,7 +96,7 @@ def test_strangers_keys_and_names_forge_no_line(tmp_path: Path, forks: Forks) ->
     forged = "AA\n\nPromise    ε = 0.001, δ = 0 for one sale"
     release = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
     other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
-    ss.save_table({forged: release, "turn\u202eback\x9b": other}, tmp_path / "keys.parquet")
+    ss.PrivateTable({forged: release, "turn\u202eback\x9b": other}).save(tmp_path / "keys.parquet")
     release.save(tmp_path / "turn\u202eback\n.sketch")
     for arguments in (["explain", "keys.parquet"], ["inspect", "keys.parquet"], ["compare", "keys.parquet"]):
         shown = forks.run(*arguments, cwd=tmp_path).stdout
@@ -126,11 +126,11 @@ def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path
         "bc": {"b": releases[1], "c": releases[2]},
         "b": {"b": releases[1]},
         "ad": {"a": releases[0], "d": releases[3]},
-        "mixed": {"a": releases[0], "e": large},
+        "large": {"e": large},
         "forged": {"a": forged},
     }
     for name, table in tables.items():
-        ss.save_table(table, tmp_path / f"{name}.parquet")
+        ss.PrivateTable(table).save(tmp_path / f"{name}.parquet")
     releases[0].save(tmp_path / "a.sketch")
     for given, told in (
         (
@@ -141,7 +141,7 @@ def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path
         (["b.parquet", "ab.parquet", "a.sketch"], "Together, 3 releases, of which 1 counts"),
         (["ab.parquet", "ac.parquet", "bc.parquet"], "Together, 3 releases, of which 2 count"),  # two make the third
         (["ab.parquet", "ac.parquet", "ad.parquet"], "ε and δ add up to ε = 3,"),
-        (["ab.parquet", "mixed.parquet"], "ε and δ add up to ε = 3,"),
+        (["ab.parquet", "large.parquet"], "ε and δ add up to ε = 3,"),
         (["forged.parquet", "ab.parquet"], "ε and δ add up to ε = 5,"),
     ):
         shown = " ".join(forks.run("explain", *given, cwd=tmp_path).stdout.split())
@@ -151,7 +151,7 @@ def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path
 def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, forks: Forks) -> None:
     one = ss.L1(1, unit="sale")
     sound, other = (PROJECTION.sketch().release(epsilon=1.0, neighbours=one) for _ in range(2))
-    ss.save_table({"a": sound, "b": tampered(other, noise=Cumulants(0.5, 0.1))}, tmp_path / "all.parquet")
+    ss.PrivateTable({"a": sound, "b": tampered(other, noise=Cumulants(0.5, 0.1))}).save(tmp_path / "all.parquet")
     PROJECTION.sketch().release(epsilon=1.0, neighbours=one).save(tmp_path / "c.sketch")
     shown = " ".join(forks.run("explain", "all.parquet", "c.sketch", cwd=tmp_path).stdout.split())
     assert "WARNING: 1 of them state too little noise for their promise, so this does not hold." in shown

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch import wire
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release.private_sketch import PrivateSketch
 from tests.commands.running import Forks
@@ -38,7 +37,9 @@ def folder(tmp_path: Path) -> Path:
     PrivateSketch(
         PROJECTION, PROJECTION.sketch().state, honest.noise, honest.guarantee, release_ids=honest.release_ids
     ).save(tmp_path / "empty.sketch")
-    ss.save_table({"sound": release(), "bad": tampered(release(), epsilon=0.25)}, tmp_path / "table.parquet")
+    ss.PrivateTable({"sound": release(), "bad": tampered(release(), noise=Cumulants(0.01, 0.0))}).save(
+        tmp_path / "table.parquet"
+    )
     return tmp_path
 
 
@@ -86,8 +87,8 @@ def test_keys_of_a_table_are_named(folder: Path, forks: Forks) -> None:
         done = forks.run(command, "table.parquet", cwd=folder)
         assert "warning: table.parquet, key bad states too little noise" in done.stderr
         assert "key sound" not in done.stderr
-    many = {f"key{place}": tampered(release(), epsilon=0.25) for place in range(8)}
-    ss.save_table(many, folder / "many.parquet")
+    many = {f"key{place}": tampered(release(), noise=Cumulants(0.01, 0.0)) for place in range(8)}
+    ss.PrivateTable(many).save(folder / "many.parquet")
     said = forks.run("inspect", "many.parquet", cwd=folder).stderr.splitlines()
     assert len(said) == 6
     assert said[-1] == "warning: so do 3 more of the keys of many.parquet"
@@ -133,7 +134,7 @@ def test_copies_and_merges_beside_their_parts_are_not_refused(tmp_path: Path, fo
     one.save(tmp_path / "one.sketch")
     one.save(tmp_path / "copy.sketch")
     two.save(tmp_path / "two.sketch")
-    one.merge(two, populations="disjoint").save(tmp_path / "both.sketch")
+    one.combine(two, populations="disjoint").save(tmp_path / "both.sketch")
     files = ["one.sketch", "copy.sketch", "two.sketch", "both.sketch"]
     done = forks.run("explain", *files, "--populations", "disjoint", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -143,24 +144,23 @@ def test_copies_and_merges_beside_their_parts_are_not_refused(tmp_path: Path, fo
     assert "one.sketch and both.sketch hold some of the same data" in refused
 
 
-def test_tables_of_the_same_data_are_named_by_key(tmp_path: Path, forks: Forks) -> None:
+def test_tables_of_the_same_data_are_named(tmp_path: Path, forks: Forks) -> None:
     table = PROJECTION.table()
     table.update(["a", "a", "b"], [1, 2, 3], [500, 700, 900])
     for name in ("first", "second"):
-        ss.save_table({key: release(table[key]) for key in ("a", "b")}, tmp_path / f"{name}.parquet")
+        ss.PrivateTable({key: release(table[key]) for key in ("a", "b")}).save(tmp_path / f"{name}.parquet")
     told = json.loads(forks.run("explain", "first.parquet", "--json", cwd=tmp_path).stdout)
     assert told["sharing"] == [], "keys of one table hold different data"
     disjoint = ["--populations", "disjoint"]
     assert forks.run("explain", "first.parquet", *disjoint, cwd=tmp_path).returncode == 0
     refused = forks.refused("explain", "first.parquet", "second.parquet", *disjoint, cwd=tmp_path)
-    assert "first.parquet, key a and second.parquet, key a hold some of the same data" in refused
+    assert "first.parquet and second.parquet hold some of the same data" in refused
     release(table["b"]).save(tmp_path / "b.sketch")
     refused = forks.refused("explain", "b.sketch", "first.parquet", *disjoint, cwd=tmp_path)
-    assert "b.sketch and first.parquet, key b hold some of the same data" in refused
+    assert "b.sketch and first.parquet hold some of the same data" in refused
     twice = {key: release(table["a"]) for key in ("a", "again")}
-    ss.save_table(twice, tmp_path / "twice.parquet")
-    shown = " ".join(forks.run("explain", "twice.parquet", cwd=tmp_path).stdout.split())
-    assert "twice.parquet, key a and twice.parquet, key again hold some of the same data" in shown
+    with pytest.raises(ss.InvalidInputError, match="2 releases of this table hold some of the same data"):
+        ss.PrivateTable(twice)
 
 
 def test_signs_of_the_same_data_are_not_disjoint(tmp_path: Path, forks: Forks) -> None:
@@ -184,7 +184,7 @@ def test_nearest_prints_intervals_that_allow_for_selection(tmp_path: Path, forks
         sketch = PROJECTION.sketch()
         sketch.update(np.arange(1000), rng.integers(-20, 20, 1000))
         releases[name] = release(sketch)
-    ss.save_table(releases, tmp_path / "all.parquet")
+    ss.PrivateTable(releases).save(tmp_path / "all.parquet")
     distances = ss.pairwise(releases.values())
     for row in json.loads(forks.run("nearest", "all.parquet", "--json", cwd=tmp_path).stdout):
         estimate = distances["abcdefgh".index(row["of"]), "abcdefgh".index(row["neighbour"])]
@@ -204,7 +204,7 @@ def test_too_few_cells_for_an_upper_end_are_null(tmp_path: Path, forks: Forks) -
         sketch = projection.sketch()
         sketch.update([1], [1000 * ord(name)])
         releases[name] = release(sketch)
-    ss.save_table(releases, tmp_path / "all.parquet")
+    ss.PrivateTable(releases).save(tmp_path / "all.parquet")
     rows = json.loads(forks.run("nearest", "all.parquet", "--json", "--confidence", "0.9999", cwd=tmp_path).stdout)
     assert all(row["high"] is None and row["low"] == 0 for row in rows)
 
@@ -218,7 +218,7 @@ def test_nearest_signs_allow_for_selection_too(tmp_path: Path, forks: Forks) -> 
         sketch = projection.sketch()
         sketch.update(np.arange(256), rng.integers(-20, 20, 256))
         releases[name] = publish.release(sketch)
-    wire.save_sign_table(releases, tmp_path / "all.parquet")
+    ss.signs.SignTable(releases).save(tmp_path / "all.parquet")
     for row in json.loads(forks.run("nearest", "all.parquet", "--json", cwd=tmp_path).stdout):
         angle = ss.signs.angle(releases[row["of"]], releases[row["neighbour"]]).scaled(180 / np.pi)
         found = row["angle_degrees"]

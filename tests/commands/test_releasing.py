@@ -65,7 +65,7 @@ def test_public_keys_are_released_whether_or_not_there_are_data(raws: Path, fork
     keys = ["--public-key", "north", "--public-key", "west"]
     done = forks.run("release", "a.raw-sketch", "-o", "all.parquet", *options, *keys, "--json", cwd=raws)
     assert json.loads(done.stdout)["sketches"] == 2, done.stderr
-    table = ss.load_table(raws / "all.parquet")
+    table = ss.load(raws / "all.parquet")
     assert list(table) == ["north", "west"]
     guarantee = table["west"].guarantee
     assert (guarantee.delta, guarantee.neighbours) == (1e-9, ss.OneCoordinate(3, max_keys=2))

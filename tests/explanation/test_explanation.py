@@ -9,7 +9,8 @@ from typing import Any, get_args
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Budget, DiscreteGaussian, KeySelection, Mechanism
+from streamsketch.explanation import explain_jointly
+from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, KeySelection, Mechanism, Neighbours
 from streamsketch.privacy.guarantee import Populations, compose
 from streamsketch.release import NoiseCheck
 from streamsketch.release.private_sketch import PrivateSketch
@@ -20,7 +21,7 @@ SALE = ss.L1(1, unit="sale")
 GAUSSIAN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
 
 
-def released(projection: ss.Projection = SJLT, neighbours: ss.Neighbours = SALE, **how: Any) -> PrivateSketch:
+def released(projection: ss.Projection = SJLT, neighbours: Neighbours = SALE, **how: Any) -> PrivateSketch:
     sketch = projection.sketch()
     sketch.update([1, 2], [3, 1])
     return sketch.release(neighbours=neighbours, **{"epsilon": 1.0} | how)
@@ -75,9 +76,9 @@ def test_what_a_promise_rests_on_is_told() -> None:
     assert "Only if" not in str(released().explain())
     for populations in ("disjoint", "overlapping"):
         releases = [tampered(released(), conditions=["a holds", name]) for name in ("b holds", "c holds")]
-        together = ss.explain_together(releases, populations=populations)
+        together = ss.explain(*releases, populations=populations)
         assert "Only if: a holds; b holds; c holds." in " ".join(str(together).split())
-        assert "Only if" not in str(ss.explain_together([released(), released()], populations=populations))
+        assert "Only if" not in str(ss.explain(released(), released(), populations=populations))
 
 
 def test_noise_beside_a_share_for_the_keys_that_leaves_nothing_is_too_little() -> None:
@@ -107,7 +108,7 @@ def test_noise_at_another_place_than_stated_is_found_out() -> None:
 
 def test_noise_that_is_not_what_the_mechanism_says_is_found_out() -> None:
     release = released()
-    told = tampered(release, noise=ss.Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
+    told = tampered(release, noise=Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
     assert told.check.verdict == "too little"
     assert "another noise than the discrete Laplace, scale 4" in told.check.reason
     assert f"cumulants are {release.noise.k2 / 4:.6g} and" in told.check.reason
@@ -134,7 +135,7 @@ def test_a_choice_of_keys_takes_its_share() -> None:
 
 
 def test_merged_and_scaled_releases_say_so() -> None:
-    merged = released().merge(released(), populations="overlapping").scaled(Fraction(1, 2))
+    merged = released().combine(released(), populations="overlapping").scaled(Fraction(1, 2))
     told = merged.explain()
     assert told.check.verdict == "enough"
     assert "2 releases were added up or subtracted; the stated ε and δ are the sums of theirs" in " ".join(told.how)
@@ -197,7 +198,7 @@ def test_a_strangers_text_is_told_and_not_trusted(text: str) -> None:
 
 def test_gaussian_releases_together_take_far_less_than_their_sum() -> None:
     parts = [released(**GAUSSIAN) for _ in range(10)]
-    joint = ss.explain_together(parts, populations="overlapping", delta=2e-5)
+    joint = ss.explain(*parts, populations="overlapping", delta=2e-5)
     assert joint.guarantee == compose([part.guarantee for part in parts], populations="overlapping")
     assert joint.finer is not None
     assert joint.finer.epsilon < 3.5
@@ -207,62 +208,62 @@ def test_gaussian_releases_together_take_far_less_than_their_sum() -> None:
 
 
 def test_a_release_that_promises_too_much_spoils_the_sum() -> None:
-    joint = ss.explain_together([released(), tampered(released(), epsilon=0.5)], populations="overlapping")
+    joint = ss.explain(released(), tampered(released(), epsilon=0.5), populations="overlapping")
     assert "WARNING: 1 of them state too little noise" in " ".join(str(joint).split())
 
 
 def test_sums_are_rounded_up() -> None:
     parts = [released(epsilon=0.7000001), released(epsilon=0.3)]
-    joint = ss.explain_together(parts, populations="overlapping")
+    joint = ss.explain(*parts, populations="overlapping")
     assert "add up to ε = 1.00001, δ = 0 (" in " ".join(str(joint).split())
-    tenths = ss.explain_together([released(epsilon=0.1), released(epsilon=0.2)], populations="overlapping")
+    tenths = ss.explain(released(epsilon=0.1), released(epsilon=0.2), populations="overlapping")
     assert "add up to ε = 0.3, δ = 0 (" in " ".join(str(tenths).split())
     (alone,) = [released(epsilon=1.0, delta=1.0000001e-6, mechanism="gaussian")]
-    told = ss.explain_together([alone], populations="disjoint")
+    told = explain_jointly([alone], populations="disjoint")
     assert "ε = 1, δ = 1.00001e-06 (parallel composition)" in " ".join(str(told).split())
 
 
 def test_disjoint_releases_keep_the_largest_promise() -> None:
-    joint = ss.explain_together([released(), released(epsilon=2.0)], populations="disjoint")
+    joint = ss.explain(released(), released(epsilon=2.0), populations="disjoint")
     assert (joint.guarantee.epsilon, joint.finer) == (2.0, None)
 
 
 def test_copies_and_parts_of_a_merge_spend_nothing_more() -> None:
     first, second = released(), released()
-    merged = first.merge(second, populations="overlapping")
+    merged = first.combine(second, populations="overlapping")
     for given in ([first, second, merged], [merged, merged.scaled(3)], [first, second, first]):
-        joint = ss.explain_together(given, populations="overlapping")
+        joint = ss.explain(*given, populations="overlapping")
         assert joint.guarantee.epsilon == 2.0
         assert len(joint.each) == len(given)
     # a promise for disjoint streams does not cover both parts, where people may be in both
-    thin = first.merge(second, populations="disjoint")
-    assert ss.explain_together([thin, first, second], populations="overlapping").guarantee.epsilon == 2.0
-    assert ss.explain_together([thin, first], populations="overlapping").guarantee.epsilon == 2.0  # of 1 and 1
+    thin = first.combine(second, populations="disjoint")
+    assert ss.explain(thin, first, second, populations="overlapping").guarantee.epsilon == 2.0
+    assert ss.explain(thin, first, populations="overlapping").guarantee.epsilon == 2.0  # of 1 and 1
     large = released(epsilon=2.0)
-    thin = large.merge(first, populations="disjoint")
-    assert ss.explain_together([thin, large, first], populations="overlapping").guarantee.epsilon == 3.0
-    assert ss.explain_together([thin, large], populations="overlapping").guarantee.epsilon == 4.0
+    thin = large.combine(first, populations="disjoint")
+    assert ss.explain(thin, large, first, populations="overlapping").guarantee.epsilon == 3.0
+    assert ss.explain(thin, large, populations="overlapping").guarantee.epsilon == 4.0
     # the part that is missing is the difference of the others, so leaving it out buys nothing
-    assert ss.explain_together([thin, first], populations="overlapping").guarantee.epsilon == 3.0
-    assert ss.explain_together([merged, first], populations="overlapping").guarantee.epsilon == 3.0
-    assert ss.explain_together([thin, large, first], populations="disjoint").guarantee.epsilon == 2.0
+    assert ss.explain(thin, first, populations="overlapping").guarantee.epsilon == 3.0
+    assert ss.explain(merged, first, populations="overlapping").guarantee.epsilon == 3.0
+    assert ss.explain(thin, large, first, populations="disjoint").guarantee.epsilon == 2.0
     tenths = [released(epsilon=epsilon) for epsilon in (0.1, 0.2, 0.3)]
-    merged = tenths[0].merge(tenths[1], populations="overlapping").merge(tenths[2], populations="overlapping")
-    assert ss.explain_together([*tenths, merged], populations="overlapping").guarantee == merged.guarantee
+    merged = tenths[0].combine(tenths[1], populations="overlapping").combine(tenths[2], populations="overlapping")
+    assert ss.explain(*tenths, merged, populations="overlapping").guarantee == merged.guarantee
 
 
 def test_what_can_be_computed_from_the_others_spends_nothing_more() -> None:
     one, two, three, four = (released(epsilon=epsilon) for epsilon in (1.0, 2.0, 4.0, 8.0))
 
     def spent(*given: PrivateSketch) -> float:
-        both = [ss.explain_together(order, populations="overlapping") for order in (given, given[::-1])]
+        both = [ss.explain(*order, populations="overlapping") for order in (given, given[::-1])]
         assert both[0].guarantee.epsilon == both[1].guarantee.epsilon
         return both[0].guarantee.epsilon
 
     for populations in get_args(Populations):
-        week = one.merge(two, populations=populations)
-        late = two.merge(three, populations=populations)
-        month = week.merge(three, populations=populations)
+        week = one.combine(two, populations=populations)
+        late = two.combine(three, populations=populations)
+        month = week.combine(three, populations=populations)
         assert spent(week, three, month) == week.guarantee.epsilon + 4
         assert spent(one, two, three, week, late, month) == 7
         assert spent(one, two, week, four) == 11
@@ -270,7 +271,7 @@ def test_what_can_be_computed_from_the_others_spends_nothing_more() -> None:
         assert spent(week, late, month) == sum(each.guarantee.epsilon for each in (week, late, month))
     assert spent(one, one.scaled(5), four) == 9
     assert spent(one, tampered(one, epsilon=0.25)) == 1
-    thin, wide = (one.merge(two, populations=populations) for populations in get_args(Populations))
+    thin, wide = (one.combine(two, populations=populations) for populations in get_args(Populations))
     assert spent(thin, wide) == 3
     forged = PrivateSketch(
         thin.projection, thin.values, thin.noise, released(epsilon=0.25).guarantee, release_ids=thin.release_ids
@@ -279,36 +280,36 @@ def test_what_can_be_computed_from_the_others_spends_nothing_more() -> None:
 
 
 def test_together_mistakes_are_refused() -> None:
-    with pytest.raises(TypeError, match="only a PrivateSketch"):
-        ss.explain_together([SJLT.sketch()], populations="overlapping")  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="only a release is explained, got a Sketch"):
+        ss.explain(SJLT.sketch())  # type: ignore[call-overload]
     with pytest.raises(ss.InvalidInputError, match="no guarantee"):
-        ss.explain_together([], populations="overlapping")
+        ss.explain(populations="overlapping")  # type: ignore[call-overload]
     with pytest.raises(ss.InvalidInputError, match="one neighbour relation"):
-        ss.explain_together([released(), released(neighbours=ss.L1(2))], populations="overlapping")
+        ss.explain(released(), released(neighbours=ss.L1(2)), populations="overlapping")
     with pytest.raises(ss.InvalidInputError, match="at least what the releases spend"):
-        ss.explain_together([released(**GAUSSIAN)] * 2, populations="overlapping", delta=1e-9)
+        ss.explain(*[released(**GAUSSIAN)] * 2, populations="overlapping", delta=1e-9)
 
 
 def test_releases_of_the_same_data_are_told_and_not_disjoint() -> None:
     sketch = SJLT.sketch()
     one, two = (sketch.release(epsilon=1.0, neighbours=SALE) for _ in range(2))
-    joint = ss.explain_together([one, released(), two], populations="overlapping")
+    joint = ss.explain(one, released(), two, populations="overlapping")
     assert joint.sharing == ((0, 2),)
     assert joint.to_dict()["sharing"] == [[0, 2]]
     assert "Of the same data, so not of disjoint populations, are the releases 1 and 3." in " ".join(str(joint).split())
     with pytest.raises(ss.InvalidInputError, match="releases 1 and 3 of 3 hold some of the same data"):
-        ss.explain_together([one, released(), two], populations="disjoint")
+        ss.explain(one, released(), two, populations="disjoint")
     other = released()
-    both = one.merge(other, populations="disjoint")
-    assert ss.explain_together([one, one, other, both], populations="disjoint").sharing == ()
+    both = one.combine(other, populations="disjoint")
+    assert ss.explain(one, one, other, both, populations="disjoint").sharing == ()
 
 
 def test_sums_say_how_many_of_them_were_checked() -> None:
     unknown = tampered(released(), mechanism="a mechanism that no check knows")
-    joint = ss.explain_together([released(), unknown], populations="overlapping")
+    joint = ss.explain(released(), unknown, populations="overlapping")
     assert joint.to_dict()["checks"] == {"enough": 1, "too little": 0, "not checked": 1}
     assert "The noise of 1 of them was not checked: this holds only if it is enough." in " ".join(str(joint).split())
-    assert "not checked" not in str(ss.explain_together([released(), released()], populations="overlapping"))
+    assert "not checked" not in str(ss.explain(released(), released(), populations="overlapping"))
 
 
 def test_what_estimates_assume_is_told() -> None:

@@ -248,9 +248,9 @@ def test_individual_signs_that_no_mechanism_releases_are_found_out() -> None:
 
 def test_signs_and_sketches_add_up() -> None:
     both = [released(), published(signs.DPSignLogistic(epsilon=2, neighbours=SALE), RADEMACHER)]
-    assert ss.explain_together(both, populations="overlapping").guarantee.epsilon == 3.0
-    assert ss.explain_together(both, populations="disjoint").guarantee.epsilon == 2.0
-    twice = ss.explain_together([*both, both[1]], populations="overlapping")
+    assert ss.explain(*both, populations="overlapping").guarantee.epsilon == 3.0
+    assert ss.explain(*both, populations="disjoint").guarantee.epsilon == 2.0
+    twice = ss.explain(*both, both[1], populations="overlapping")
     assert (twice.guarantee.epsilon, twice.counted, len(twice.each)) == (3.0, 2, 3)
     json.dumps(twice.to_dict())
 
@@ -258,7 +258,7 @@ def test_signs_and_sketches_add_up() -> None:
 def test_the_conditions_of_signs_go_into_the_sum() -> None:
     release = SOUND["randomised response"][1]()
     other = published(signs.DPSignOPORPRR(epsilon=2, neighbours=PIXEL), OPORP)
-    joint = ss.explain_together([release, other], populations="overlapping")
+    joint = ss.explain(release, other, populations="overlapping")
     assert joint.guarantee.conditions == release.guarantee.conditions
     shown = " ".join(str(joint).split())
     assert f"Only if: {'; '.join(release.guarantee.conditions)}." in shown
@@ -266,6 +266,7 @@ def test_the_conditions_of_signs_go_into_the_sum() -> None:
 
 def test_individual_privacy_is_not_added_up() -> None:
     release = published(signs.IDPSignRPRR(epsilon=1, neighbours=SALE), RADEMACHER)
-    for given in ([release], [released(), release]):
-        with pytest.raises(TypeError, match="is not differential privacy and composes with nothing"):
-            ss.explain_together(given, populations="disjoint")
+    with pytest.raises(TypeError, match="is not differential privacy and composes with nothing"):
+        ss.explain(released(), release, populations="disjoint")
+    with pytest.raises(TypeError, match="is not differential privacy and composes with nothing"):
+        ss.explain(release, delta=1e-5)

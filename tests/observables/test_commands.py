@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch import wire
 from streamsketch.core.numbers import Ints
 from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
@@ -89,7 +88,7 @@ CASES = {
 def publish_signs(events: list[Event]) -> None:
     """Publish signs as the library does, which has no command for it."""
     table = table_of(events, SIGNED)
-    wire.save_sign_table({key: SIGNS.release(sketch) for key, sketch in table.items()}, "signs.parquet")
+    SIGNS.release_table(table, keys_are_public=True).save("signs.parquet")
     SIGNS.release(table["A"]).save("A.signs")
 
 

@@ -11,13 +11,11 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch import wire
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.projections import MAX_MASS
 from streamsketch.release import publish
 from streamsketch.release.noise_effect import NoisePlace
-from streamsketch.wire.tables import save_table
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -73,6 +71,7 @@ def play(game: Callable[..., Iterator[Any]], events: list[Event], folder: Path, 
 
 
 def worlds(game: Callable[..., Iterator[Any]], folder: Path, patch: pytest.MonkeyPatch) -> list[Seen]:
+    play(game, ORDERS[0], folder / "before", patch)  # modules are loaded, and kernels compiled, on first use
     return [play(game, events, folder / str(number), patch) for number, events in enumerate(ORDERS)]
 
 
@@ -91,23 +90,24 @@ def one_sketch(events: list[Event], folder: Path) -> Iterator[Any]:
 def table(events: list[Event], folder: Path) -> Iterator[Any]:
     secret = table_of(events)
     yield [exact(events, key=key) for key in KEYS]
-    released = {key: sketch.release(**LAPLACE) for key, sketch in secret.items()}
-    save_table(released, folder / "all.parquet")
+    released = secret.release(**LAPLACE, keys_are_public=True)
+    released.save(folder / "all.parquet")
+    yield repr(released), released.data_ids, str(released.explain())
     yield list(released), ss.pairwise(released.values()).to_arrow(released).to_pylist()
 
 
 def public_keys(events: list[Event], folder: Path) -> Iterator[Any]:
     secret = table_of(events)
     keys = ["D", *KEYS]
-    yield [exact(events, key=key) for key in keys]
-    save_table({key: secret.sketch_of(key).release(**LAPLACE) for key in keys}, folder / "all.parquet")
+    yield [exact(events, key=key) for key in sorted(keys)]
+    secret.release(**LAPLACE, public_keys=keys).save(folder / "all.parquet")
 
 
 def signs(events: list[Event], folder: Path) -> Iterator[Any]:
     secret = table_of(events, SIGNED)
     yield [exact(events, SIGNED, key) for key in [*KEYS, "A"]]
-    released = {key: SIGNS.release(sketch) for key, sketch in secret.items()}
-    wire.save_sign_table(released, folder / "all.parquet")
+    released = SIGNS.release_table(secret, keys_are_public=True)
+    released.save(folder / "all.parquet")
     SIGNS.release(secret["A"]).save(folder / "A.signs")
     yield list(released), [str(one.explain()) for one in released.values()]
 
@@ -182,7 +182,7 @@ def test_nothing_but_the_noise_tells_one_event(name: str, tmp_path: Path, monkey
 
 def in_order_of_events(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ss.SketchTable, "__iter__", lambda secret: iter(secret._slots))
-    patch.setattr("streamsketch.wire.tables.pc.sort_indices", lambda keys: pa.array(range(len(keys))))
+    patch.setattr("streamsketch.release.published_table.pc.sort_indices", lambda keys: pa.array(range(len(keys))))
 
 
 def refusing_sums(patch: pytest.MonkeyPatch) -> None:

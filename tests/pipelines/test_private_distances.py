@@ -76,7 +76,7 @@ def test_distances_of_the_users_files_come_out(sales: Path, finished: tuple[Path
 
 def test_releases_are_written_twice_alike(finished: tuple[Path, str]) -> None:
     sales, _ = finished
-    table = ss.load_table(sales / "out" / "sketches.parquet")
+    table = ss.load(sales / "out" / "sketches.parquet")
     assert sorted(table) == ["east", "north", "south", "west/1"]
     for key, name in {"east": "east", "west/1": "west%2F1"}.items():
         assert ss.load(sales / "out" / "sketches" / f"{name}.sketch") == table[key]
@@ -87,7 +87,7 @@ def test_releases_are_sorted_whatever_comes_first(sales: Path, finished: tuple[P
     pq.write_table(SALES.take([4, 2, 0, 1, 3]), sales / "sales.parquet")
     private_distances.main(arguments(sales))
     for folder in (sales, finished[0]):
-        assert list(ss.load_table(folder / "out" / "sketches.parquet")) == ["east", "north", "south", "west/1"]
+        assert list(ss.load(folder / "out" / "sketches.parquet")) == ["east", "north", "south", "west/1"]
 
 
 def test_a_run_with_a_claim_runs_once_and_leaves_no_secret(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +106,7 @@ def test_a_run_with_a_claim_runs_once_and_leaves_no_secret(sales: Path, capsys: 
 
 def test_the_keys_may_be_declared_public(sales: Path) -> None:
     private_distances.main(arguments(sales, "sales.parquet", "--keys-are-public"))
-    assert sorted(ss.load_table(sales / "out" / "sketches.parquet")) == ["north", "south", "west/1"]
+    assert sorted(ss.load(sales / "out" / "sketches.parquet")) == ["north", "south", "west/1"]
 
 
 def test_the_truth_is_shown_only_where_asked(
@@ -196,7 +196,7 @@ def test_odd_keys_make_files_and_pictures_too(sales: Path) -> None:
     pq.write_table(table, sales / "sales.parquet")
     assert private_distances.main(arguments(sales, "sales.parquet", "--keys-are-public")) == 0
     assert len(list((sales / "out" / "sketches").iterdir())) == 3
-    assert sorted(ss.load_table(sales / "out" / "sketches.parquet")) == sorted(keys)
+    assert sorted(ss.load(sales / "out" / "sketches.parquet")) == sorted(keys)
     assert (sales / "out" / "distances.png").stat().st_size > 1000
 
 
@@ -229,7 +229,7 @@ def test_units_are_cut_where_a_column_names_them(sales: Path, name: str, capsys:
     pa_csv.write_csv(customers, sales / "sales.csv")
     change = ["--unit-column", "customer", "--unit", "customer", "--max-keys", "2", "--l1", "20"]
     assert private_distances.main(arguments(sales, name, *change)) == 0
-    table = ss.load_table(sales / "out" / "sketches.parquet")
+    table = ss.load(sales / "out" / "sketches.parquet")
     assert {release.guarantee.neighbours for release in table.values()} == {ss.L1(20, unit="customer", max_keys=2)}
     assert "20 in each of at most 2 keys (L1), by discrete Laplace" in " ".join(capsys.readouterr().out.split())
     west = ss.squared_norm(table["west/1"]).value
@@ -261,4 +261,4 @@ def test_job_servers_may_know_options_that_beam_does_not() -> None:
 
 def test_beams_own_options_pass_through(sales: Path) -> None:
     private_distances.main(arguments(sales, "sales.parquet", "--direct_runner_bundle_repeat=1"))
-    assert len(ss.load_table(sales / "out" / "sketches.parquet")) == 4
+    assert len(ss.load(sales / "out" / "sketches.parquet")) == 4

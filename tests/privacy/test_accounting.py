@@ -105,9 +105,7 @@ def test_what_cannot_be_accounted_for_is_none() -> None:
     assert account([Spent(40.0, 1e-6)] * 2, 1e-5) is None
     assert account([Spent(1.0, 1e-6, sigma=5.0)] * 3, 1e-5) is not None
     sketch = ss.SJLT(dim=9, sketch_dim=64, sparsity=4, seed=7).sketch()
-    joint = ss.explain_together(
-        [sketch.release(epsilon=20, neighbours=ss.L1(1)) for _ in range(3)], populations="overlapping", delta=1e-6
-    )
+    joint = ss.explain(*(sketch.release(epsilon=20, neighbours=ss.L1(1)) for _ in range(3)), delta=1e-6)
     assert joint.finer is None
     assert "No finer figure was found." in " ".join(str(joint).split())
 

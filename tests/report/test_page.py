@@ -16,6 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation.estimate import rounded
+from streamsketch.planning import Plan
 from streamsketch.report.page import page_of
 from streamsketch.report.pictures import _colour, _readable_on, luminance
 from tests.commands.running import Forks
@@ -99,7 +100,7 @@ def test_no_promise_together_looks_better_than_it_is() -> None:
             str(i): PROJECTION.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.L1(1), mechanism="gaussian")
             for i in range(count)
         }
-        finer = ss.explain_together(found.values(), populations="overlapping").finer
+        finer = ss.explain(*found.values(), populations="overlapping").finer
         assert finer is not None
         shown = re.search(r"accounted more finely ε\u00a0=\u00a0([0-9.]+)", page_of(found, title="t"))
         assert shown is not None
@@ -198,7 +199,7 @@ def test_a_plan_of_another_sketch_is_refused() -> None:
             page_of(releases(["a", "b"]), title="t", plan=broken)
 
 
-def shop_plan() -> ss.Plan:
+def shop_plan() -> Plan:
     streams, goal = ss.Streams(dim=5000, squared_distances=4000), ss.Goal(relative_error=0.3, max_cells=512)
     return ss.plan(streams, epsilon=1.0, neighbours=ss.L1(1, unit="sale"), goal=goal)
 
@@ -302,7 +303,7 @@ def test_text_is_readable_in_light_and_dark() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "all").mkdir()
-    ss.save_table(releases(HOSTILE), tmp_path / "all" / "table.parquet")
+    ss.PrivateTable(releases(HOSTILE)).save(tmp_path / "all" / "table.parquet")
     release(7).save(tmp_path / "all" / "north.sketch")
     (tmp_path / "all" / "mine.raw-sketch").write_bytes(b"secret")
     pq.write_table(pa.table({"first": ["a"], "squared_distance": [1.0]}), tmp_path / "all" / "distances.parquet")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.estimation import Estimates
 from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
 
 
@@ -16,10 +17,8 @@ def squares(points: np.ndarray) -> np.ndarray:
     return ((points[:, None] - points) ** 2).sum(axis=2)
 
 
-def estimates(values: np.ndarray, variance: float = 0.0) -> ss.Estimates:
-    return ss.Estimates(
-        values, np.zeros_like(values), np.full_like(values, variance) * ~np.eye(len(values), dtype=bool)
-    )
+def estimates(values: np.ndarray, variance: float = 0.0) -> Estimates:
+    return Estimates(values, np.zeros_like(values), np.full_like(values, variance) * ~np.eye(len(values), dtype=bool))
 
 
 def turned_onto(scaling: Scaling, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

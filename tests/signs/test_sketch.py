@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch import signs, wire
+from streamsketch import signs
 from streamsketch.privacy import FlippedSigns, IndividualGuarantee
 from streamsketch.signs.sketch import Signs, packed_signs
 from streamsketch.wire import wire_pb2
@@ -350,9 +350,9 @@ def test_limits_and_expectations_are_kept(tmp_path: Path) -> None:
         signs.SignSketch.from_bytes(data, expect=PROJECTION.replace(seed=6))
     for release in BOTH:
         release.save(tmp_path / "some.signs")
-        assert wire.load_signs(tmp_path / "some.signs", expect=PROJECTION) == release
+        assert ss.load(tmp_path / "some.signs", expect=PROJECTION) == release
     with pytest.raises(ss.WireFormatError, match="over the limit"):
-        wire.load_signs(tmp_path / "some.signs", max_bytes=10)
+        ss.load(tmp_path / "some.signs", max_bytes=10)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
@@ -361,14 +361,14 @@ def test_limits_and_expectations_are_kept(tmp_path: Path) -> None:
 def test_tables_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "signs.parquet"
     sketches = {"a": release_of(), "b": release_of(b"\0\0")}
-    wire.save_sign_table(sketches, path)
-    assert wire.load_sign_table(path, expect=PROJECTION) == sketches
+    ss.signs.SignTable(sketches).save(path)
+    assert ss.load(path, expect=PROJECTION) == sketches
     table = pq.read_table(path)
     assert table.column_names == ["key", "signs", "epsilon", "delta", "unit", "mechanism", "conditions"]
     assert table["conditions"].to_pylist() == [[], []]
     assert table.schema.metadata[b"streamsketch.projection"].decode() == PROJECTION.to_json()
     with pytest.raises(ss.WireFormatError, match="must include key and sketch"):
-        ss.load_table(path)
+        ss.PrivateTable.from_bytes(path.read_bytes())
 
 
 def test_a_condition_goes_where_the_guarantee_goes(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_a_condition_goes_where_the_guarantee_goes(tmp_path: Path) -> None:
         assert f"norm of at least {bound}" in str(again.guarantee)
     assert "the seed of DP-SignRP-RR was drawn at random, without a look at the data" in again.guarantee.conditions
     path = tmp_path / "signs.parquet"
-    wire.save_sign_table({"a": release}, path)
+    ss.signs.SignTable({"a": release}).save(path)
     assert pq.read_table(path)["conditions"].to_pylist() == [list(both.conditions)]
 
 
@@ -395,11 +395,11 @@ def test_tables_hold_differentially_private_signs_only(tmp_path: Path) -> None:
     path = tmp_path / "signs.parquet"
     for wrong in (individual_of(), PROJECTION.sketch()):
         with pytest.raises(TypeError, match="a table holds SignSketch objects, got a"):
-            wire.save_sign_table({"a": wrong}, path)  # type: ignore[dict-item]
+            ss.signs.SignTable({"a": wrong}).save(path)  # type: ignore[dict-item]
     assert not path.exists()
     pq.write_table(pa.table({"key": ["a"], "signs": [release_of().to_bytes()[:-1]]}), path)
     with pytest.raises(ss.WireFormatError) as caught:
-        wire.load_sign_table(path)
+        ss.load(path)
     assert caught.value.where == "row 0, bytes 9-16"
 
 

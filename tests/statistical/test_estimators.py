@@ -246,11 +246,11 @@ def test_laplace_noise_is_debiased_by_4ks_over_epsilon_squared_not_by_the_papers
 
 Combination = Callable[[PrivateSketch, PrivateSketch], PrivateSketch]
 COMBINATIONS: dict[str, tuple[Combination, Fraction, Fraction]] = {
-    "merge": (lambda a, b: a.merge(b, populations="disjoint"), Fraction(1), Fraction(1)),
+    "merge": (lambda a, b: a.combine(b, populations="disjoint"), Fraction(1), Fraction(1)),
     "subtract": (lambda a, b: a.subtract(b, populations="overlapping"), Fraction(1), Fraction(-1)),
     "multiple": (lambda a, _: a.scaled(Fraction(-3, 2)), Fraction(-3, 2), Fraction(0)),
     "mean": (
-        lambda a, b: a.merge(b, populations="overlapping").scaled(Fraction(1, 2)),
+        lambda a, b: a.combine(b, populations="overlapping").scaled(Fraction(1, 2)),
         Fraction(1, 2),
         Fraction(1, 2),
     ),
@@ -294,7 +294,7 @@ def test_the_mean_of_releases_has_less_noise() -> None:
     law = DiscreteLaplace(Fraction(16))
     parts = [releases("SJLT s=4", x, law, f"mean {place}") for place in range(3)]
     means = [
-        a.merge(b, populations="overlapping").merge(c, populations="overlapping").scaled(Fraction(1, 3))
+        a.combine(b, populations="overlapping").combine(c, populations="overlapping").scaled(Fraction(1, 3))
         for a, b, c in zip(*parts, strict=True)
     ]
     single = values_of(list(map(ss.squared_norm, parts[0])))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.estimation import normalised_inner_product
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 SEEDS = 2500
@@ -181,7 +182,7 @@ def test_a_cosine_of_many_cells_has_its_first_order_error() -> None:
         estimate = ss.cosine(x, y)
         first = (1 - estimate.value**2) / np.sqrt(k)
         assert first <= estimate.standard_error < (1 + 6 / np.sqrt(k)) * first
-    assert ss.normalised_inner_product(x, y, norm_x=3, norm_y=2).standard_error == pytest.approx(
+    assert normalised_inner_product(x, y, norm_x=3, norm_y=2).standard_error == pytest.approx(
         6 * estimate.standard_error
     )
 

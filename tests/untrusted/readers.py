@@ -18,12 +18,10 @@ import streamsketch as ss
 from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.privacy import Budget, KeySelection, StatedInText
+from streamsketch.release import PublishedTable
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.sketch import SignSketch
-from streamsketch.wire import load_signs
 from streamsketch.wire import releases as wire
-from streamsketch.wire.sign_tables import load_sign_table
-from streamsketch.wire.tables import table_of
 from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
 
 Change = Callable[[bytes, random.Random], bytes]
@@ -118,7 +116,10 @@ def use(read: Any) -> None:
         _use_release(read)
     elif isinstance(read, signs.SignSketch | signs.IndividualSignSketch):
         _use_signs(read)
-    elif isinstance(read, dict):
+    elif isinstance(read, PublishedTable):
+        assert type(read).from_bytes(read.to_bytes()) == read
+        repr(read)
+        str(read.explain())
         for release in read.values():
             use(release)
     elif isinstance(read, raw.RawSketch):
@@ -162,7 +163,7 @@ def _releases() -> list[ss.PrivateSketch]:
         multiplier=Fraction(2, 3),
         release_ids=again.release_ids,
     )
-    return [*made, made[0].merge(again, populations="disjoint"), conditional]
+    return [*made, made[0].combine(again, populations="disjoint"), conditional]
 
 
 def _signs() -> list[Any]:
@@ -199,8 +200,8 @@ def _table_bytes(table: pa.Table, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def _tables(releases: dict[Any, Any], kind: type[Any], column: str) -> list[bytes]:
-    table = table_of(releases, kind, column)
+def _tables(releases: PublishedTable[Any]) -> list[bytes]:
+    table, column = releases.to_arrow(), releases.column
     plain = _table_bytes(table)
     return [
         plain,
@@ -227,14 +228,10 @@ def readers() -> dict[str, Reader]:
             [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, unsound
         ),
         "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], _from_file(ss.load), unsound),
-        "signs": Reader(
-            [one.to_bytes() for one in published], [changed_bytes, _framed], _from_file(load_signs), unsound
-        ),
-        "table": Reader(
-            _tables(two, ss.PrivateSketch, "sketch"), [changed_bytes, _footer], _from_file(ss.load_table), unsound
-        ),
+        "signs": Reader([one.to_bytes() for one in published], [changed_bytes, _framed], _from_file(ss.load), unsound),
+        "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, _footer], _from_file(ss.load), unsound),
         "sign table": Reader(
-            _tables(two_signs, SignSketch, "signs"), [changed_bytes, _footer], _from_file(load_sign_table), unsound
+            _tables(signs.SignTable(two_signs)), [changed_bytes, _footer], _from_file(ss.load), unsound
         ),
         "raw": Reader(
             [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], _from_file(raw.load_raw), unsound

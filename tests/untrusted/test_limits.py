@@ -16,13 +16,14 @@ import pytest
 import streamsketch as ss
 from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
+from streamsketch.core import Limits
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.laws import FlipLaw
-from streamsketch.wire import load_signs, wire_pb2
 from streamsketch.wire import releases as wire
+from streamsketch.wire import wire_pb2
 from tests.untrusted.mutations import varint
 
 MEGABYTE = 1 << 20
@@ -44,12 +45,12 @@ def peak_of(run: Callable[[], Any]) -> int:
 def test_limits_are_raised_for_a_block_and_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = current_limits()
     with ss.reading_limits(max_keys=5) as inner:
-        assert inner == current_limits() == ss.Limits(max_keys=5)
+        assert inner == current_limits() == Limits(max_keys=5)
         with ss.reading_limits(max_bytes=7):
-            assert current_limits() == ss.Limits(max_keys=5, max_bytes=7)
-    assert current_limits() == plain == ss.Limits()
+            assert current_limits() == Limits(max_keys=5, max_bytes=7)
+    assert current_limits() == plain == Limits()
     monkeypatch.setenv("STREAMSKETCH_LIMITS", "max_keys=9, max_bytes=8")
-    assert current_limits() == ss.Limits(max_keys=9, max_bytes=8)
+    assert current_limits() == Limits(max_keys=9, max_bytes=8)
 
 
 def test_a_name_that_is_no_limit_is_answered_with_those_that_are() -> None:
@@ -67,7 +68,7 @@ def test_a_wrong_environment_says_what_is_wanted(text: str, monkeypatch: pytest.
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, None])
 def test_a_limit_is_a_positive_integer(value: Any) -> None:
     with pytest.raises(ss.InvalidInputError, match="max_bytes must be a positive integer"):
-        ss.Limits(max_bytes=value)
+        Limits(max_bytes=value)
 
 
 # --- files ----------------------------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ def test_small_files_are_read_in_little_memory(tmp_path: Path) -> None:
     released.save(tmp_path / "a.sketch")
     published.save(tmp_path / "a.signs")
     raw.save_raw(raw.RawSketch(sketch), tmp_path / "a.raw-sketch")
-    for load, name in ((ss.load, "a.sketch"), (load_signs, "a.signs"), (raw.load_raw, "a.raw-sketch")):
+    for load, name in ((ss.load, "a.sketch"), (ss.load, "a.signs"), (raw.load_raw, "a.raw-sketch")):
         load(tmp_path / name)
         assert peak_of(lambda load=load, name=name: load(tmp_path / name)) < MEGABYTE  # type: ignore[misc]
 
@@ -230,7 +231,7 @@ def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.Proj
     assert peak_of(refused) < MEGABYTE
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.NoiseMismatchWarning")  # nobody drew these signs
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # nobody drew these signs
 def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -> None:
     for projection in (
         ss.Rademacher(dim=1 << 50, sketch_dim=64, seed=1),

@@ -1,8 +1,10 @@
 """Parquet tables of other parties: bounded before Arrow unpacks anything, and refused in sentences."""
 
 import datetime as dt
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.wire import kind_of
 from streamsketch.wire.parquet_pages import check_footer, measure
-from streamsketch.wire.tables import column_names
 
 PROJECTION = ss.CountSketch(dim=1000, sketch_dim=64, seed=3)
 LONG, ROWS = 1 << 20, 40
@@ -24,7 +26,7 @@ import pyarrow as pa
 import streamsketch as ss
 for path in sys.argv[1:]:
     try:
-        ss.load_table(path, max_bytes=1 << 21)
+        ss.load(path, max_bytes=1 << 21)
     except ss.WireFormatError as error:
         print(f"{error} / {pa.default_memory_pool().max_memory()}")
     else:
@@ -80,7 +82,7 @@ def test_a_raised_limit_reads_long_keys_of_every_encoding(tmp_path: Path) -> Non
         for version in ("1.0", "2.0"):
             path = tmp_path / "table.parquet"
             pq.write_table(table, path, data_page_version=version, row_group_size=20, **options, **columns)
-            assert list(ss.load_table(path)) == keys
+            assert list(ss.load(path)) == sorted(keys)
             if encoding == "PLAIN":
                 with path.open("rb") as file:
                     metadata = pq.ParquetFile(file).metadata
@@ -111,14 +113,14 @@ def test_a_long_footer_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
         check_footer(file, path.stat().st_size, 100)
     path.write_bytes(path.read_bytes()[:-8] + (1 << 31).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(ss.WireFormatError, match="does not end as a Parquet file does"):
-        ss.load_table(path)
+        ss.load(path)
 
 
 def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a"], "sketch": [release()], "zzz": [1]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"zzz", b"\xff\xfe\xff"))
-    for read in (ss.load_table, column_names):
+    for read in (ss.load, kind_of):
         with pytest.raises(ss.WireFormatError, match="columns: have names that are not UTF-8"):
             read(path)
 
@@ -128,7 +130,7 @@ def test_unknown_time_zones_are_refused(zone: str, tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": pa.array([1], pa.timestamp("us", zone)), "sketch": [release()]}), path)
     try:
-        (key,) = ss.load_table(path)
+        (key,) = ss.load(path)
     except ss.WireFormatError as error:
         assert "time zone" in str(error)  # noqa: PT017
     else:
@@ -146,9 +148,9 @@ def test_times_come_back_as_they_were_with_and_without_pandas(
     pq.write_table(pa.table({"key": pa.array([count], pa.timestamp(unit, zone)), "sketch": [release()]}), path)
     moment = dt.datetime.fromtimestamp(1_700_000_000, dt.UTC)
     wanted = moment if zone else moment.replace(tzinfo=None)
-    (with_pandas,) = ss.load_table(path)
+    (with_pandas,) = ss.load(path)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    (without,) = ss.load_table(path)
+    (without,) = ss.load(path)
     assert with_pandas == without == wanted
     assert without.utcoffset() == with_pandas.utcoffset()
 
@@ -156,11 +158,11 @@ def test_times_come_back_as_they_were_with_and_without_pandas(
 def test_nanoseconds_are_exact_with_pandas_and_refused_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": pa.array([1234567], pa.timestamp("ns", "UTC")), "sketch": [release()]}), path)
-    (key,) = ss.load_table(path)
+    (key,) = ss.load(path)
     assert key.value == 1234567
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ss.WireFormatError, match="times finer than microseconds need pandas, which is not installed"):
-        ss.load_table(path)
+        ss.load(path)
 
 
 @pytest.mark.parametrize("keys", [pa.array([1 << 62], pa.timestamp("us")), pa.array([2**31 - 1], pa.date32())])
@@ -168,23 +170,30 @@ def test_years_that_python_does_not_have_are_refused(keys: pa.Array, tmp_path: P
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": keys, "sketch": [release()]}), path)
     with pytest.raises(ss.WireFormatError, match="key"):
-        ss.load_table(path)
+        ss.load(path)
 
 
 def test_more_rows_than_the_limit_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a", "b"], "sketch": [release(), release()]}), path)
     with ss.reading_limits(max_keys=1), pytest.raises(ss.WireFormatError, match="2 rows, over the limit of 1; raise"):
-        ss.load_table(path)
-    assert len(ss.load_table(path)) == 2
+        ss.load(path)
+    assert len(ss.load(path)) == 2
 
 
-def test_a_table_without_rows_is_empty(tmp_path: Path) -> None:
+def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a"], "sketch": [release()]}).slice(0, 0), path)
-    assert ss.load_table(path) == {}
+    with pytest.raises(ss.WireFormatError, match="a table without a row"):
+        ss.load(path)
 
 
-def test_a_pipe_is_no_table() -> None:
+def test_a_pipe_is_no_table(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"PAR1 and more"))
+    writer.start()
     with pytest.raises(ss.WireFormatError, match="not a regular file"):
-        ss.load_table("/dev/null")
+        ss.load(tmp_path / "pipe")
+    writer.join()
+    with pytest.raises(ss.WireFormatError, match="bytes 0-7: are not there"):
+        ss.load("/dev/null")

@@ -1,0 +1,76 @@
+"""What a table guarantees, as the one release that it is."""
+
+import dataclasses
+from typing import Any
+
+from streamsketch.core import filled, printable
+from streamsketch.explanation.facts import Explained
+from streamsketch.privacy import Guarantee
+from streamsketch.projections import Projection
+from streamsketch.release import NoiseCheck, PublishedTable, Verdict
+
+ONE_RELEASE = (
+    "A table counts as one release: the promise of each key covers all of its keys, as long as no unit is in more keys "
+    "than the promise says (in one, where it says nothing). A unit in more of them spends ε in each."
+)
+_WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
+_NAMED_KEYS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class TableExplanation:
+    """What a `PrivateTable` or `SignTable` guarantees as one release, and how that of each key is kept.
+
+    Parameters
+    ----------
+    guarantee, projection
+        Of the table.
+    groups
+        The different explanations of its rows, each with the keys that it is of: one, where all rows were made alike.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
+    >>> released = table.release(epsilon=1.0, neighbours=L1(1, max_keys=2), public_keys=["AA", "UA"])
+    >>> told = released.explain()
+    >>> told.check.verdict, len(told.groups)
+    ('enough', 1)
+    >>> print(str(told).splitlines()[0])
+    2 keys (AA, UA)
+    """
+
+    guarantee: Guarantee
+    projection: Projection
+    groups: tuple[tuple[Explained, tuple[Any, ...]], ...]
+
+    @property
+    def check(self) -> NoiseCheck:
+        """Whether the noise of every key is enough: the worst check of all."""
+        checks = [one.check for one, _ in self.groups]
+        worst = min(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
+        sigmas = [check.sigma for check in checks if check.sigma is not None]
+        return dataclasses.replace(worst, sigma=min(sigmas) if len(sigmas) == len(checks) else None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        return {"groups": [{"keys": list(map(str, keys))} | one.to_dict() for one, keys in self.groups]}
+
+    def __str__(self) -> str:
+        told = [f"{heading_of(keys)}\n\n{one}" for one, keys in self.groups]
+        return "\n\n".join([*told, filled(ONE_RELEASE)])
+
+
+def explain_table(table: PublishedTable[Any]) -> TableExplanation:
+    """Return what a table guarantees."""
+    groups: dict[Explained, list[Any]] = {}
+    for key, release in table.items():
+        groups.setdefault(release.explain(), []).append(key)
+    alike = tuple((one, tuple(keys)) for one, keys in groups.items())
+    return TableExplanation(table.guarantee, table.projection, alike)
+
+
+def heading_of(keys: tuple[Any, ...]) -> str:
+    """Return how many keys there are, and the first of them, on one line whatever a stranger named them."""
+    named = ", ".join(printable(key) for key in keys[:_NAMED_KEYS]) + (", …" if len(keys) > _NAMED_KEYS else "")
+    return f"{len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"

@@ -1,0 +1,9 @@
+from .facts import Goal, Streams
+from .planner import Plan, plan
+
+__all__ = [
+    "Goal",
+    "Plan",
+    "Streams",
+    "plan",
+]

@@ -1,0 +1,119 @@
+"""Which of several releases spend anything: what can be computed from the others does not."""
+
+from collections.abc import Collection, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+_Column: TypeAlias = tuple[Any, bytes]
+_Row: TypeAlias = dict[_Column, Fraction]
+
+
+class Single(Protocol):
+    """One published vector: a release, or a row of a table."""
+
+    @property
+    def summed_ids(self) -> frozenset[bytes]:
+        """The ids of the releases that were added up in it."""
+
+    @property
+    def data_ids(self) -> Collection[bytes]:
+        """Random ids of the data, empty where they are unknown."""
+
+
+class Release(Protocol):
+    """What was published at once, under one guarantee."""
+
+    @property
+    def guarantee(self) -> Any:
+        """What is guaranteed."""
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """The vectors inside, each a `Single`."""
+
+
+def places_that_count(releases: Sequence[Any]) -> list[int]:
+    """Return the places of releases from which the others can be computed, so that those are post-processing.
+
+    Each vector is taken as the sum of the releases whose ids it has. A release all of whose vectors are linear
+    combinations of others' spends nothing more: a copy, a row beside its table, a merge beside all of its parts, or the
+    last part beside the merge and the other parts. Those of fewest parts come first, of these the largest guarantee,
+    and of these the most rows, so that no forged guarantee of a merge or a copy takes the place of a larger. A table
+    all of whose rows are in others of its guarantee spends nothing more either.
+
+    Parameters
+    ----------
+    releases
+        Each a `Release`, or a guarantee alone, which always counts.
+    """
+    vectors = [_vectors_of(release) for release in releases]
+    known = [place for place, found in enumerate(vectors) if found]
+    span = _Span()
+    kept = [place for place in sorted(known, key=lambda place: _rank(releases[place])) if span.add(vectors[place])]
+    for place in sorted(place for place in kept if len(vectors[place]) > 1):
+        guarantee = releases[place].guarantee
+        alike = [other for other in kept if other != place and releases[other].guarantee == guarantee]
+        inside = {column for other in alike for row in vectors[other] for column in row}
+        if all(inside.issuperset(row) for row in vectors[place]):
+            others = _Span()
+            for other in alike:
+                others.add(vectors[other])
+            if not others.add(vectors[place]):
+                kept.remove(place)
+    return sorted({*kept, *(place for place, found in enumerate(vectors) if not found)})
+
+
+def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return the pairs of releases, by place, of which both count and hold some of the same data.
+
+    One that is in two tables shares nothing by that: it is published once.
+    """
+    holders: dict[bytes, dict[frozenset[bytes], int]] = {}
+    for place in places_that_count(releases):
+        for row in getattr(releases[place], "rows", ()):
+            for one in row.data_ids:
+                holders.setdefault(one, {}).setdefault(row.summed_ids, place)
+    found: dict[tuple[int, int], None] = {}
+    for holding in holders.values():
+        first, *others = holding.values()
+        found.update(dict.fromkeys((first, other) for other in others if other != first))
+    return sorted(found)
+
+
+def _vectors_of(release: Any) -> list[_Row]:
+    rows: Iterable[Any] = getattr(release, "rows", ())
+    return [{(release.guarantee.neighbours, one): Fraction(1) for one in row.summed_ids} for row in rows]
+
+
+def _rank(release: Any) -> tuple[int, float, float, int]:
+    parts = max(len(row.summed_ids) for row in release.rows)
+    return parts, -release.guarantee.epsilon, -release.guarantee.delta, -len(release.rows)
+
+
+class _Span:
+    """All linear combinations of some vectors, by Gaussian elimination."""
+
+    def __init__(self) -> None:
+        self._pivots: dict[_Column, _Row] = {}
+
+    def add(self, vectors: Iterable[_Row]) -> bool:
+        """Add vectors; return whether one of them was no combination of those before."""
+        is_new = False
+        for vector in vectors:
+            row = self._reduced(dict(vector))
+            if row:
+                first, leading = next(iter(row.items()))
+                self._pivots[first] = {column: value / leading for column, value in row.items()}
+                is_new = True
+        return is_new
+
+    def _reduced(self, row: _Row) -> _Row:
+        while (pivot := next((column for column in row if column in self._pivots), None)) is not None:
+            factor = row[pivot]
+            for column, value in self._pivots[pivot].items():
+                left = row.get(column, Fraction(0)) - factor * value
+                if left:
+                    row[column] = left
+                else:
+                    del row[column]
+        return row

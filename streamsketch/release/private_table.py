@@ -1,0 +1,79 @@
+"""PrivateTable: the sketches of many keys as one release."""
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import Guarantee, Populations, compose
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.published_table import PublishedTable
+
+
+class PrivateTable(PublishedTable[PrivateSketch]):
+    """Private sketches by key, published together as **one** release, whose guarantee covers all keys.
+
+    Made by `SketchTable.release`, or of releases that were made one by one. An immutable mapping in ascending order of
+    its keys.
+
+    Parameters
+    ----------
+    releases
+        The releases by key, at least one; keys of one type: text, bytes, integers, dates or times.
+
+    Raises
+    ------
+    TypeError
+        If a value is no `PrivateSketch`.
+    IncompatibleProjectionsError
+        If the projections differ.
+    InvalidInputError
+        If there are none, the keys have no common type, the guarantees differ, or releases under more keys than
+        ``max_keys`` are of the same data: one guarantee does not cover them.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, squared_distance
+    >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
+    >>> table.update(["UA", "AA"], [17, 18])
+    >>> released = table.release(epsilon=1.0, neighbours=L1(1, unit="sale", max_keys=2), keys_are_public=True)
+    >>> list(released), released.guarantee.epsilon
+    (['AA', 'UA'], 1.0)
+    >>> squared_distance(released["AA"], released["UA"]).standard_error > 0
+    True
+    """
+
+    row_type = PrivateSketch
+    column = "sketch"
+
+    __slots__ = ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
+        return self.rows[0].guarantee
+
+    def combine(self, other: "PrivateTable", *, populations: Populations) -> "PrivateTable":
+        """Return the release of both tables' streams together, key by key; noise cumulants add up.
+
+        Parameters
+        ----------
+        other
+            A table of the same keys and projection, with noise of its own.
+        populations
+            ``"disjoint"`` if no privacy unit is in both tables, else ``"overlapping"``; see `streamsketch.compose`.
+
+        Raises
+        ------
+        TypeError
+            If ``other`` is not a PrivateTable.
+        InvalidInputError
+            If the keys differ, or the populations are said to be disjoint and the tables hold some of the same data.
+        IncompatibleProjectionsError, DependentNoiseError, SketchOverflowError
+            As `PrivateSketch.combine`.
+        """
+        if not isinstance(other, PrivateTable):
+            raise TypeError(f"only a PrivateTable combines with a PrivateTable, got a {type(other).__name__}")
+        if self.keys() != other.keys():
+            raise InvalidInputError(
+                f"tables combine key by key and must have the same keys; {len(self.keys() ^ other.keys())} are in one "
+                f"of the two only. Release both for the same public keys"
+            )
+        compose([self, other], populations=populations)  # of all keys, where a row sees its own
+        return PrivateTable({key: mine.combine(other[key], populations=populations) for key, mine in self.items()})

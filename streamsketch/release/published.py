@@ -1,0 +1,99 @@
+"""What leaves the party: bytes in the exchange format, and a guarantee that explains itself."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+from streamsketch.core import write_whole
+
+if TYPE_CHECKING:
+    from streamsketch.projections import Projection
+
+
+class Encoded:
+    """An object that has bytes in the exchange format (WIRE.md)."""
+
+    __slots__ = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the object in the exchange format (WIRE.md): the same bytes for equal objects."""
+        data: bytes = _wire().encode(self)
+        return data
+
+    @classmethod
+    def _decoded(cls, data: bytes, **agreed: Any) -> Self:
+        """Return the object in ``data``, which must be of this class."""
+        found: Self = _wire().decode(data, cls, **agreed)
+        return found
+
+
+class Published(Encoded, ABC):
+    """A release: immutable, with one guarantee, and safe to share."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def projection(self) -> "Projection":
+        """The public map."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Any:
+        """What is guaranteed to the people in the data."""
+
+    @property
+    def rows(self) -> Sequence["Published"]:
+        """The single releases inside: of a table its rows, else the release itself."""
+        return (self,)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, expect: "Projection | None" = None, max_bytes: int | None = None) -> Self:
+        """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        expect
+            The agreed projection, if any.
+        max_bytes
+            Refuse longer input before looking at it; by default, than `Limits.max_bytes`, of a table
+            `Limits.max_table_bytes`.
+
+        Raises
+        ------
+        WireFormatError
+            If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
+            than expected. Its ``where`` names the place.
+        """
+        return cls._decoded(data, expect=expect, max_bytes=max_bytes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_bytes` to a file, which appears whole or not at all and which `streamsketch.load` reads.
+
+        Names usually end in ``.sketch``, ``.signs`` or, of a table, ``.parquet``.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        write_whole(path, self.to_bytes())
+
+    def explain(self) -> Any:
+        """Return who is protected and how, by which theorem, how much noise that means, and what is not protected."""
+        from streamsketch.explanation import explain  # noqa: PLC0415 - explanations know releases, not the reverse
+
+        return explain(self)
+
+    def __reduce__(self) -> Any:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+
+def _wire() -> ModuleType:
+    from streamsketch import wire  # noqa: PLC0415 - the wire knows what is published, not the reverse
+
+    return wire

@@ -1,0 +1,177 @@
+"""Tables of releases that are one release: what private sketches and signs have in common."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsketch.core import short
+from streamsketch.data import key_column
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections import Projection
+from streamsketch.release.published import Published
+from streamsketch.sketching import Sketch, SketchTable
+
+Row = TypeVar("Row", bound=Any)
+
+
+class PublishedTable(Published, Mapping[Any, Row]):
+    """Releases by key, published together as **one** release: one projection, one guarantee, which covers all keys.
+
+    An immutable mapping in ascending order of its keys, so that the order of events shows nothing.
+
+    Parameters
+    ----------
+    releases
+        The releases by key, at least one; keys of one type: text, bytes, integers, dates or times.
+
+    Raises
+    ------
+    TypeError
+        If a value is no release of the table's kind.
+    IncompatibleProjectionsError
+        If the projections differ.
+    InvalidInputError
+        If there are none, the keys have no common type, the guarantees differ, or releases under more keys than
+        ``max_keys`` are of the same data: one guarantee does not cover them.
+    """
+
+    row_type: ClassVar[type[Any]]
+    """The class of its rows."""
+    column: ClassVar[str]
+    """The name of the Parquet column that holds them."""
+
+    __slots__ = ("_keys", "_rows")
+
+    def __init__(self, releases: Mapping[Any, Row]) -> None:
+        given = dict(releases)
+        if not given:
+            raise InvalidInputError("a table holds at least one release, got none")
+        first_key, first = next(iter(given.items()))
+        for key, release in given.items():
+            if not isinstance(release, self.row_type):
+                raise TypeError(
+                    f"a table holds {self.row_type.__name__} objects, got a {type(release).__name__}. Call release() "
+                    f"first: raw sketches have no public format"
+                )
+            first.projection.check_same(release.projection)
+            if release.guarantee != first.guarantee:
+                raise InvalidInputError(
+                    f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
+                    f"and {release.guarantee} for the key {short(key)}. Release all keys alike, or save them one by one"
+                )
+        _check_reach(given.values(), first.guarantee.neighbours.max_keys)
+        names = list(given)
+        column = key_column(names, "key")
+        order = pc.sort_indices(column)
+        self._keys: pa.Array = column.take(order)
+        self._rows: dict[Any, Row] = {names[place]: given[names[place]] for place in order.to_pylist()}
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def projection(self) -> Projection:
+        """The public map."""
+        projection: Projection = self.rows[0].projection
+        return projection
+
+    @property
+    def guarantee(self) -> Any:
+        """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
+        return self.rows[0].guarantee
+
+    @property
+    def data_ids(self) -> tuple[bytes, ...]:
+        """Random ids of the data inside, of all keys; empty where the data are unknown."""
+        return tuple(sorted({one for release in self.rows for one in release.data_ids}))
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The releases, in the order of their keys."""
+        return tuple(self._rows.values())
+
+    def __getitem__(self, key: Any) -> Row:
+        return self._rows[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.rows))
+
+    def __repr__(self) -> str:
+        keys = f"{len(self):,} {'key' if len(self) == 1 else 'keys'}"
+        return f"<{type(self).__name__} of {keys}, {self.projection!r}, {self.guarantee}>"
+
+    # --- exchange -------------------------------------------------------------------------------------------
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table that `save` writes, one row a key.
+
+        Columns: ``key``, the releases in the exchange format of WIRE.md (binary), and for people ``epsilon``,
+        ``delta``, ``unit``, ``mechanism`` and ``conditions`` (a list, usually empty).
+        """
+        guarantee, count = self.guarantee, len(self)
+        return pa.table(
+            {
+                "key": self._keys,
+                self.column: pa.array([release.to_bytes() for release in self.rows], pa.binary()),
+                "epsilon": pa.array([guarantee.epsilon] * count),
+                "delta": pa.array([guarantee.delta] * count),
+                "unit": pa.array([guarantee.neighbours.unit] * count),
+                "mechanism": pa.array([str(guarantee.mechanism)] * count),
+                "conditions": pa.array([list(guarantee.conditions)] * count, pa.list_(pa.string())),
+            },
+            metadata={"streamsketch.projection": self.projection.to_json()},
+        )
+
+
+def _check_reach(releases: Iterable[Any], max_keys: int) -> None:
+    """Raise `InvalidInputError` if the same data are in more releases than one unit may be in."""
+    holders: dict[bytes, set[frozenset[bytes]]] = defaultdict(set)
+    for release in releases:
+        for one in release.data_ids:
+            holders[one].add(release.summed_ids)
+    most = max(map(len, holders.values()), default=0)
+    if most > max_keys:
+        raise InvalidInputError(
+            f"{most} releases of this table hold some of the same data, and its guarantee covers a unit in at most "
+            f"{max_keys} of them (max_keys). Release the keys of one SketchTable, or save these one by one"
+        )
+
+
+def sketches_to_release(
+    table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+) -> dict[Any, Sketch]:
+    """Return the sketches of a table to release, by key, ascending.
+
+    Parameters
+    ----------
+    table
+        The exact, secret table.
+    public_keys
+        The keys to release, known without a look at the data: one without data is released as an empty sketch, and data
+        of others are left out.
+    keys_are_public
+        The assertion that the keys in the table are public.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless one of the two is given; for no keys, or keys of no common type.
+    """
+    if (public_keys is not None) == keys_are_public:
+        raise InvalidInputError(
+            "which keys have data is private unless you say: give public_keys, the keys to release, named without a "
+            "look at the data, or keys_are_public=True (one of the two)"
+        )
+    names = list(table) if public_keys is None else list(dict.fromkeys(public_keys))
+    if not names:
+        raise InvalidInputError("there is no key to release; give at least one")
+    order = pc.sort_indices(key_column(names, "key")).to_pylist()
+    return {names[place]: table.sketch_of(names[place]) for place in order}

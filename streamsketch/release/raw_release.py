@@ -1,0 +1,96 @@
+"""Releases of raw files: each is in the file's record before anybody has it."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from streamsketch.core import locked
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import Neighbours
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.raw_file import RawSketch, load_raw, remember, replace_raw
+from streamsketch.sketching import Sketch
+
+
+def release_raw(
+    path: str | os.PathLike[str],
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    delta: float = 0.0,
+    mechanism: str = "auto",
+    public_keys: Iterable[Any] | None = None,
+    keys_are_public: bool = False,
+    again: bool = False,
+) -> PrivateSketch | PrivateTable:
+    """Return a release of the raw sketch in a file, which remembers it: the same people pay for each.
+
+    The release is recorded before it is returned: a failure between the two costs a release, never a guarantee.
+
+    Parameters
+    ----------
+    path
+        A file that `save_raw` wrote, or the command ``streamsketch sketch``.
+    epsilon, neighbours, delta, mechanism
+        As in `Sketch.release`.
+    public_keys, keys_are_public
+        Of a file with many keys, as in `SketchTable.release`.
+    again
+        Release once more what was released before, and pay for it once more.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file was released before, unless ``again`` says so; and as `Sketch.release` or `SketchTable.release`.
+    WireFormatError, OSError
+        As `load_raw`, or if the record cannot be written; nothing is released then.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, load_raw, save_raw
+    >>> path = getfixture("tmp_path") / "north.raw-sketch"
+    >>> save_raw(SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch(), path)
+    >>> released = release_raw(path, epsilon=1.0, neighbours=L1(1, unit="sale"))
+    >>> [str(past.guarantee) for past in load_raw(path).releases] == [str(released.guarantee)]
+    True
+    """
+    with locked(path):
+        raw = load_raw(path)
+        if raw.releases and not again:
+            before = "; ".join(str(past.guarantee) for past in raw.releases)
+            raise InvalidInputError(
+                f"{os.fspath(path)} was released before: {before}. Use that release, or say again=True to "
+                f"release once more, which the same people pay for once more"
+            )
+        return release_held(
+            raw,
+            path,
+            epsilon=epsilon,
+            neighbours=neighbours,
+            delta=delta,
+            mechanism=mechanism,
+            public_keys=public_keys,
+            keys_are_public=keys_are_public,
+        )
+
+
+def release_held(
+    raw: RawSketch,
+    path: str | os.PathLike[str],
+    *,
+    public_keys: Iterable[Any] | None = None,
+    keys_are_public: bool = False,
+    **privacy: Any,
+) -> PrivateSketch | PrivateTable:
+    """Return a release of a raw sketch, once the file it was read from remembers it; the caller holds `locked`."""
+    released: PrivateSketch | PrivateTable
+    if isinstance(raw.state, Sketch):
+        if public_keys is not None or keys_are_public:
+            raise InvalidInputError(f"{os.fspath(path)} holds one stream; public keys are for many")
+        released = raw.state.release(**privacy)
+    else:
+        released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy)
+    first = released if isinstance(released, PrivateSketch) else released.rows[0]
+    replace_raw(remember(raw, [first]), path)
+    return released

@@ -1,0 +1,131 @@
+"""Everything that has bytes in the exchange format, by its class and by its first bytes."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from streamsketch.core import current_limits, read_open
+from streamsketch.errors import WireFormatError
+from streamsketch.projections import Projection
+from streamsketch.release import is_raw
+from streamsketch.wire import local_reports, releases, signs, tables
+from streamsketch.wire.codec import Codec
+
+CODECS = (
+    releases.RELEASES,
+    signs.SIGNS,
+    signs.INDIVIDUAL_SIGNS,
+    tables.PRIVATE_TABLES,
+    tables.SIGN_TABLES,
+    local_reports.REPORTS,
+    local_reports.MEANS,
+)
+_LOCAL = {
+    local_reports.REPORTS: "a report: read it by streamsketch.local.Report.from_bytes(data, mechanism)",
+    local_reports.MEANS: "a sum of reports: read it by streamsketch.local.MeanAggregator.from_bytes(data)",
+}
+_LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
+
+
+def encode(thing: Any) -> bytes:
+    """Return an object in the exchange format.
+
+    Raises
+    ------
+    TypeError
+        If it has none.
+    """
+    return _codec_of(type(thing)).encode(thing)
+
+
+def decode(data: bytes, kind: type[Any], **agreed: Any) -> Any:
+    """Return the object of a class in ``data``; see the ``from_bytes`` of that class."""
+    return _codec_of(kind).decode(data, **agreed)
+
+
+def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None) -> Any:
+    """Return what a file publishes, of the kind that its first bytes say, whatever the name of the file is.
+
+    Parameters
+    ----------
+    path
+        A file that the ``save`` of a release wrote, or a Beam pipeline; releases also from a pipe.
+    expect
+        The agreed projection, if any.
+    max_bytes
+        Refuse longer files before they are read, and tables that take more memory; by default `Limits.max_bytes`, for a
+        table `Limits.max_table_bytes`.
+
+    Returns
+    -------
+    PrivateSketch, PrivateTable, SignSketch, SignTable or IndividualSignSketch
+        Look at the type: an `IndividualSignSketch` has individual differential privacy only.
+
+    Raises
+    ------
+    WireFormatError
+        If the file is too long, cut, changed, of another version, inconsistent, or of another projection than expected.
+        For a raw sketch, which is secret: `streamsketch.load_raw` reads it.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> path = getfixture("tmp_path") / "north.sketch"
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).save(path)
+    >>> print(load(path).guarantee)
+    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
+        start = file.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+        codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
+        if codec is None:
+            raise WireFormatError("bytes 0-7", _not_published(path, start))
+        if codec in _LOCAL:
+            raise WireFormatError("bytes 0-7", f"are those of {_LOCAL[codec]}")
+        if codec.magic == tables.MAGIC:
+            return tables.read_table(file, _size_of(file), None, expect=expect, max_bytes=max_bytes)
+        most = current_limits().max_bytes if max_bytes is None else max_bytes
+        return codec.decode(read_open(file, most), expect=expect, max_bytes=most)
+
+
+def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
+    """Return the class of what a file publishes, by its first bytes and a table's columns; None where it is unknown.
+
+    Raises
+    ------
+    WireFormatError
+        If it is a damaged table.
+    OSError
+        If the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        start = file.read(_LONGEST_MAGIC)
+        codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
+        if codec is not None and codec.magic == tables.MAGIC:
+            return tables.kind_of(file, _size_of(file))
+    return None if codec is None else codec.kind
+
+
+def _codec_of(kind: type[Any]) -> Codec:
+    found = next((codec for codec in CODECS if issubclass(kind, codec.kind)), None)
+    if found is None:
+        raise TypeError(f"a {kind.__name__} has no bytes in the exchange format")
+    return found
+
+
+def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
+    if Path(path).is_file() and is_raw(path):
+        return "are those of a raw sketch, which is secret: read it by streamsketch.load_raw(path)"
+    cut = any(codec.magic.startswith(start) for codec in CODECS)
+    return "are not there: it was cut off" if cut else "are not those of any release"
+
+
+def _size_of(file: BinaryIO) -> int:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise WireFormatError("parquet", "is not a regular file; a table is read from its end")
+    return status.st_size
