@@ -111,7 +111,7 @@ def test_a_public_key_without_data_has_ids_as_one_with_data() -> None:
     before = table.sketch_of("a").data_ids
     table.update(["a"], [1])
     assert table.sketch_of("a").data_ids == table["a"].data_ids == before
-    assert not table.sketch_of("b").state.any()
+    assert not table.sketch_of("b").state().any()
 
 
 def test_merged_tables_share_data_key_by_key() -> None:

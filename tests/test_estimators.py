@@ -31,7 +31,7 @@ def sketch_of(indices: list[int], values: list[int], projection: ss.Projection =
 
 def as_release(sketch: Sketch, name: bytes, k2: float = 10.0, k4: float = 100.0) -> PrivateSketch:
     """Call a state a release with the given noise, so that estimates can be computed by hand."""
-    return PrivateSketch(sketch.projection, sketch.state, Cumulants(k2, k4), GUARANTEE, release_ids=[name])
+    return PrivateSketch(sketch.projection, sketch.state(), Cumulants(k2, k4), GUARANTEE, release_ids=[name])
 
 
 # --- values by hand -------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_a_projection_sketches_merges_and_projects_matrices(folded: Folded) -> N
     one.update([1, 11, 2], [5, 6, 7])
     other.update([999], [1])
     one.merge(other)
-    assert one.state.tolist() == [0, 11, 7, 0, 0, 0, 0, 0, 0, 1]
+    assert one.state().tolist() == [0, 11, 7, 0, 0, 0, 0, 0, 0, 1]
     rows = np.eye(1000, dtype=int)[[1, 11, 2, 999]]
     assert np.array_equal(folded.transform(rows, exact=True).T, folded.columns([1, 11, 2, 999]))
 

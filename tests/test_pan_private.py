@@ -38,7 +38,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> KeyedBits:
 def exact(stream: tuple[list[int], list[int]], projection: ss.Projection = PROJECTION) -> np.ndarray:  # type: ignore[type-arg]
     sketch = projection.sketch()
     sketch.update(*stream)
-    return sketch.state
+    return sketch.state()
 
 
 def inner(counter: PanPrivateSketch) -> np.ndarray:  # type: ignore[type-arg]
@@ -125,7 +125,7 @@ def test_updates_add_what_a_sketch_would() -> None:
         sketch.update(4, -0.25)
         sketch.update(np.array([5, 6]), np.array([1.99, -7.0]))
         sketch.update([8, 9, 10])
-    assert np.array_equal(inner(counter) - before, plain.state)
+    assert np.array_equal(inner(counter) - before, plain.state())
 
 
 def test_an_update_is_in_the_state_at_once() -> None:
@@ -153,7 +153,7 @@ def test_no_sum_is_refused_and_cells_wrap_around() -> None:
     for sketch in (counter, plain):
         sketch.update(17, (1 << 62) + 1000)
         sketch.update(17, 1 << 62)
-    assert np.array_equal(inner(counter) - before, plain.state)
+    assert np.array_equal(inner(counter) - before, plain.state())
     counter.release()
 
 

@@ -59,7 +59,7 @@ def test_without_noise_the_cells_are_the_sketchs(monkeypatch: pytest.MonkeyPatch
     sketch.update(np.arange(20), VECTOR)
     for place in ("output", "input", "hadamard"):
         released = ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET, mechanism="laplace")
-        assert (released.values == sketch.state).all()
+        assert (released.values == sketch.state()).all()
     read = np.unique(FJLT.sparse_matrix.indices).size
     assert read < 32
     assert asked == [4, 20, read]  # no noise where the sparse matrix never looks

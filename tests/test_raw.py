@@ -110,7 +110,7 @@ def test_hostile_bodies_under_a_good_checksum_end_in_the_one_error(junk: bytes, 
 
 def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None:
     data = raw.encode(RawSketch(one()))
-    cells = one().state.astype("<i8").tobytes()
+    cells = one().state().astype("<i8").tobytes()
     forged = data[: -raw._CHECKSUM_BYTES].replace(cells, np.full(16, 77777, "<i8").tobytes())
     with pytest.raises(ss.WireFormatError, match="do not belong together") as caught:
         raw.decode(forged + raw._checksum(forged).digest())

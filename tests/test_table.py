@@ -62,7 +62,7 @@ def check(table: SketchTable, stream: list[KeyedEvent], extra_keys: tuple[Any, .
     assert len(table) == len(expected)
     assert set(table) == set(expected)
     for key, events in expected.items():
-        assert table[key].state.tolist() == twin.sketch(events)
+        assert table[key].state().tolist() == twin.sketch(events)
         assert table[key].mass == twin.mass(value for _, value in events)
 
 
@@ -449,7 +449,7 @@ def check_wrapped(table: SketchTable, stream: list[KeyedEvent]) -> None:
     assert list(table) == sorted({key for key, _, _ in stream})
     for key in table:
         events = [(index, value) for other, index, value in stream if other == key]
-        assert table[key].state.tolist() == [(cell + 2**63) % 2**64 - 2**63 for cell in twin.sketch(events)]
+        assert table[key].state().tolist() == [(cell + 2**63) % 2**64 - 2**63 for cell in twin.sketch(events)]
         assert table[key].mass == min(sum(abs(value) for _, value in events), LARGEST)
 
 

@@ -26,7 +26,7 @@ class SketchCoder(beam.coders.Coder):
     def encode(self, value: Sketch) -> bytes:
         """Return the sketch's bytes: a function of its projection and stream alone."""
         agreement = value.projection.to_json().encode()
-        state = value.state
+        state = value.state()
         width = _width(max(int(state.max()), -int(state.min()) - 1), signed=True)
         place_width = _width(state.size - 1, signed=False)
         places = np.flatnonzero(state)

@@ -318,12 +318,12 @@ class _Release:
 
     def named(self, total: Sketch) -> tuple[bytes, ...]:
         public = total.projection.to_json(), repr(self._guarantee)
-        return (*(text.encode() for text in public), total.state.astype("<i8").tobytes())
+        return (*(text.encode() for text in public), total.state().astype("<i8").tobytes())
 
     def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
         ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
-        named = Sketch.from_state(total.projection, total.state, total.mass, ids=ids)
+        named = Sketch.from_state(total.projection, total.state(), total.mass, ids=ids)
         yield self._calibrated.release(named, bits)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:

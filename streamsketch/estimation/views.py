@@ -72,7 +72,7 @@ def view_of(sketch: AnySketch) -> View:
         noise = sketch.noise.scaled(float(sketch.multiplier) * unit_of(projection, sketch.noise_place))
         effect = effect_of(projection, sketch.noise_place)
     else:
-        steps, unit, noise, effect = sketch.state, projection.unit, Cumulants(), effect_of(projection, "output")
+        steps, unit, noise, effect = sketch.state(), projection.unit, Cumulants(), effect_of(projection, "output")
     return View(steps, unit, unit * steps.astype(np.float64), noise, projection.variance, effect)
 
 

@@ -38,7 +38,7 @@ class Identity(Projection):
     --------
     >>> x = Identity(dim=4).sketch()
     >>> x.update([0, 2, 2], [5, 1, 1])
-    >>> x.state
+    >>> x.state()
     array([5, 0, 2, 0])
     """
 

@@ -54,7 +54,7 @@ class Calibrated(ABC, Generic[Published]):
         """
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)
-        (released,) = self._draw(sketch.state.reshape(1, -1), bits or SystemBits(), sketch.data_ids)
+        (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
         return released
 
     def release_rows(self, matrix: Any) -> list[Published]:

@@ -198,7 +198,7 @@ def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
         masses, cells = state.masses, state.cells_in_parts(max(1, _PART_BYTES // (8 * projection.sketch_dim)))
         keys = [canonical_bytes(key) for key in state]
     else:
-        masses, cells = np.array([state.mass]), iter([state.state])
+        masses, cells = np.array([state.mass]), iter([state.state()])
     first = _LENGTH.pack(len(text)) + text + _integers(masses)
     last = b"".join(part for key in keys for part in (_LENGTH.pack(len(key)), key))
     length = len(first) + 8 * len(masses) * projection.sketch_dim + len(last)

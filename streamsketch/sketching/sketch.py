@@ -217,7 +217,7 @@ class Sketch:
         if not isinstance(other, Sketch):
             raise TypeError(
                 f"only a Sketch of the same projection can be merged into a Sketch, got a {type(other).__name__}. "
-                f"A published PrivateSketch merges with other PrivateSketches"
+                f"A published PrivateSketch combines with other PrivateSketches"
             )
         self._projection.check_same(other._projection)
         self._flush()
@@ -251,9 +251,11 @@ class Sketch:
         """The public map."""
         return self._projection
 
-    @property
     def state(self) -> Ints:
-        """A copy of the exact cells, which are secret: ``A x̃``: int64, (sketch_dim,), in grid steps."""
+        """Return a copy of the exact cells, which are secret: ``A x̃``: int64, (sketch_dim,), in grid steps.
+
+        A method, as `PanPrivateSketch.state()`: nothing reads the secret by looking at attributes.
+        """
         self._flush()
         return self._state.copy()
 

@@ -77,7 +77,7 @@ def moved(one: dict[Any, ss.Sketch], other: dict[Any, ss.Sketch]) -> tuple[int, 
     """Return ‖·‖₁ and ‖·‖₂² between two tables, and how many keys differ."""
     gaps = []
     for key in one.keys() | other.keys():
-        states = [table[key].state if key in table else np.zeros(32, dtype=np.int64) for table in (one, other)]
+        states = [table[key].state() if key in table else np.zeros(32, dtype=np.int64) for table in (one, other)]
         gaps.append(states[0] - states[1])
     return (
         sum(int(np.abs(gap).sum()) for gap in gaps),
@@ -197,7 +197,7 @@ def test_bundles_may_be_repeated(tmp_path: Path) -> None:
 
     found, _ = run(build, tmp_path, "--direct_runner_bundle_repeat=2")
     assert {key for key, _ in found} == {"a"}
-    assert len({sketch.state.tobytes() for _, sketch in found}) == 1
+    assert len({sketch.state().tobytes() for _, sketch in found}) == 1
 
 
 def keys_given(form: str, tmp_path: Path) -> Callable[[beam.Pipeline], Any]:

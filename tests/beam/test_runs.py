@@ -56,7 +56,9 @@ def crowd(pipeline: beam.Pipeline) -> beam.PCollection:
 
 def cuts(pipeline: beam.Pipeline) -> beam.PCollection:
     return (
-        crowd(pipeline) | SketchPerKey(PROJECTION) | beam.MapTuple(lambda key, sketch: f"{key} {sketch.state.tolist()}")
+        crowd(pipeline)
+        | SketchPerKey(PROJECTION)
+        | beam.MapTuple(lambda key, sketch: f"{key} {sketch.state().tolist()}")
     )
 
 

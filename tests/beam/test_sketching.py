@@ -219,4 +219,4 @@ def test_merging_leaves_its_inputs_alone() -> None:
     before = [part.copy() for part in parts]
     total = MergeSketches(PROJECTION).merge_accumulators(parts)
     assert parts == before
-    assert np.array_equal(total.state, sum(part.state for part in parts))
+    assert np.array_equal(total.state(), sum(part.state() for part in parts))

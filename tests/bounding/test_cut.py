@@ -58,7 +58,7 @@ def table(cut: Bounded) -> dict[Any, np.ndarray]:
     names = [repr(slot) for slot in cut.slots]
     sketches.add_steps(names, cut.codes, cut.indices, cut.steps)
     empty = np.zeros(PROJECTION.sketch_dim, dtype=np.int64)
-    return {slot: sketches[name].state if name in sketches else empty for slot, name in zip(cut.slots, names)}  # noqa: B905
+    return {slot: sketches[name].state() if name in sketches else empty for slot, name in zip(cut.slots, names)}  # noqa: B905
 
 
 def moves(one: dict[Any, np.ndarray], other: dict[Any, np.ndarray]) -> np.ndarray:

@@ -121,7 +121,7 @@ def test_a_part_in_fractions_of_the_steps_is_found_out(factor: str) -> None:
     """A sum of releases multiplies each by whole numbers: a fraction would make its noise vanish beside exact cells."""
     one = released()
     part = NoisePart(one.noise, one.guarantee, Fraction(factor))
-    forged = changed(one, noise=one.noise.scaled(float(Fraction(factor))), parts=[part], values=SJLT.sketch().state)
+    forged = changed(one, noise=one.noise.scaled(float(Fraction(factor))), parts=[part], values=SJLT.sketch().state())
     check = check_release(PrivateSketch.from_bytes(forged.to_bytes()))
     assert check.verdict == "too little"
     assert "a fraction of the steps of the sum" in check.reason
@@ -135,7 +135,7 @@ def test_cells_without_noise_are_found_out_in_sums_of_many_parts() -> None:
     for one in (total, unknown):
         assert len(one.parts) > checking._MOST_NOISES
         assert checking.impossible_norm(one) is None
-        assert checking.impossible_norm(changed(one, values=SJLT.sketch().state)) == 0
+        assert checking.impossible_norm(changed(one, values=SJLT.sketch().state())) == 0
 
 
 def test_a_part_that_was_not_checked_leaves_the_sum_unchecked() -> None:
@@ -208,7 +208,7 @@ def test_estimates_warn_of_noise_that_is_not_what_a_release_states(name: str) ->
 
 def test_cells_without_noise_are_warned_of() -> None:
     one = released()
-    empty = changed(one, values=SJLT.sketch().state)
+    empty = changed(one, values=SJLT.sketch().state())
     with pytest.warns(NoiseMismatchWarning, match="the squared norm of its cells is 0 grid steps²"):
         ss.squared_norm(empty)
     assert empty.explain().check.verdict == "too little"

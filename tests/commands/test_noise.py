@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     ids = [*thin.release_ids, b"made up!"]
     PrivateSketch(PROJECTION, thin.values, thin.noise, thin.guarantee, release_ids=ids).save(tmp_path / "sum.sketch")
     PrivateSketch(
-        PROJECTION, PROJECTION.sketch().state, honest.noise, honest.guarantee, release_ids=honest.release_ids
+        PROJECTION, PROJECTION.sketch().state(), honest.noise, honest.guarantee, release_ids=honest.release_ids
     ).save(tmp_path / "empty.sketch")
     ss.PrivateTable({"sound": release(), "bad": tampered(release(), noise=Cumulants(0.01, 0.0))}).save(
         tmp_path / "table.parquet"

@@ -22,7 +22,7 @@ def test_a_release_is_what_the_library_would_give(raws: Path, forks: Forks) -> N
     assert released.guarantee == library.guarantee
     assert str(library.guarantee) in shown
     assert (released.noise, released.unit) == (library.noise, library.unit)
-    assert_noise_alone(released.values - expected()["north"].state, released.noise.k2)
+    assert_noise_alone(released.values - expected()["north"].state(), released.noise.k2)
     assert load_raw(raws / "a1.raw-sketch").state == expected()["north"], "the raw sketch stays as it was"
 
 

@@ -57,7 +57,7 @@ def note_and_pause(batch: pa.RecordBatch, folder: str, pause: float) -> pa.Recor
 def write_sketch(keyed: tuple[str, ss.Sketch], results: str) -> None:
     """Write a key's sketch; a repetition replaces it."""
     key, sketch = keyed
-    write(Path(results) / "sketches" / file_name(key), sketch.state.tobytes())
+    write(Path(results) / "sketches" / file_name(key), sketch.state().tobytes())
 
 
 def add_release(keyed: tuple[str, ss.PrivateSketch], folder: str, pause: float) -> tuple[str, ss.PrivateSketch]:
@@ -118,4 +118,4 @@ def one_loop(columns: dict[str, np.ndarray[Any, Any]]) -> dict[str, bytes]:
     sketches = {key: PROJECTION.sketch() for key in KEYS}
     for key, index, value in zip(*(columns[name].tolist() for name in ("key", "index", "value")), strict=True):
         sketches[key].update(index, value)
-    return {file_name(key): sketch.state.tobytes() for key, sketch in sketches.items()}
+    return {file_name(key): sketch.state().tobytes() for key, sketch in sketches.items()}

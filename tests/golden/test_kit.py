@@ -123,11 +123,11 @@ def test_streams(case: dict[str, Any]) -> None:
     values = [PARSERS[case["values"]["type"]](item) for item in case["values"]["items"]]
     sketch = projection.sketch()
     sketch.update(indices, values)
-    assert sketch.state.tolist() == integers(case["cells"])
+    assert sketch.state().tolist() == integers(case["cells"])
     assert sum(map(abs, integers(case["steps"]))) == sketch.mass == int(case["mass"])
     again = projection.replace(resolution=1).sketch()
     again.update(indices, integers(case["steps"]))
-    assert again.state.tolist() == integers(case["cells"])
+    assert again.state().tolist() == integers(case["cells"])
 
 
 # --- releases -----------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_cells_are_the_stream_and_the_noise() -> None:
         if case["noise"]["place"] == "input":
             sketch.update(list(range(len(drawn))), drawn)
             drawn = [0] * sketch.projection.sketch_dim
-        cells = [wrapped(cell + noise) for cell, noise in zip(sketch.state.tolist(), drawn, strict=True)]
+        cells = [wrapped(cell + noise) for cell, noise in zip(sketch.state().tolist(), drawn, strict=True)]
         assert cells == integers(case["cells"]), case["name"]
 
 

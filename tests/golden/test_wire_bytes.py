@@ -135,4 +135,4 @@ def test_the_first_case_is_its_inputs_state_plus_the_written_noise() -> None:
     sketch = ss.Projection.from_json(CASES[0]["projection"]).sketch()
     sketch.update(["apples", "pears"], [3, -1])
     noise = [1, 0, -2, 0, 0, 5, -1, 0]
-    assert [str(cell) for cell in sketch.state + noise] == CASES[0]["values"]
+    assert [str(cell) for cell in sketch.state() + noise] == CASES[0]["values"]

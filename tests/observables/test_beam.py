@@ -69,7 +69,7 @@ class Hiding:
         self.cumulants, self._sketch = noise.cumulants, sketch
 
     def sample(self, size: int, _: Any) -> Ints:
-        return target(size) - self._sketch.state
+        return target(size) - self._sketch.state()
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def hiding(calibrated: Any, sketch: ss.Sketch, _: Any) -> Any:
         if isinstance(calibrated, CalibratedNoise):
             calibrated = dataclasses.replace(calibrated, noise=Hiding(calibrated.noise, sketch))
-        flips = ((sketch.state > 0) ^ (target(64) > 0)).astype(np.int64)
+        flips = ((sketch.state() > 0) ^ (target(64) > 0)).astype(np.int64)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("streamsketch.signs.mechanisms.flips", lambda *_: flips)
             return release(calibrated, sketch, Known(sketch))

@@ -104,7 +104,7 @@ def cells_of(projection: ss.Projection, stream: Iterable[Update]) -> Cells:
     sketch = projection.sketch()
     for index, value in stream:
         sketch.update(index, value)
-    return tuple(sketch.state.tolist())
+    return tuple(sketch.state().tolist())
 
 
 VALUES = [Fraction(tenths, 10) for tenths in (3, 4, 5, 9, 13)]

@@ -25,7 +25,7 @@ def sketches_of(projection: ss.Projection, matrix: np.ndarray) -> list[list[int]
     for row in matrix:
         sketch = projection.sketch()
         sketch.update(np.arange(row.size)[::-1].copy(), row[::-1].copy())
-        states.append(sketch.state.tolist())
+        states.append(sketch.state().tolist())
     return states
 
 
@@ -129,7 +129,7 @@ def test_rows_near_the_limit_are_exact_and_beyond_it_wrap_around() -> None:
         for row, cells in zip(rows, expected, strict=True):
             sketch = projection.sketch()
             sketch.update(range(3), row)
-            assert sketch.state.tolist() == cells
+            assert sketch.state().tolist() == cells
 
 
 def test_duplicates_of_a_sparse_matrix_are_summed_before_they_meet_the_grid() -> None:

@@ -36,5 +36,5 @@ def sketch_of(projection: Projection, stream: list[Event]) -> Sketch:
 def check(sketch: Sketch, stream: list[Any]) -> None:
     """Assert that the cells and the mass are those of one loop over the stream."""
     expected = twin(sketch.projection)
-    assert sketch.state.tolist() == expected.sketch(stream)
+    assert sketch.state().tolist() == expected.sketch(stream)
     assert sketch.mass == expected.mass(value for _, value in stream)

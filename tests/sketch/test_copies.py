@@ -16,7 +16,7 @@ DUPLICATES: list[Callable[[Sketch], Sketch]] = [
     copy.copy,
     copy.deepcopy,
     lambda sketch: pickle.loads(pickle.dumps(sketch)),  # noqa: S301
-    lambda sketch: Sketch.from_state(sketch.projection, sketch.state, sketch.mass),
+    lambda sketch: Sketch.from_state(sketch.projection, sketch.state(), sketch.mass),
 ]
 
 
@@ -48,7 +48,7 @@ def test_a_pickle_with_buffers_apart_is_equal_and_independent(carry: Callable[[A
 
 def test_the_state_that_is_read_is_a_copy() -> None:
     sketch = sketch_of(WIDE, [(1, 2)])
-    sketch.state[:] = 99
+    sketch.state()[:] = 99
     check(sketch, [(1, 2)])
 
 
@@ -56,7 +56,7 @@ def test_the_state_that_is_given_is_copied() -> None:
     cells = np.zeros(64, dtype=np.int64)
     sketch = Sketch.from_state(WIDE, cells, 5)
     cells[:] = 4
-    assert not sketch.state.any()
+    assert not sketch.state().any()
 
 
 def test_equality_asks_for_projection_and_cells_not_for_the_path() -> None:

@@ -218,7 +218,7 @@ def readers() -> dict[str, Reader]:
     two = {"a": releases[0], "b": _releases()[0]}
     two_signs = {"a": published[0], "b": _signs()[0]}
     table = ss.SketchTable.from_state(
-        _projections()[0], ["a", "b"], np.array([_sketch(_projections()[0]).state] * 2), np.array([28, 28])
+        _projections()[0], ["a", "b"], np.array([_sketch(_projections()[0]).state()] * 2), np.array([28, 28])
     )
     past = raw.remember(raw.RawSketch(_sketch(_projections()[0]), 2), [releases[0]])
     raws = [past, raw.RawSketch(table, 4), raw.RawSketch(_sketch(_projections()[2]))]

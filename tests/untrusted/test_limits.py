@@ -328,7 +328,7 @@ def test_coded_sketches_that_are_not_sound_are_refused() -> None:
     for data in (places, sound[:-1] + b"\xff", sound[:4] + b"\x03" + sound[5:], sound + b"\0", b""):
         with pytest.raises(ss.WireFormatError):
             coder.decode(data)
-    assert np.array_equal(coder.decode(memoryview(sound)).state, sketch.state)  # type: ignore[arg-type]
+    assert np.array_equal(coder.decode(memoryview(sound)).state(), sketch.state())  # type: ignore[arg-type]
 
 
 # --- text and noise -------------------------------------------------------------------------------------------
