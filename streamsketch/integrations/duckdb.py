@@ -17,9 +17,9 @@ def register(connection: Any) -> None:
     """Give a connection functions over sketches: distances, products, cosines, norms and promises.
 
     They are ``squared_distance``, ``inner_product``, ``cosine``, ``squared_norm`` and ``promise``. Their arguments are
-    sketches in the exchange format: the column ``sketch`` of a table that `save_table` wrote, or the content of a
-    ``.sketch`` file. An estimate is a struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; a promise is
-    text. A NULL gives NULL; what is no sound sketch ends the query with its error.
+    sketches in the exchange format: the column ``sketch`` of a table that `PrivateTable.save` wrote, or the content of
+    a ``.sketch`` file. An estimate is a struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; a promise
+    is text. A NULL gives NULL; what is no sound sketch ends the query with its error.
 
     Parameters
     ----------
