@@ -142,7 +142,7 @@ def simulate(
                 for sketch in pair
                 if isinstance(sketch, Sketch)
             ]
-            noises.append(noise.cumulants.scaled(projection.unit))
+            noises.append(noise.cumulants.scaled(projection.cell_unit))
         for name in quantities:
             try:
                 estimates[name].append(_ESTIMATORS[name](*pair))

@@ -324,7 +324,7 @@ def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> No
     noise = 2 * 256 * releases[0].noise.k2
     for i, j in ((0, 1), (1, 2), (0, 2)):
         gap = sum((a - b) ** 2 for a, b in zip(differences[i], differences[j], strict=True))
-        exact = pytest.approx(float(scale) ** 2 * WIDE.unit**2 * (gap - noise), rel=1e-12)
+        exact = pytest.approx(float(scale) ** 2 * WIDE.cell_unit**2 * (gap - noise), rel=1e-12)
         assert ss.squared_distance(releases[i], releases[j]).value == exact
         assert ss.pairwise(releases).value[i, j] == exact
         far = wide_release(np.full(256, -offset), 3).scaled(scale)
@@ -334,7 +334,7 @@ def test_large_sums_in_common_cost_no_digits(offset: int, scale: Fraction) -> No
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # nobody drew this noise
 def test_differences_past_63_bits_are_those_of_floats() -> None:
     one, other = (wide_release(np.full(256, sign * 3 << 61), number) for number, sign in enumerate((1, -1)))
-    exact = 256 * (3 * 2.0**62) ** 2 * WIDE.unit**2
+    exact = 256 * (3 * 2.0**62) ** 2 * WIDE.cell_unit**2
     assert ss.squared_distance(one, other).value == pytest.approx(exact, rel=1e-12)
     assert ss.pairwise([one, other]).value[0, 1] == pytest.approx(exact, rel=1e-12)
 

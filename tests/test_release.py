@@ -64,7 +64,7 @@ def test_a_release_is_the_state_plus_noise_from_the_given_bits(noise: DiscreteLa
     assert released.guarantee is GUARANTEE
     assert released.projection == PROJECTION
     assert released.multiplier == 1
-    assert released.unit == PROJECTION.unit == 0.5
+    assert released.cell_unit == PROJECTION.cell_unit == 0.5
 
 
 def test_a_release_takes_all_its_randomness_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_multiples_are_exact_and_multiply(mine: Values, factor: Fraction, other:
     one = published(mine)
     assert exact_cells(one.scaled(factor).scaled(other)) == [factor * other * a for a in mine]
     assert one.scaled(factor).scaled(1 / factor) == one
-    assert one.scaled(factor).unit == pytest.approx(float(factor) * PROJECTION.unit, rel=1e-15)
+    assert one.scaled(factor).cell_unit == pytest.approx(float(factor) * PROJECTION.cell_unit, rel=1e-15)
 
 
 def test_a_mean_of_three_is_exact() -> None:

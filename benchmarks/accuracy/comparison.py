@@ -28,7 +28,7 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.timing import Work, interleave
 from streamsketch.privacy import NoisePlace
-from streamsketch.release.noise_effect import effect_of, unit_of
+from streamsketch.release.noise_effect import effect_of, noise_unit
 
 DIM, CELLS, SPARSITY, EPSILON = 256, 64, 8, 1.0
 DELTAS = (1e-2, 1e-9)
@@ -155,7 +155,7 @@ def _library(
         )
         for vector in pair
     )
-    both = x.noise.scaled(unit_of(projection, place)).times(2)
+    both = x.noise.scaled(noise_unit(projection, place)).times(2)
     norm = float(z @ z)
     noise = effect_of(projection, place).squared_norm_variance(norm, both.k2, both.k4)
     own = projection.variance.of_squared_norm(norm, float((z**4).sum()))

@@ -105,7 +105,7 @@ def standard_errors(epsilon: float, delta: float, sparsity: int, squared_distanc
     effect, own = OutputNoise(CELLS), projection.variance.of_squared_norm(squared_distance)
     found = {}
     for option in ss.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS):
-        both = option.noise.cumulants.scaled(projection.unit).times(2)
+        both = option.noise.cumulants.scaled(projection.cell_unit).times(2)
         found[option.mechanism] = math.sqrt(own + effect.squared_norm_variance(squared_distance, both.k2, both.k4))
     return found
 

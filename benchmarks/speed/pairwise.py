@@ -50,7 +50,7 @@ def _against_loop(n: int, effort: Effort) -> Row:
 
 def _against_cdist(n: int, effort: Effort) -> Row:
     releases = _releases(n)
-    rows = np.stack([release.unit * release.values for release in releases])
+    rows = np.stack([release.cell_unit * release.values for release in releases])
     return compare(
         f"{n:,} releases, k=1024",
         {

@@ -93,7 +93,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
                 **_projection_fields(projection),
                 "noise_place": release.noise_place,
                 "noise_standard_deviation": release.noise.k2**0.5,
-                "unit": release.unit,
+                "cell_unit": release.cell_unit,
                 "squared_norm": estimate_fields(norm, 0.95, "value"),
                 "release_ids": [one.hex() for one in release.release_ids],
             }
@@ -103,7 +103,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         "promise": str(release.guarantee),
         "projection": projection.to_json(),
         "fingerprint": projection.fingerprint,
-        "cells": f"{projection.sketch_dim}, unit {release.unit:.6g}",
+        "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
         _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
         "squared norm": f"{norm}, 95 % interval {interval_text(norm)}",
         "releases inside": str(len(release.release_ids)),

@@ -41,7 +41,7 @@ def mean(
     norm = ss.squared_norm(average)
     interval = interval_text(norm, confidence)
     average.save(output)
-    noise = average.unit * average.noise.k2**0.5
+    noise = average.cell_unit * average.noise.k2**0.5
     if as_json:
         show_json(
             {

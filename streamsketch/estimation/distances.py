@@ -65,7 +65,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     views = [view_of(sketch) for sketch in sketches]
     return Block(
         np.stack([view.steps for view in views]),
-        np.array([view.unit for view in views]),
+        np.array([view.cell_unit for view in views]),
         np.array([view.noise.k2 for view in views]),
         np.array([view.noise.k4 for view in views]),
         views[0].law,

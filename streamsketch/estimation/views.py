@@ -16,7 +16,7 @@ from streamsketch.release import (
     check_independent,
     check_same_place,
     effect_of,
-    unit_of,
+    noise_unit,
     warn_of_mismatches,
 )
 from streamsketch.sketching import Sketch
@@ -30,7 +30,7 @@ class View(NamedTuple):
     """One sketch's cells, and what its error bars rest on."""
 
     steps: Ints  # cells
-    unit: float  # of a step, in data units
+    cell_unit: float  # of a step, in data units
     values: NDArray[np.float64]  # cells in data units
     noise: Cumulants  # in data units
     law: MapVariance
@@ -68,17 +68,17 @@ def view_of(sketch: AnySketch) -> View:
     """Return the view of one sketch."""
     projection = sketch.projection
     if isinstance(sketch, PrivateSketch):
-        steps, unit = sketch.values, sketch.unit
-        noise = sketch.noise.scaled(float(sketch.multiplier) * unit_of(projection, sketch.noise_place))
+        steps, unit = sketch.values, sketch.cell_unit
+        noise = sketch.noise.scaled(float(sketch.multiplier) * noise_unit(projection, sketch.noise_place))
         effect = effect_of(projection, sketch.noise_place)
     else:
-        steps, unit, noise, effect = sketch.state(), projection.unit, Cumulants(), effect_of(projection, "output")
+        steps, unit, noise, effect = sketch.state(), projection.cell_unit, Cumulants(), effect_of(projection, "output")
     return View(steps, unit, unit * steps.astype(np.float64), noise, projection.variance, effect)
 
 
 def gap_of(x: View, y: View) -> NDArray[np.float64]:
     """Return x - y in data units."""
-    return x.unit * difference(x.steps, y.steps) if x.unit == y.unit else x.values - y.values
+    return x.cell_unit * difference(x.steps, y.steps) if x.cell_unit == y.cell_unit else x.values - y.values
 
 
 def difference(x: Ints, y: Ints) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from streamsketch.release import (
     composition_of,
     effect_of,
     impossible_norm,
-    unit_of,
+    noise_unit,
     with_norm,
 )
 
@@ -194,7 +194,7 @@ class Explanation(Explained):
 
     @property
     def _in_data_units(self) -> Cumulants:
-        return self.noise.scaled(float(self.multiplier) * unit_of(self.projection, self.noise_place))
+        return self.noise.scaled(float(self.multiplier) * noise_unit(self.projection, self.noise_place))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""

@@ -108,7 +108,7 @@ class SignsExplained(Explained):
             return [None]
         if self._step is None:
             return []
-        fading = self._fading(self._step) * self.projection.unit * math.sqrt(self.projection.sketch_dim)
+        fading = self._fading(self._step) * self.projection.cell_unit * math.sqrt(self.projection.sketch_dim)
         first, grid = leading_digit(fading / 3), float(self.projection.grid)
         return [times * first for times in _TIMES if 1 <= times * first / grid <= _MOST_STEPS]
 
@@ -131,7 +131,7 @@ class SignsExplained(Explained):
         return f"Of each of the {self.projection.sketch_dim:,} cells of the sketch the sign alone is published"
 
     def _of_a_step(self, step: float) -> str:
-        size = step * self.projection.unit
+        size = step * self.projection.cell_unit
         unit = self.guarantee.neighbours.unit
         return f"A step, the farthest that one {unit} moves a cell, is {size:.4g} in data units."
 
@@ -222,7 +222,7 @@ class SignExplanation(SignsExplained):
             return [zero, _NORMS]
         near = self._fading(self._step or 1.0)
         at = [
-            f"{self._percent(size)} % where its cell is ± {size * self.projection.unit:.4g}"
+            f"{self._percent(size)} % where its cell is ± {size * self.projection.cell_unit:.4g}"
             for size in (near, 3 * near)
         ]
         step = [self._of_a_step(self._step)] if self.flipped.shape == "levels" and self._step else []

@@ -203,7 +203,7 @@ def _on_finer_grid(
 
 
 def _option(projection: Projection, noise: Noise, streams: Streams, goal: Goal) -> Option:
-    both = noise.cumulants.scaled(projection.unit).times(2)
+    both = noise.cumulants.scaled(projection.cell_unit).times(2)
     effect = OutputNoise(projection.sketch_dim)
     estimates = tuple(
         Estimate(

@@ -105,7 +105,7 @@ class Projection(ABC):
         return math.sqrt(self.scale_squared)
 
     @property
-    def unit(self) -> float:
+    def cell_unit(self) -> float:
         """One grid step of a cell in data units: scale times resolution."""
         return self.scale * float(self.grid)
 

@@ -10,7 +10,7 @@ from .checking.release import (
 )
 from .checking.warn import QUICK_ENTRIES, mismatch, warn_of, warn_of_mismatches
 from .independence import check_disjoint, check_independent, check_same_place
-from .noise_effect import InputNoise, OutputNoise, effect_of, unit_of
+from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .noise_parts import NoisePart
 from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from .private_table import PrivateTable
@@ -73,6 +73,7 @@ __all__ = [
     "is_raw",
     "load_raw",
     "mismatch",
+    "noise_unit",
     "release_held",
     "release_raw",
     "remember",
@@ -80,7 +81,6 @@ __all__ = [
     "save_raw",
     "sensitivity_of",
     "sketches_to_release",
-    "unit_of",
     "united",
     "unread_matrix",
     "warn_of",

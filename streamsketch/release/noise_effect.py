@@ -114,10 +114,10 @@ def effect_of(projection: Projection, place: NoisePlace) -> OutputNoise | InputN
     return InputNoise(*inner_map)
 
 
-def unit_of(projection: Projection, place: NoisePlace) -> float:
+def noise_unit(projection: Projection, place: NoisePlace) -> float:
     """Return one step of the noise in data units: of a cell, of a coordinate, or of one after the Hadamard step."""
     if place == "output":
-        return projection.unit
+        return projection.cell_unit
     effect = effect_of(projection, place)
     step = float(projection.grid)
     return step if place == "input" else step / float(effect.count) ** 0.5

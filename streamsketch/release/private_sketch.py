@@ -31,7 +31,7 @@ _MAX_CELL = (1 << 63) - 1
 class PrivateSketch(Published):
     """A published sketch: integer cells with noise inside, and all a reader needs to use them honestly.
 
-    Immutable. In data units its cells are ``unit · values``. What is protected, and how well, says `guarantee`.
+    Immutable. In data units its cells are ``cell_unit · values``. What is protected, and how well, says `guarantee`.
 
     Parameters
     ----------
@@ -184,9 +184,9 @@ class PrivateSketch(Published):
         return self._parts
 
     @property
-    def unit(self) -> float:
+    def cell_unit(self) -> float:
         """One step of a cell in data units: multiplier times scale times resolution."""
-        return float(self._multiplier) * self._projection.unit
+        return float(self._multiplier) * self._projection.cell_unit
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSketch):

@@ -123,4 +123,4 @@ def mechanisms(
     ['laplace', 'gaussian']
     """
     options = candidates(sensitivity_of(projection, neighbours), Budget(epsilon, delta))
-    return [dataclasses.replace(option, variance=option.variance * projection.unit**4) for option in options]
+    return [dataclasses.replace(option, variance=option.variance * projection.cell_unit**4) for option in options]

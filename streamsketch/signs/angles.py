@@ -277,7 +277,7 @@ def _cells(
         flipped,
         guarantee.budget,
         projection.sketch_dim,
-        norm / (projection.unit * math.sqrt(projection.sketch_dim)),
+        norm / (projection.cell_unit * math.sqrt(projection.sketch_dim)),
         tuple(float(part.mean()) for part in np.array_split(steps, groups)),
     )
 

@@ -233,9 +233,9 @@ def test_the_mean_is_a_release_of_the_mean_stream(tmp_path: Path, files: list[Pa
     shown = forks.succeeded("mean", *files, "-o", tmp_path / "mean.sketch", "--populations", "disjoint")
     assert "3 streams" in shown
     mean, parts = ss.load(tmp_path / "mean.sketch"), [ss.load(path) for path in files]
-    cells = sum(part.unit * part.values for part in parts) / 3
-    assert np.allclose(mean.unit * mean.values, cells)
-    assert mean.unit**2 * mean.noise.k2 == pytest.approx(parts[0].unit ** 2 * parts[0].noise.k2 / 3)
+    cells = sum(part.cell_unit * part.values for part in parts) / 3
+    assert np.allclose(mean.cell_unit * mean.values, cells)
+    assert mean.cell_unit**2 * mean.noise.k2 == pytest.approx(parts[0].cell_unit ** 2 * parts[0].noise.k2 / 3)
     assert mean.guarantee.epsilon == 1.0
 
 

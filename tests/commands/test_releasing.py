@@ -21,7 +21,7 @@ def test_a_release_is_what_the_library_would_give(raws: Path, forks: Forks) -> N
     library = expected()["north"].release(epsilon=0.5, neighbours=ss.L1("5/2", unit="sale"))
     assert released.guarantee == library.guarantee
     assert str(library.guarantee) in shown
-    assert (released.noise, released.unit) == (library.noise, library.unit)
+    assert (released.noise, released.cell_unit) == (library.noise, library.cell_unit)
     assert_noise_alone(released.values - expected()["north"].state(), released.noise.k2)
     assert load_raw(raws / "a1.raw-sketch").state == expected()["north"], "the raw sketch stays as it was"
 

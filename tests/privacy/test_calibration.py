@@ -238,7 +238,7 @@ def test_a_candidates_variance_is_the_noise_part_of_a_squared_distance_between_c
     for option in ss.mechanisms(projection, epsilon=0.1, delta=1e-9, neighbours=ss.L1(1)):
         noise = option.noise.cumulants
         in_grid_steps = 64 * (2 * noise.k4 + 8 * noise.k2**2)
-        assert option.variance == pytest.approx(in_grid_steps * projection.unit**4, rel=1e-12)
+        assert option.variance == pytest.approx(in_grid_steps * projection.cell_unit**4, rel=1e-12)
         one, other = (
             projection.sketch().release(epsilon=0.1, delta=1e-9, neighbours=ss.L1(1), mechanism=option.mechanism)
             for _ in range(2)

@@ -89,7 +89,7 @@ def test_the_resolution_scales_the_unit_and_leaves_the_matrix() -> None:
     plain = SJLT(dim=100, sketch_dim=64, sparsity=4, seed=1)
     coarse = plain.replace(resolution=Fraction(1, 100))
     assert (plain.columns(range(100)) == coarse.columns(range(100))).all()
-    assert (plain.unit, coarse.unit) == (0.5, 0.005)
+    assert (plain.cell_unit, coarse.cell_unit) == (0.5, 0.005)
 
 
 @pytest.mark.parametrize("change", [{"seed": 12}, {"independence": 9}, {"sparsity": 8}])

@@ -70,7 +70,7 @@ def drawn(
 ) -> tuple[list[signs.SignSketch], list[signs.SignSketch]]:
     """Publish cells of two vectors at an angle: normal, as a Gaussian projection makes them, fresh ones each time."""
     rng = np.random.default_rng(seed)
-    deviations = [norm / (GAUSSIAN.unit * math.sqrt(K)) for norm in norms]
+    deviations = [norm / (GAUSSIAN.cell_unit * math.sqrt(K)) for norm in norms]
     one, other = rng.standard_normal((2, repeats, K))
     cells = [one * deviations[0], (math.cos(theta) * one + math.sin(theta) * other) * deviations[1]]
     found = [

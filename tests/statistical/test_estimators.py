@@ -173,7 +173,7 @@ def test_estimates_from_releases_are_unbiased_with_the_predicted_variance(
         for place, (vector, law) in enumerate(zip((x, y), NOISES[noise], strict=True))
     )
     projection = of_x[0].projection
-    noise_x, noise_y = (law.cumulants.scaled(projection.unit) for law in NOISES[noise])
+    noise_x, noise_y = (law.cumulants.scaled(projection.cell_unit) for law in NOISES[noise])
 
     distances = values_of(list(map(ss.squared_distance, of_x, of_y)))
     assert_unbiased(distances, norm(x - y))
@@ -195,7 +195,7 @@ def test_a_raw_and_a_private_sketch_compare_without_bias() -> None:
     distances = values_of(list(map(ss.squared_distance, private, raw)))
     projection = raw[0].projection
     assert_unbiased(distances, norm(x - y))
-    assert_variance(distances, predicted_norm_variance(projection, x - y, law.cumulants.scaled(projection.unit)))
+    assert_variance(distances, predicted_norm_variance(projection, x - y, law.cumulants.scaled(projection.cell_unit)))
 
 
 def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
@@ -212,7 +212,7 @@ def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
             sketch.update(np.arange(DIM), vector / 4)
             pair.append(CalibratedNoise(sketch.projection, GUARANTEE, law).release(sketch, bits))
         values.append(ss.squared_distance(*pair).value)
-    noise = law.cumulants.scaled(projection.unit)
+    noise = law.cumulants.scaled(projection.cell_unit)
     assert_unbiased(np.array(values), norm(x - y) / 16)
     own = projection.variance.of_squared_norm(norm(x - y) / 16, norm(x - y, 4) / 256)
     both = noise + noise
@@ -277,11 +277,11 @@ def test_combined_releases_estimate_the_combined_streams_without_bias(combinatio
     first = combined[0]
     truth = float(weights[0]) * x + float(weights[1]) * y
     shares = [
-        law.cumulants.scaled(float(weight) * first.projection.unit)
+        law.cumulants.scaled(float(weight) * first.projection.cell_unit)
         for weight, law in zip(weights, NOISES[noise], strict=True)
     ]
     total = shares[0] + shares[1]
-    in_data_units = first.noise.scaled(first.unit)
+    in_data_units = first.noise.scaled(first.cell_unit)
     assert in_data_units.k2 == pytest.approx(total.k2, rel=1e-12)
     assert in_data_units.k4 == pytest.approx(total.k4, rel=1e-12, abs=1e-12)
     norms = values_of(list(map(ss.squared_norm, combined)))
@@ -301,7 +301,9 @@ def test_the_mean_of_releases_has_less_noise() -> None:
     averaged = values_of(list(map(ss.squared_norm, means)))
     assert_unbiased(averaged, norm(x))
     assert averaged.var() < single.var() / 3
-    assert means[0].noise.scaled(means[0].unit).k2 == pytest.approx(parts[0][0].noise.scaled(parts[0][0].unit).k2 / 3)
+    assert means[0].noise.scaled(means[0].cell_unit).k2 == pytest.approx(
+        parts[0][0].noise.scaled(parts[0][0].cell_unit).k2 / 3
+    )
 
 
 # --- intervals at the size of real use ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import private_vector
-from streamsketch.release.noise_effect import effect_of, unit_of
+from streamsketch.release.noise_effect import effect_of, noise_unit
 
 RUNS = 600
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])
@@ -53,7 +53,7 @@ def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, 
         products.append(ss.inner_product(x, y).value)
         norms.append(ss.squared_norm(x).value)
     projection = build(kind, 0)
-    noise = x.noise.scaled(unit_of(projection, place))
+    noise = x.noise.scaled(noise_unit(projection, place))
     effect, law = effect_of(projection, place), projection.variance
     z, n, m = X - Y, float(X @ X), float(Y @ Y)
     gap, inner = float(z @ z), float(X @ Y)
