@@ -1,16 +1,16 @@
-from .bounding import BoundContributions
+from .bound import BoundContributions
 from .coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
-from .distances import DistancesTo, PairwiseDistances
+from .compare import DistancesTo, PairwiseDistances
 from .means import MeanPerKey
 from .nearest import NearestNeighbours
 from .nearest_signs import NearestSigns
-from .reading import ReadColumns, read_batches
-from .releasing import ReleasePerKey
+from .read import ReadColumns, read_batches
+from .release import ReleasePerKey
 from .results import comparison_schema
 from .runs import FinishRun, configure_run, run_secret
-from .selection import SelectKeys
+from .select import SelectKeys
 from .signs import ReleaseSignsPerKey
-from .sketching import MergeSketches, SketchPerKey
+from .sketch import MergeSketches, SketchPerKey
 from .tables import WriteTable
 from .windows import SlidingWindowSums, TumblingWindows
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
-from streamsketch.beam.distances import blocks_of, key_kinds, references_of
+from streamsketch.beam.compare import blocks_of, key_kinds, references_of
 from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
-from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimates

@@ -12,7 +12,7 @@ from apache_beam.options.value_provider import ValueProvider
 
 from streamsketch.beam import claims as claiming
 from streamsketch.beam.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
-from streamsketch.beam.runners import may_compute_again, refuse_broken_runner
+from streamsketch.beam.runner import may_compute_again, refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 
 _LAUNCH_BYTES = 16

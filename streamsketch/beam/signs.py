@@ -5,8 +5,8 @@ from typing import Any
 from apache_beam.utils.timestamp import TimestampTypes
 
 from streamsketch.beam.keys import Keys
-from streamsketch.beam.releasing import ReleaseOnce
-from streamsketch.beam.selection import SelectedKeys
+from streamsketch.beam.release import ReleaseOnce
+from streamsketch.beam.select import SelectedKeys
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection

@@ -51,7 +51,7 @@ def with_window(keyed: Any, window: Any = beam.DoFn.WindowParam) -> Any:
 def test_public_keys_leave_in_one_order_whoever_has_data(
     publish: Callable[..., Build], shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamsketch.beam.releasing.shards_of", lambda *_: shards)
+    monkeypatch.setattr("streamsketch.beam.release.shards_of", lambda *_: shards)
     build = publish(public_keys=PUBLIC)
     orders = {
         tuple(key for key, _ in run(lambda p, events=events: build(p | beam.Create(events)), tmp_path)[0])  # type: ignore[misc]

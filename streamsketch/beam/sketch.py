@@ -12,7 +12,7 @@ from streamsketch.beam.coders import SketchCoder
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.marked import SecretCollection
 from streamsketch.beam.partials import PartialSketches
-from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching import Sketch, keyed_steps

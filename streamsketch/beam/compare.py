@@ -9,7 +9,7 @@ import numpy as np
 from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block, order
 from streamsketch.beam.keys import plain_key
 from streamsketch.beam.results import Form, check_form, check_kinds, in_form, kinds_of, taken
-from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import PrivateSketch
 

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey, sketching
+from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey
+from streamsketch.beam import sketch as sketching
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)

@@ -15,10 +15,10 @@ from streamsketch.beam.marked import SecretCollection, sources_of
 from streamsketch.beam.once import PublishOnce
 from streamsketch.beam.ordering import shards_of
 from streamsketch.beam.repeatable import data_id
-from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret
-from streamsketch.beam.selection import SelectedKeys
-from streamsketch.beam.sketching import merged
+from streamsketch.beam.select import SelectedKeys
+from streamsketch.beam.sketch import merged
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.data import from_list
 from streamsketch.errors import InvalidInputError

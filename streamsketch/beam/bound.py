@@ -16,7 +16,7 @@ from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.marked import SecretCollection
 from streamsketch.beam.once import LATE
-from streamsketch.beam.runners import refuse_broken_runner
+from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.core import Exact, short
