@@ -12,12 +12,13 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates, normalised_inner_product
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.sketching.sketch import Sketch
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("noise of a test"))
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("noise of a test"))
 ESTIMATORS = [ss.squared_distance, ss.inner_product, ss.cosine]
 
 Estimator = Callable[..., ss.Estimate]
@@ -357,6 +358,6 @@ WIDE = ss.SJLT(dim=1 << 40, sketch_dim=256, sparsity=4, seed=7, resolution="1/10
 
 
 def wide_release(cells: np.ndarray, number: int) -> ss.PrivateSketch:  # type: ignore[type-arg]
-    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("discrete Laplace, scale 40"))
+    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("discrete Laplace, scale 40"))
     ids = [number.to_bytes(8, "big")]
     return ss.PrivateSketch(WIDE, cells.astype(np.int64), Cumulants(3199.8, 3e7), guarantee, release_ids=ids)

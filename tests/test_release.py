@@ -21,7 +21,7 @@ from streamsketch.sketching.sketch import Sketch
 
 SECRET = bytes(range(32))
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("noise of a test"))
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("noise of a test"))
 MARKER = 987_654_321_012_345  # a private value that must never be seen in any text
 
 Values = list[int]
@@ -427,7 +427,7 @@ def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
             PROJECTION,
             np.zeros(PROJECTION.sketch_dim, dtype=np.int64),
             Cumulants(),
-            ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("m")),
+            ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m")),
             release_ids=[bytes([number]) * 8],
         )
         for number in range(2)

@@ -274,14 +274,14 @@ def test_equal_releases_have_equal_bytes_even_with_negative_zeros() -> None:
         PROJECTION,
         np.arange(8),
         Cumulants(8.0, -0.0),
-        ss.Guarantee(1.0, -0.0, ss.L1(1), ss.Mechanism.stated("m")),
+        ss.Guarantee(1.0, -0.0, ss.L1(1), Mechanism.stated("m")),
         release_ids=[b"01234567"],
     )
     plain = ss.PrivateSketch(
         PROJECTION,
         np.arange(8),
         Cumulants(8.0, 0.0),
-        ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("m")),
+        ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m")),
         release_ids=[b"01234567"],
     )
     assert zeros.to_bytes() == plain.to_bytes()

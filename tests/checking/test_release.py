@@ -12,6 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import NoiseMismatchWarning
 from streamsketch.estimation import normalised_inner_product
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.checking import release as checking
@@ -154,7 +155,7 @@ def test_a_made_up_release_id_does_not_hide_too_little_noise() -> None:
         "2 releases by discrete Laplace, scale 4 have a noise of variance 63.67 at least" in check_release(more).reason
     )
     for unread in (thin, released()):
-        text = dataclasses.replace(unread.guarantee, mechanism=ss.Mechanism.stated("several mechanisms"))
+        text = dataclasses.replace(unread.guarantee, mechanism=Mechanism.stated("several mechanisms"))
         more = changed(unread, guarantee=text, release_ids=[*unread.release_ids, b"made up!"])
         assert check_release(more).verdict == "not checked"
     greedy = dataclasses.replace(released().guarantee, epsilon=0.5)
@@ -165,7 +166,7 @@ def test_a_made_up_release_id_does_not_hide_too_little_noise() -> None:
 
 def test_composition_is_judged_by_both_epsilon_and_delta() -> None:
     near = ss.L1(1)
-    parts = [NoisePart(Cumulants(1.0), ss.Guarantee(1.0, 1e-6, near, ss.Mechanism.stated("a")), count=3)]
+    parts = [NoisePart(Cumulants(1.0), ss.Guarantee(1.0, 1e-6, near, Mechanism.stated("a")), count=3)]
     for epsilon, delta, composition in (
         (3.0, 3e-6, "overlapping"),
         (3.0, 1e-6, "mixed"),
@@ -174,7 +175,7 @@ def test_composition_is_judged_by_both_epsilon_and_delta() -> None:
         (0.9, 3e-6, None),
         (3.0, 0.9e-6, None),
     ):
-        assert composition_of(ss.Guarantee(epsilon, delta, near, ss.Mechanism.stated("b")), parts) == composition
+        assert composition_of(ss.Guarantee(epsilon, delta, near, Mechanism.stated("b")), parts) == composition
 
 
 # --- warnings -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.cli.release import release
+from streamsketch.privacy import Mechanism
 from streamsketch.release.raw_file import PastRelease, RawSketch, load_raw, save_raw
 from tests.commands.running import Forks
 from tests.commands.sales import PROJECTION, expected
@@ -28,7 +29,7 @@ def test_a_release_is_what_the_library_would_give(raws: Path, forks: Forks) -> N
 
 def test_what_earlier_promises_rest_on_is_said_with_the_sum(raws: Path, forks: Forks) -> None:
     given = load_raw(raws / "a1.raw-sketch")
-    promise = ss.Guarantee(0.5, 0.0, ss.L1(1), ss.Mechanism.stated("a mechanism"), ["no vector is zero"])
+    promise = ss.Guarantee(0.5, 0.0, ss.L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"])
     save_raw(RawSketch(given.state, given.events, (PastRelease(promise, "ab" * 8),)), raws / "a1.raw-sketch")
     refusal = forks.refused("release", "a1.raw-sketch", "--epsilon", "0.5", "--l1", "1", "-o", "one.sketch", cwd=raws)
     assert "of at most 1 (L1) together, only if: no vector is zero" in refusal

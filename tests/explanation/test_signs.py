@@ -65,11 +65,11 @@ def changed(release: SignSketch, law: signs.FlipLaw | None = None, **changes: An
     return SignSketch(release.projection, release.packed, law, guarantee, release_id=release.release_id)
 
 
-def flipped(release: SignSketch, **changes: Any) -> ss.Mechanism:
+def flipped(release: SignSketch, **changes: Any) -> Mechanism:
     """Return the mechanism of a release with its flips changed."""
     (step,) = release.guarantee.mechanism.steps
     assert isinstance(step, FlippedSigns)
-    return ss.Mechanism([dataclasses.replace(step, **changes)])
+    return Mechanism([dataclasses.replace(step, **changes)])
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -113,7 +113,7 @@ def test_flips_that_are_not_those_of_the_mechanism_are_found_out() -> None:
     for mechanism in (
         flipped(release, method="by magic"),
         bounded,
-        ss.Mechanism.stated(str(release.guarantee.mechanism)),
+        Mechanism.stated(str(release.guarantee.mechanism)),
     ):
         assert changed(release, mechanism=mechanism).explain().check.verdict == "not checked"
 

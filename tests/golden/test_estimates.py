@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release.noise_effect import NoisePlace
 from tests.golden import estimates, laws, reader, sign_estimates
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the noise is made up
 
 PROJECTIONS = [one["json"] for one in load("projections") if json.loads(one["json"])["sketch_dim"] <= 100]
 PARTS = ("value", "projection_variance", "noise_variance")
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("made up"))
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("made up"))
 
 each_projection = pytest.mark.parametrize("text", PROJECTIONS, ids=lambda text: json.loads(text)["kind"])
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release.noise_parts import NoisePart
 from tests.golden import reader
@@ -33,7 +34,7 @@ def guarantee_of(fields: dict[str, Any]) -> ss.Guarantee:
         fields["epsilon"],
         fields["delta"],
         neighbours(relation["bound"], relation["unit"], relation["max_keys"] or 1),
-        ss.Mechanism.stated(fields["mechanism"]),
+        Mechanism.stated(fields["mechanism"]),
         fields["conditions"],
     )
 

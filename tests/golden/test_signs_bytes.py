@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import IndividualGuarantee
+from streamsketch.privacy import IndividualGuarantee, Mechanism
 from tests.golden.test_wire_bytes import double, fields, one, ratio
 
 CASES = json.loads((Path(__file__).parent / "signs.json").read_text())
@@ -62,7 +62,7 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
     if case["kind"] == "SignSketch":
         shape, rate = case["law"]
         law = ss.signs.FlipLaw(shape, Fraction(rate))
-        guarantee = ss.Guarantee(*promise, ss.Mechanism.stated(case["mechanism"]), case.get("conditions", []))
+        guarantee = ss.Guarantee(*promise, Mechanism.stated(case["mechanism"]), case.get("conditions", []))
         release = ss.signs.SignSketch(*parts, law, guarantee, **identity)
     else:
         release = ss.signs.IndividualSignSketch(

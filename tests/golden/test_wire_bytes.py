@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import Cumulants
 
 CASES = json.loads((Path(__file__).parent / "wire.json").read_text())
@@ -122,7 +123,7 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
             case["epsilon"],
             case["delta"],
             relation(bound, unit, *map(int, keys)),
-            ss.Mechanism.stated(case["mechanism"]),
+            Mechanism.stated(case["mechanism"]),
         ),
         multiplier=case["multiplier"],
         release_ids=[bytes.fromhex(release_id) for release_id in case["release_ids"]],

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Sensitivity, calibration, gaussian_sigma
+from streamsketch.privacy import (
+    Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Mechanism,
+    Sensitivity,
+    calibration,
+    gaussian_sigma,
+)
 from tests.naive_noise import as_mpf, gaussian_pmf, lattice_delta
 
 EPSILONS = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.3, 1, 2, 3, 5, 8, 10, 20, 30, 50]
@@ -195,7 +203,7 @@ def test_the_automatic_choice_changes_at_delta_e_to_minus_s(sparsity: int) -> No
         assert options[0].mechanism == first
         assert {option.mechanism for option in options} == {"laplace", "gaussian"}
         released = projection.sketch().release(epsilon=1.0, delta=delta, neighbours=ss.L1(3))
-        assert released.guarantee.mechanism == ss.Mechanism.of_noise(options[0].noise)
+        assert released.guarantee.mechanism == Mechanism.of_noise(options[0].noise)
         assert released.guarantee.delta == (0.0 if first == "laplace" else delta)
 
 
@@ -229,7 +237,7 @@ def test_the_least_variance_is_chosen_when_asked_for(sparsity: int, delta: float
     assert min(options, key=lambda option: option.variance).mechanism == least
     for mechanism, expected in (("auto", automatic), ("least-variance", least), ("laplace", "laplace")):
         released = projection.sketch().release(epsilon=1.0, delta=delta, neighbours=ss.L1(1), mechanism=mechanism)
-        assert released.guarantee.mechanism == ss.Mechanism.of_noise(by_name[expected].noise)
+        assert released.guarantee.mechanism == Mechanism.of_noise(by_name[expected].noise)
         assert released.noise == by_name[expected].noise.cumulants
 
 

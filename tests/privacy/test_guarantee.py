@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.release.sensitivity import sensitivity_of
@@ -23,7 +24,7 @@ HOSTILE = ["", "a\nb", "\x1b[31mred", "tab\there", "nul\0", "right\u202eleft", "
 
 
 def laplace(epsilon: float = 1.0, delta: float = 0.0, neighbours: Neighbours = L1(1)) -> Guarantee:  # noqa: B008
-    return Guarantee(epsilon, delta, neighbours, ss.Mechanism.stated("discrete Laplace, scale 4"))
+    return Guarantee(epsilon, delta, neighbours, Mechanism.stated("discrete Laplace, scale 4"))
 
 
 # --- neighbours -----------------------------------------------------------------------------------------------
@@ -142,16 +143,16 @@ def test_a_guarantee_prints_all_it_promises() -> None:
         == "ε = 0.5, δ = 1e-09 for one user of at most 3/2 (L1), by discrete Laplace, scale 4"
     )
     assert (
-        str(Guarantee(2, 0, OneCoordinate(1), ss.Mechanism.stated("magic")))
+        str(Guarantee(2, 0, OneCoordinate(1), Mechanism.stated("magic")))
         == "ε = 2, δ = 0 for one event of at most 1 (one coordinate), by magic"
     )
 
 
 def test_a_guarantee_keeps_floats_and_cannot_be_changed() -> None:
-    guarantee = Guarantee(1, 0, L1(1), ss.Mechanism.stated("magic"))
+    guarantee = Guarantee(1, 0, L1(1), Mechanism.stated("magic"))
     assert isinstance(guarantee.epsilon, float)
     assert isinstance(guarantee.delta, float)
-    assert guarantee == Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated("magic"))
+    assert guarantee == Guarantee(1.0, 0.0, L1(1), Mechanism.stated("magic"))
     with pytest.raises(dataclasses.FrozenInstanceError):
         guarantee.epsilon = 0.1  # type: ignore[misc]
 
@@ -171,7 +172,7 @@ def test_a_guarantee_with_a_delta_outside_zero_to_one_is_refused(delta: float) -
 @pytest.mark.parametrize("text", [*HOSTILE, b"magic", None])
 def test_a_mechanism_no_terminal_should_see_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="the mechanism must be 1 to 200 printable") as refused:
-        ss.Mechanism.stated(text)
+        Mechanism.stated(text)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 150
 
@@ -232,9 +233,9 @@ def test_deltas_that_add_up_to_one_promise_nothing() -> None:
 
 def test_the_mechanisms_are_named_once_each_until_there_are_too_many() -> None:
     def of(text: str) -> Guarantee:
-        return Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated(text))
+        return Guarantee(1.0, 0.0, L1(1), Mechanism.stated(text))
 
-    assert compose([of("a"), of("b"), of("a")], populations="disjoint").mechanism == ss.Mechanism.stated("a; b")
+    assert compose([of("a"), of("b"), of("a")], populations="disjoint").mechanism == Mechanism.stated("a; b")
     many = compose([of(f"discrete Laplace, scale {i}") for i in range(50)], populations="disjoint")
     assert str(many.mechanism) == "several mechanisms"
     assert str(compose([many, of("a")], populations="disjoint").mechanism) == "several mechanisms; a"
@@ -242,7 +243,7 @@ def test_the_mechanisms_are_named_once_each_until_there_are_too_many() -> None:
 
 def test_conditions_are_kept_however_many_mechanisms_there_are() -> None:
     def under(i: int) -> Guarantee:
-        return Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated(f"discrete Laplace, scale {i}"), [f"c{i % 3}", "all"])
+        return Guarantee(1.0, 0.0, L1(1), Mechanism.stated(f"discrete Laplace, scale {i}"), [f"c{i % 3}", "all"])
 
     parts = [*map(under, range(50)), laplace()]
     for populations in ("disjoint", "overlapping"):
@@ -252,21 +253,21 @@ def test_conditions_are_kept_however_many_mechanisms_there_are() -> None:
         assert str(total).endswith("by several mechanisms, only if: all; c0; c1; c2")
         assert compose([total, laplace()], populations=populations).conditions == total.conditions  # type: ignore[arg-type]
     assert hash(under(1)) == hash(
-        Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated("discrete Laplace, scale 1"), ("all", "c1", "all"))
+        Guarantee(1.0, 0.0, L1(1), Mechanism.stated("discrete Laplace, scale 1"), ("all", "c1", "all"))
     )
-    assert under(1) != Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated("discrete Laplace, scale 1"))
+    assert under(1) != Guarantee(1.0, 0.0, L1(1), Mechanism.stated("discrete Laplace, scale 1"))
 
 
 def test_conditions_are_refused_rather_than_dropped() -> None:
-    parts = [Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated("m"), [f"c{i}"]) for i in range(65)]
+    parts = [Guarantee(1.0, 0.0, L1(1), Mechanism.stated("m"), [f"c{i}"]) for i in range(65)]
     assert len(compose(parts[:64], populations="disjoint").conditions) == 64
     with pytest.raises(InvalidInputError, match="at most 64 conditions, got 65, and none may be dropped"):
         compose(parts, populations="disjoint")
     for text in HOSTILE:
         with pytest.raises(InvalidInputError, match="a condition must be 1 to 200 printable characters"):
-            Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated("m"), [text])
+            Guarantee(1.0, 0.0, L1(1), Mechanism.stated("m"), [text])
     with pytest.raises(TypeError, match="put it in a list"):
-        Guarantee(1.0, 0.0, L1(1), ss.Mechanism.stated("m"), "no vector is zero")
+        Guarantee(1.0, 0.0, L1(1), Mechanism.stated("m"), "no vector is zero")
 
 
 def test_composing_in_steps_is_composing_at_once() -> None:
@@ -282,7 +283,7 @@ def test_composing_in_steps_is_composing_at_once() -> None:
 def test_a_guarantee_for_several_keys_says_so() -> None:
     neighbours = L1(30, unit="aircraft", max_keys=2)
     assert repr(neighbours) == "L1(30, unit='aircraft', max_keys=2)"
-    assert str(Guarantee(1.0, 0.0, neighbours, ss.Mechanism.stated("noise"))) == (
+    assert str(Guarantee(1.0, 0.0, neighbours, Mechanism.stated("noise"))) == (
         "ε = 1, δ = 0 for one aircraft of at most 30 in each of at most 2 keys (L1), by noise"
     )
     assert neighbours != L1(30, unit="aircraft")
@@ -306,7 +307,7 @@ def test_individual_privacy_says_so_and_does_not_compose() -> None:
     guarantee = IndividualGuarantee(1.0, 0.0, OneCoordinate(1), "iDP-SignRP-RR")
     assert "individual differential privacy only (not differential privacy)" in str(guarantee)
     assert repr(guarantee).startswith("IndividualGuarantee(")
-    for parts in ([guarantee], [Guarantee(1.0, 0.0, OneCoordinate(1), ss.Mechanism.stated("m")), guarantee]):
+    for parts in ([guarantee], [Guarantee(1.0, 0.0, OneCoordinate(1), Mechanism.stated("m")), guarantee]):
         with pytest.raises(TypeError, match="only Guarantee objects compose, got a IndividualGuarantee"):
             compose(parts, populations="disjoint")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="epsilon"):

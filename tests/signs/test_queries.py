@@ -13,6 +13,7 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch import signs
+from streamsketch.privacy import Mechanism
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
@@ -28,7 +29,7 @@ FALSE_REJECTS = 1e-7
 
 def release_of(packed: bytes, k: int, release_id: int = 0) -> signs.SignSketch:
     projection = ss.Rademacher(dim=99, sketch_dim=k, seed=1)
-    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("m"))
+    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m"))
     law = signs.FlipLaw("constant", Fraction(1))
     return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id.to_bytes(8, "little"))
 
@@ -132,7 +133,7 @@ def test_other_laws_tend_to_plain_signs_and_to_constant_flips() -> None:
     """With a wide step every cell has level 1: the smooth law is then the constant one, whose estimate is exact."""
     law = signs.FlipLaw("levels", Fraction(3, 2))
     same = signs.FlipLaw("constant", Fraction(3, 2))
-    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(10**6), ss.Mechanism.stated("m"))
+    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(10**6), Mechanism.stated("m"))
     rng = np.random.default_rng(3)
     packed = [packed_signs(rng.random(K) < 0.5) for _ in range(2)]
 
@@ -401,7 +402,7 @@ def test_signs_that_all_agree_still_have_an_error() -> None:
                 GAUSSIAN,
                 bytes(K // 8),
                 law,
-                ss.Guarantee(1, 0, ss.L1(1), ss.Mechanism.stated("m")),
+                ss.Guarantee(1, 0, ss.L1(1), Mechanism.stated("m")),
                 release_id=bytes([i] * 8),
             )
             for i in range(2)

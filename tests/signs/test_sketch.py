@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.privacy import FlippedSigns, IndividualGuarantee
+from streamsketch.privacy import FlippedSigns, IndividualGuarantee, Mechanism
 from streamsketch.signs.sketch import Signs, packed_signs
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.releases import MAGIC
@@ -26,7 +26,7 @@ SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 
 PROJECTION = ss.OPORP(dim=100, sketch_dim=13, seed=5)
 LAW = signs.FlipLaw("constant", Fraction(1))
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), ss.Mechanism([FlippedSigns("DP-SignOPORP-RR", LAW)]))
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), Mechanism([FlippedSigns("DP-SignOPORP-RR", LAW)]))
 
 
 def release_of(packed: bytes = b"\xa5\x11") -> signs.SignSketch:
@@ -192,7 +192,7 @@ def releases(draw: st.DrawFn) -> Signs:
     rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
     law = signs.FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
     conditions = draw(st.lists(st.sampled_from(["no vector is zero", "m", "the seed is random"])))
-    guarantee = ss.Guarantee(*budget, relation(bound), ss.Mechanism.stated("m"), conditions)
+    guarantee = ss.Guarantee(*budget, relation(bound), Mechanism.stated("m"), conditions)
     return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id)
 
 

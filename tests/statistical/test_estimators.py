@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.estimation.estimators import Estimate
-from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, DiscreteLaplace, Noise, calibration
+from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import CalibratedNoise
@@ -60,7 +60,7 @@ NOISES: dict[str, tuple[Noise, Noise]] = {
     "Laplace": (DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(13, 2))),
     "Gaussian": (DiscreteGaussian(Fraction(40)), DiscreteGaussian(Fraction(193, 2))),
 }
-GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), ss.Mechanism.stated("noise of a test"))
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("noise of a test"))
 
 each_map = pytest.mark.parametrize("name", MAPS)
 each_direction = pytest.mark.parametrize("direction", DIRECTIONS)

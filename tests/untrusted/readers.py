@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
-from streamsketch.privacy import Budget, KeySelection, StatedInText
+from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
 from streamsketch.release import PublishedTable
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.sketch import SignSketch
@@ -159,7 +159,7 @@ def _releases() -> list[ss.PrivateSketch]:
         again.projection,
         again.values,
         again.noise,
-        ss.Guarantee(1.0, 0.5, ss.L1("1/3", unit="flight", max_keys=2), ss.Mechanism(steps), ["one", "two"]),
+        ss.Guarantee(1.0, 0.5, ss.L1("1/3", unit="flight", max_keys=2), Mechanism(steps), ["one", "two"]),
         multiplier=Fraction(2, 3),
         release_ids=again.release_ids,
     )
