@@ -358,7 +358,7 @@ PAN_PROJECTIONS = [ss.CountSketch(dim=2, sketch_dim=2, seed=1), ss.SJLT(dim=2, s
 
 
 def pan_laplace(projection: ss.Projection, bound: int, epsilon: float) -> Pmf:
-    scale = PanPrivateSketch(projection, epsilon=epsilon, neighbours=ss.L1(bound))._noise.scale  # type: ignore[union-attr]
+    scale = PanPrivateSketch(projection, epsilon=epsilon, neighbours=ss.L1(bound))._noisy.noise.scale  # type: ignore[attr-defined]
     return functools.partial(laplace_pmf, scale)
 
 
@@ -400,5 +400,5 @@ def test_pan_private_gaussian_noise_keeps_delta_for_both_views_as_one_vector(eps
     for before, after in splits(projection, 2):
         # the view, and the release minus the view: an invertible function of both
         shift = tuple(sorted(abs(entry) for entry in (*before, *after) if entry))
-        deltas.append(memoised_delta(sketch._noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]
+        deltas.append(memoised_delta(sketch._noisy.noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]
     assert 0 < max(deltas) <= delta
