@@ -86,6 +86,15 @@ class Estimate:
         """Square root of the variance."""
         return math.sqrt(self.variance)
 
+    def to_dict(self, name: str = "value") -> dict[str, float]:
+        """Return the estimate, under a name, and its errors as what JSON can hold."""
+        return {
+            name: self.value,
+            "standard_error": self.standard_error,
+            "projection_variance": self.projection_variance,
+            "noise_variance": self.noise_variance,
+        }
+
     def scaled(self, factor: float) -> "Estimate":
         """Return the estimate of ``factor`` times the quantity, for ``factor`` > 0: the same in another unit."""
         return Estimate(

@@ -130,15 +130,7 @@ def one_as_dict(told: "Explanation") -> dict[str, Any]:
         "releases": told.releases,
         "composition": told.composition,
         "parts": [_part(part) for part in told.parts],
-        "distances": [
-            {
-                "squared_distance": one.value,
-                "standard_error": one.standard_error,
-                "projection_variance": one.projection_variance,
-                "noise_variance": one.noise_variance,
-            }
-            for one in told.distances
-        ],
+        "distances": [one.to_dict("squared_distance") for one in told.distances],
         "not_protected": told.not_protected,
     }
 

@@ -65,13 +65,7 @@ def _option(option: Option) -> dict[str, Any]:
         "nonzeros": option.nonzeros,
         "by_rule": option.by_rule,
         "predictions": [
-            {
-                "squared_distance": estimate.value,
-                "standard_error": estimate.standard_error,
-                "projection_variance": estimate.projection_variance,
-                "noise_variance": estimate.noise_variance,
-                "relative_error": error,
-            }
+            estimate.to_dict("squared_distance") | {"relative_error": error}
             for estimate, error in zip(option.estimates, option.errors, strict=True)
         ],
     }

@@ -14,7 +14,6 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -222,18 +221,7 @@ def _with_checksum(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _past_fields(past: PastRelease) -> dict[str, Any]:
-    guarantee, neighbours = past.guarantee, past.guarantee.neighbours
-    return {
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "relation": neighbours.kind,
-        "bound": str(Fraction(neighbours.bound)),
-        "unit": neighbours.unit,
-        "max_keys": neighbours.max_keys,
-        "mechanism": str(guarantee.mechanism),
-        "conditions": list(guarantee.conditions),
-        "release_id": past.release_id,
-    }
+    return past.guarantee.to_dict() | {"release_id": past.release_id}
 
 
 def _checksum(framed: bytes | memoryview) -> "hashlib.blake2b":

@@ -330,3 +330,18 @@ def test_a_map_that_no_unit_moves_publishes_nothing() -> None:
             ss.mechanisms(empty, epsilon=1, delta=delta, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="nothing to publish"):
         empty.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.L1(1), mechanism="gaussian")
+
+
+def test_the_automatic_choice_calibrates_no_other_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> DiscreteGaussian:
+        raise AssertionError("a noise was calibrated that nobody asked for")
+
+    monkeypatch.setattr(DiscreteGaussian, "calibrated", refuse)
+    projection = ss.CountSketch(dim=100, sketch_dim=64, seed=1)
+    released = projection.sketch().release(epsilon=1.0, delta=1e-9, neighbours=ss.L1(1))
+    assert released.guarantee.mechanism == ss.Mechanism.of_noise(DiscreteLaplace(Fraction(1)))
+
+
+def test_the_automatic_choice_falls_back_to_a_noise_that_can_be_drawn() -> None:
+    wide = Sensitivity(l1=1 << 36, l2_squared=1 << 36, cells=64)
+    assert isinstance(calibration.choose(wide, Budget(1.0, 1e-100), "auto"), DiscreteGaussian)
