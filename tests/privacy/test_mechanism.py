@@ -155,7 +155,7 @@ RELEASES: dict[str, Callable[[], Any]] = {
     "too little noise": lambda: _greedy(_sketch().release(epsilon=1.0, neighbours=ss.L1(1))),
     "pan-private": lambda: ss.PanPrivateSketch(_sketch().projection, epsilon=1.0, neighbours=ss.L1(1)).release(),
     "signs": lambda: ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1)).release(_sketch()),
-    "a sum": lambda: RELEASES["noise"]().merge(RELEASES["pan-private"](), populations="overlapping"),
+    "a sum": lambda: RELEASES["noise"]().combine(RELEASES["pan-private"](), populations="overlapping"),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core import Ints
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
 from streamsketch.privacy import NOISES, BitSource, Budget, Cumulants, Loss, Mechanism, Noise, Sensitivity, register
 from tests.tampering import tampered
 
@@ -98,7 +98,7 @@ def test_it_is_explained_and_checked() -> None:
     assert tampered(released(), delta=0.2).explain().check.verdict == "too little"
     thin = tampered(released(), noise=Cumulants(1.0))
     assert thin.explain().check.verdict == "too little"
-    with pytest.warns(ss.NoiseMismatchWarning, match="another noise than the discrete uniform, width 8"):
+    with pytest.warns(NoiseMismatchWarning, match="another noise than the discrete uniform, width 8"):
         ss.squared_norm(thin)
 
 
@@ -116,9 +116,9 @@ def test_it_is_exchanged() -> None:
 
 def test_it_is_composed_and_merged() -> None:
     one, other = released(), released(mechanism="laplace", epsilon=1.0)
-    joint = ss.explain_together([one, released(), other], populations="overlapping")
+    joint = ss.explain(one, released(), other, populations="overlapping")
     assert (joint.guarantee.delta, joint.verdicts["enough"]) == (0.5, 3)
-    merged = one.merge(other, populations="overlapping")
+    merged = one.combine(other, populations="overlapping")
     assert str(merged.guarantee.mechanism) == "discrete uniform, width 8; discrete Laplace, scale 4"
     assert merged.explain().check.verdict == "enough"
 
