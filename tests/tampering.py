@@ -1,9 +1,10 @@
-"""Releases that say of themselves what is not so."""
+"""Releases that say of themselves what is not so, and raw files of any parts."""
 
 import dataclasses
 from typing import Any
 
 from streamsketch.privacy import Mechanism
+from streamsketch.release import raw_file as raw
 from streamsketch.release.private_sketch import PrivateSketch
 
 
@@ -19,3 +20,16 @@ def tampered(release: PrivateSketch, **changes: Any) -> PrivateSketch:
         noise_place=release.noise_place,
         release_ids=release.release_ids,
     )
+
+
+def parts_of_raw(data: bytes) -> tuple[bytes, bytes]:
+    """Return the header and the body of a raw file."""
+    start = len(raw.MAGIC) + raw._FRAME.size
+    _, size, _ = raw._FRAME.unpack_from(data, len(raw.MAGIC))
+    return data[start : start + size], data[start + size + raw._CHECKSUM_BYTES : -raw._CHECKSUM_BYTES]
+
+
+def raw_from(header: bytes, body: bytes) -> bytes:
+    """Return a raw file of these parts, whose checksums are right."""
+    data = raw._head(header, len(body)) + body
+    return data + raw._checksum(data).digest()

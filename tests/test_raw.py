@@ -4,7 +4,6 @@ import datetime as dt
 import hashlib
 import json
 import stat
-import struct
 import tracemalloc
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from streamsketch.release.raw_file import (
     MAGIC,
     PastRelease,
     RawSketch,
-    encode,
     held,
     load_raw,
     remember,
@@ -27,6 +25,7 @@ from streamsketch.release.raw_file import (
     save_raw,
     united,
 )
+from tests.tampering import parts_of_raw, raw_from
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 
@@ -97,12 +96,11 @@ def test_any_changed_byte_and_any_cut_is_noticed() -> None:
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_hostile_bodies_under_a_good_checksum_end_in_the_one_error(junk: bytes, place: int) -> None:
     data = raw.encode(RawSketch(many(["a", "b"]), 2))
-    start = len(raw.MAGIC) + raw._FRAME.size
-    body = bytearray(data[start : -raw._CHECKSUM_BYTES])
-    body[place : place + len(junk)] = junk
-    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + bytes(body)
+    header, body = parts_of_raw(data)
+    both = bytearray(header + body)
+    both[place : place + len(junk)] = junk
     try:
-        back = raw.decode(framed + raw._checksum(framed).digest())
+        back = raw.decode(raw_from(bytes(both[: len(header)]), bytes(both[len(header) :])))
     except ss.WireFormatError:
         return
     assert isinstance(back.state, ss.SketchTable)
@@ -129,15 +127,10 @@ def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None
 )
 def test_a_header_field_of_another_kind_is_named_and_not_shown(field: str, value: object, wanted: str) -> None:
     data = raw.encode(RawSketch(one()))
-    start = len(raw.MAGIC) + raw._FRAME.size
-    (length,) = raw._LENGTH.unpack_from(data, start)
-    header = json.loads(data[start + raw._LENGTH.size : start + raw._LENGTH.size + length]) | {field: value}
-    text = json.dumps(header).encode()
-    rest = data[start + raw._LENGTH.size + length : -raw._CHECKSUM_BYTES]
-    body = raw._LENGTH.pack(len(text)) + text + rest
-    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + body
+    header, body = parts_of_raw(data)
+    text = json.dumps(json.loads(header) | {field: value}).encode()
     with pytest.raises(ss.WireFormatError) as caught:
-        raw.decode(framed + raw._checksum(framed).digest())
+        raw.decode(raw_from(text, body))
     assert str(caught.value) == f"header.{field}: must be {wanted}"
 
 
@@ -151,6 +144,24 @@ def test_the_file_remembers_releases_while_a_stream_goes_on_replacing_it(tmp_pat
     (past,) = load_raw(path).releases
     assert past.guarantee.to_dict() == release.guarantee.to_dict()
     assert past.release_id == release.release_ids[0].hex()
+
+
+def test_a_save_reads_the_header_of_what_it_replaces_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.raw-sketch"
+    raw_sketch = remember(RawSketch(one()), [one().release(epsilon=0.5, neighbours=ss.L1(1))])
+    save_raw(raw_sketch, path)
+    data = bytearray(path.read_bytes())
+    data[-raw._CHECKSUM_BYTES - 1] ^= 1  # a cell
+    path.write_bytes(data)
+    with pytest.raises(ss.WireFormatError, match="checksum"):
+        load_raw(path)
+    save_raw(RawSketch(one()), path)
+    assert load_raw(path).releases == raw_sketch.releases
+    for place in (len(MAGIC) + raw._FRAME.size + 5, len(data) - 1):  # of the header, and of the length
+        broken = bytes(data[:place]) + bytes([data[place] ^ 1] if place < len(data) - 1 else [])
+        path.write_bytes(broken + bytes(data[place + 1 :]))
+        with pytest.raises(ss.InvalidInputError, match="is not replaced"):
+            save_raw(RawSketch(one()), path)
 
 
 def test_what_is_no_raw_sketch_is_not_replaced(tmp_path: Path) -> None:
@@ -240,18 +251,3 @@ def test_a_file_of_several_names_is_not_released_by_one_of_them(tmp_path: Path) 
     with pytest.raises(ss.InvalidInputError, match="one of several names of one file"):
         save_raw(RawSketch(PROJECTION.sketch()), other)
     assert one.read_bytes() == other.read_bytes() == before
-
-
-def test_files_of_before_data_ids_are_read_and_copies_of_them_recognised(tmp_path: Path) -> None:
-    encoded = encode(RawSketch(PROJECTION.sketch()))
-    start = len(MAGIC) + 9
-    (size,) = struct.unpack_from("<I", encoded, start)
-    header = json.loads(encoded[start + 4 : start + 4 + size])
-    del header["data_ids"]
-    text = json.dumps(header).encode()
-    body = struct.pack("<I", len(text)) + text + encoded[start + 4 + size : -16]
-    framed = MAGIC + struct.pack("<BQ", 1, len(body)) + body
-    old = framed + hashlib.blake2b(framed, digest_size=16, person=b"streamsketch.raw").digest()
-    path = tmp_path / "old.raw-sketch"
-    path.write_bytes(old)
-    assert load_raw(path).state.data_ids == load_raw(path).state.data_ids

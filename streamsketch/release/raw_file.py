@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -15,7 +16,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,15 +30,16 @@ from streamsketch.release.sensitivity import check_carried
 from streamsketch.sketching import Sketch, SketchTable
 
 MAGIC = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
-VERSION = 1
+VERSION = 2
 SUFFIX = ".raw-sketch"
 
-_FRAME = struct.Struct("<BQ")  # version, length of all that follows but the checksum
-_LENGTH = struct.Struct("<I")  # of the header, and of each key
+_FRAME = struct.Struct("<BIQ")  # version, length of the header, and of what is between its checksum and the file's
+_LENGTH_BYTES = 4  # of each key's length
 _CHECKSUM_BYTES = 16
 _MAX_BYTES = Limits().max_raw_bytes
 _MAX_COUNT = (1 << 63) - 1
 _PART_BYTES = 1 << 23
+_CHANGED = "does not match: the bytes were changed; fetch them from a backup"
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
@@ -82,8 +84,8 @@ class RawSketch:
 def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
     """Write a raw sketch for its owner's eyes only (mode 0600); releases that the file there remembers are kept.
 
-    So a stream may go on replacing its file while another process releases what is in it. The file is as secret as the
-    sketch; `release_raw` makes of it what may be shared.
+    So a stream may go on replacing its file while another process releases what is in it. Of the file there
+    the header alone is read. The file is as secret as the sketch; `release_raw` makes of it what may be shared.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ def save_raw(raw: RawSketch | State, path: str | os.PathLike[str]) -> None:
     with locked(path):
         earlier: tuple[PastRelease, ...] = ()
         try:
-            earlier = load_raw(path).releases
+            earlier = _releases_in(path)
         except FileNotFoundError:
             pass
         except WireFormatError as error:
@@ -198,14 +200,17 @@ def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
         keys = [canonical_bytes(key) for key in state]
     else:
         masses, cells = np.array([state.mass]), iter([state.state()])
-    first = _LENGTH.pack(len(text)) + text + _integers(masses)
-    last = b"".join(part for key in keys for part in (_LENGTH.pack(len(key)), key))
-    length = len(first) + 8 * len(masses) * projection.sketch_dim + len(last)
-    framing = len(MAGIC) + _FRAME.size + _CHECKSUM_BYTES
-    more = framing + length - 8 * len(masses) * (projection.sketch_dim + 1)
+    last = b"".join(part for key in keys for part in (len(key).to_bytes(_LENGTH_BYTES, "little"), key))
+    head = _head(text, 8 * len(masses) * (projection.sketch_dim + 1) + len(last))
+    more = len(head) + len(last) + _CHECKSUM_BYTES
     check_size(projection, len(masses), more=more, max_bytes=max_bytes)
-    head = MAGIC + _FRAME.pack(VERSION, length) + first
-    return _with_checksum(itertools.chain([head], map(_integers, cells), [last]))
+    return _with_checksum(itertools.chain([head, _integers(masses)], map(_integers, cells), [last]))
+
+
+def _head(header: bytes, length: int) -> bytes:
+    """Return a file's beginning, up to the header and its checksum, which ``length`` bytes and the file's follow."""
+    head = MAGIC + _FRAME.pack(VERSION, len(header), length) + header
+    return head + _checksum(head).digest()
 
 
 def _integers(array: "np.ndarray[Any, np.dtype[np.int64]]") -> bytes:
@@ -233,18 +238,15 @@ def _checksum(framed: bytes | memoryview) -> "hashlib.blake2b":
 
 def decode(data: bytes, *, max_bytes: int | None = None) -> RawSketch:
     """Return the raw sketch in the bytes of a file; errors as `load_raw`."""
-    limits = current_limits()
-    body = _Reader(_unframe(data, limits.max_raw_bytes if max_bytes is None else max_bytes))
-    size = body.length("header")
-    if size > limits.max_header_bytes:
-        raise WireFormatError(
-            "header", f"{size} bytes, over the limit of {limits.max_header_bytes}; raise max_header_bytes"
-        )
-    header = _header(body.take(size, "header"))
+    check_length(len(data), current_limits().max_raw_bytes if max_bytes is None else max_bytes, "max_raw_bytes")
+    file, view = io.BytesIO(data), memoryview(data)
+    header = _read_header(file, len(data))
+    if _checksum(view[:-_CHECKSUM_BYTES]).digest() != view[-_CHECKSUM_BYTES:]:
+        raise WireFormatError("checksum", _CHANGED)
+    body = _Reader(view[file.tell() : -_CHECKSUM_BYTES])
     try:
         projection = Projection.from_json(header["projection"])
         check_largest_entry(projection)
-        releases = tuple(_past(fields) for fields in header["releases"])
         ids = data_ids.from_list(map(bytes.fromhex, header["data_ids"]))
     except (InvalidInputError, KeyError, TypeError, ValueError) as error:
         raise WireFormatError("header", f"is not sound: {error}") from None
@@ -260,28 +262,36 @@ def decode(data: bytes, *, max_bytes: int | None = None) -> RawSketch:
             state = Sketch.from_state(projection, cells[0], int(masses[0]), ids=ids)
         else:
             state = SketchTable.from_state(projection, keys, cells, masses, ids=ids)
-    except (InvalidInputError, OverflowError):
-        # never their values
+    except (InvalidInputError, OverflowError):  # never their values
         raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
-    return RawSketch(state, events, releases)
+    return RawSketch(state, events, header["releases"])
 
 
-def _unframe(data: bytes, max_bytes: int) -> memoryview:
-    least = len(MAGIC) + _FRAME.size + _CHECKSUM_BYTES
-    check_length(len(data), max_bytes, "max_raw_bytes")
-    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+def _releases_in(path: str | os.PathLike[str]) -> tuple[PastRelease, ...]:
+    with Path(path).open("rb") as file:
+        found: tuple[PastRelease, ...] = _read_header(file, os.fstat(file.fileno()).st_size)["releases"]
+    return found
+
+
+def _read_header(file: BinaryIO, size: int) -> dict[str, Any]:
+    """Return the header of a file of so many bytes, and leave the file behind its checksum."""
+    head = file.read(len(MAGIC) + _FRAME.size)
+    if head[: len(MAGIC)] != MAGIC[: len(head)]:
         raise WireFormatError("first line", "is not that of a raw sketch")
-    if len(data) < least:
-        raise WireFormatError("length", f"{len(data)} bytes, a raw sketch has {least} or more: it was cut off")
-    version, length = _FRAME.unpack_from(data, len(MAGIC))
+    least = len(MAGIC) + _FRAME.size + 2 * _CHECKSUM_BYTES
+    if size < least:
+        raise WireFormatError("length", f"{size} bytes, a raw sketch has {least} or more: it was cut off")
+    version, header_bytes, length = _FRAME.unpack_from(head, len(MAGIC))
     if version != VERSION:
-        raise WireFormatError("version", f"{version}, this release reads {VERSION}; upgrade")
-    if length != len(data) - least:
-        raise WireFormatError("length", f"should be {length + least} bytes, {len(data)} are there: cut off or joined")
-    view = memoryview(data)
-    if _checksum(view[:-_CHECKSUM_BYTES]).digest() != view[-_CHECKSUM_BYTES:]:
-        raise WireFormatError("checksum", "does not match: the bytes were changed; fetch them from a backup")
-    return view[len(MAGIC) + _FRAME.size : -_CHECKSUM_BYTES]
+        raise WireFormatError("version", f"{version}, this release reads {VERSION}; sketch the data again")
+    if header_bytes > (most := current_limits().max_header_bytes):
+        raise WireFormatError("header", f"{header_bytes} bytes, over the limit of {most}; raise max_header_bytes")
+    if (due := least + header_bytes + length) != size:
+        raise WireFormatError("length", f"should be {due} bytes, {size} are there: cut off or joined")
+    text = file.read(header_bytes)
+    if _checksum(head + text).digest() != file.read(_CHECKSUM_BYTES):
+        raise WireFormatError("checksum", _CHANGED)
+    return _header(text)
 
 
 class _Reader:
@@ -297,8 +307,7 @@ class _Reader:
         return self._body[self._at - size : self._at]
 
     def length(self, where: str) -> int:
-        (size,) = _LENGTH.unpack(self.take(_LENGTH.size, where))
-        return int(size)
+        return int.from_bytes(self.take(_LENGTH_BYTES, where), "little")
 
     def integers(self, count: int, where: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
         return np.frombuffer(self.take(8 * count, where), dtype="<i8").astype(np.int64, copy=False)
@@ -308,13 +317,11 @@ class _Reader:
             raise WireFormatError("end", f"{len(self._body) - self._at} bytes follow the last part")
 
 
-def _header(text: memoryview) -> dict[str, Any]:
+def _header(text: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(bytes(text))
+        header = json.loads(text)
     except (ValueError, RecursionError):
         raise WireFormatError("header", "is not JSON") from None
-    if isinstance(header, dict) and "data_ids" not in header:  # of version 1 before ids: copies still have the same
-        header["data_ids"] = [hashlib.blake2b(text, digest_size=data_ids.SECRET_BYTES).hexdigest()]
     wanted = {
         "projection": (str, "text"),
         "keys": (int | None, "an integer from 0 to 2^63 - 1, or null"),
@@ -326,13 +333,13 @@ def _header(text: memoryview) -> dict[str, Any]:
         raise WireFormatError("header", f"must have the fields {', '.join(wanted)} and no others")
     for name, (kind, described) in wanted.items():
         value = header[name]
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, kind)
-            or (isinstance(value, int) and not 0 <= value <= _MAX_COUNT)
-        ):
+        in_range = not isinstance(value, int) or 0 <= value <= _MAX_COUNT
+        if isinstance(value, bool) or not isinstance(value, kind) or not in_range:
             raise WireFormatError(f"header.{name}", f"must be {described}")  # never the value: events are secret
-    return header
+    try:
+        return header | {"releases": tuple(map(_past, header["releases"]))}
+    except (InvalidInputError, KeyError, TypeError, ValueError) as error:
+        raise WireFormatError("header", f"is not sound: {error}") from None
 
 
 def _past(fields: dict[str, Any]) -> PastRelease:

@@ -22,6 +22,7 @@ from streamsketch.release import PublishedTable
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.wire import releases as wire
+from tests.tampering import parts_of_raw, raw_from
 from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
 
 Change = Callable[[bytes, random.Random], bytes]
@@ -44,10 +45,7 @@ def _framed(data: bytes, chance: random.Random) -> bytes:
 
 
 def _raw_framed(data: bytes, chance: random.Random) -> bytes:
-    start = len(raw.MAGIC) + raw._FRAME.size
-    body = data[start:-_CHECKSUM]
-    (length,) = raw._LENGTH.unpack_from(body)
-    text, rest = body[raw._LENGTH.size :][:length], body[raw._LENGTH.size + length :]
+    text, rest = parts_of_raw(data)
     if chance.random() < 0.3:
         rest = changed_bytes(rest, chance)
     else:
@@ -57,9 +55,7 @@ def _raw_framed(data: bytes, chance: random.Random) -> bytes:
             text = json.dumps(fields).encode()
         else:
             text = changed_json(text, chance)
-    body = raw._LENGTH.pack(len(text)) + text + rest
-    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + body
-    return framed + raw._checksum(framed).digest()
+    return raw_from(text, rest)
 
 
 def _coded(data: bytes, chance: random.Random) -> bytes:

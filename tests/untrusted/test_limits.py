@@ -24,6 +24,7 @@ from streamsketch.privacy.noise import Cumulants
 from streamsketch.release import raw_file as raw
 from streamsketch.wire import releases as wire
 from streamsketch.wire import wire_pb2
+from tests.tampering import parts_of_raw, raw_from
 from tests.untrusted.mutations import varint
 
 MEGABYTE = 1 << 20
@@ -260,14 +261,9 @@ def _raw_bytes(projection: ss.Projection, **changes: Any) -> bytes:
     """Return a raw file that names any projection of as many cells, in a header with some fields changed."""
     small = ss.CountSketch(dim=9, sketch_dim=projection.sketch_dim, seed=1).sketch()
     data = raw.encode(raw.RawSketch(small))
-    start = len(raw.MAGIC) + raw._FRAME.size
-    (length,) = raw._LENGTH.unpack_from(data, start)
-    begin = start + raw._LENGTH.size
-    fields = json.loads(data[begin : begin + length]) | {"projection": projection.to_json()} | changes
-    text = json.dumps(fields).encode()
-    body = raw._LENGTH.pack(len(text)) + text + data[begin + length : -raw._CHECKSUM_BYTES]
-    framed = raw.MAGIC + raw._FRAME.pack(raw.VERSION, len(body)) + body
-    return framed + raw._checksum(framed).digest()
+    header, body = parts_of_raw(data)
+    fields = json.loads(header) | {"projection": projection.to_json()} | changes
+    return raw_from(json.dumps(fields).encode(), body)
 
 
 def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
