@@ -65,6 +65,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     Links are resolved, so all names of a file share a lock. No lock file is left behind. On systems without such
     locks, nothing is locked.
     """
+    # filelock locks no folder, and leaves its lock file behind
     if fcntl is None:
         yield
         return
