@@ -31,7 +31,9 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
     ] = None,
     max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
-    mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
+    mechanism: Annotated[
+        str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names)
+    ] = "auto",
     public_key: Annotated[
         list[str] | None,
         typer.Option(help="A key to release, named without a look at the data; once for each key.", show_default=False),
