@@ -27,7 +27,7 @@ from streamsketch.beam import (
     root_keys,
     runs,
 )
-from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy import Budget, key_threshold
 from tests.beam.running import append_to, recorded
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -63,7 +63,7 @@ def cuts(pipeline: beam.Pipeline) -> beam.PCollection:
 
 
 def choices(pipeline: beam.Pipeline) -> beam.PCollection:
-    threshold = key_threshold(15.0, 1e-9, max_keys=60).threshold
+    threshold = key_threshold(Budget(15.0, 1e-9), 60).threshold
     rows = [(unit, f"key {number}", 1, 1) for number in range(60) for unit in range(threshold)]
     events = pipeline | beam.Create(rows)
     events |= BoundContributions(PROJECTION, unit="visitor", max_keys=60, l1=1, shards=1)
