@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch import estimation
 from streamsketch.local import MeanAggregator, Mechanism, Report
 from tests.golden import make_kit, reader
 from tests.golden.kit_releases import load, wrapped
@@ -192,7 +193,7 @@ def test_sums_and_multiples_have_these_bytes() -> None:
         elif "sum" in case:
             first, second, sign, populations = case["sum"]
             x, y = release_of(first), release_of(second)
-            found = (x.merge if sign > 0 else x.subtract)(y, populations=populations)
+            found = (x.combine if sign > 0 else x.subtract)(y, populations=populations)
         else:
             continue
         made += 1
@@ -228,10 +229,10 @@ def test_estimates() -> None:
             continue
         if "undefined" in case:
             with pytest.raises(ss.InvalidInputError):
-                getattr(ss, case["estimate"])(*releases)
+                getattr(estimation, case["estimate"])(*releases)
             continue
         norms = dict(zip(("norm_x", "norm_y"), case.get("norms", ()), strict=False))
-        check_estimate(getattr(ss, case["estimate"])(*releases, **norms), case, label)
+        check_estimate(getattr(estimation, case["estimate"])(*releases, **norms), case, label)
 
 
 def test_wide_cells_are_subtracted_as_integers() -> None:
