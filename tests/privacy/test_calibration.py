@@ -339,7 +339,7 @@ def test_the_automatic_choice_calibrates_no_other_noise(monkeypatch: pytest.Monk
     monkeypatch.setattr(DiscreteGaussian, "calibrated", refuse)
     projection = ss.CountSketch(dim=100, sketch_dim=64, seed=1)
     released = projection.sketch().release(epsilon=1.0, delta=1e-9, neighbours=ss.L1(1))
-    assert released.guarantee.mechanism == ss.Mechanism.of_noise(DiscreteLaplace(Fraction(1)))
+    assert released.guarantee.mechanism == Mechanism.of_noise(DiscreteLaplace(Fraction(1)))
 
 
 def test_the_automatic_choice_falls_back_to_a_noise_that_can_be_drawn() -> None:

@@ -19,7 +19,7 @@ from streamsketch.beam.coders import SketchCoder
 from streamsketch.core import Limits
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
-from streamsketch.privacy import Mechanism
+from streamsketch.privacy import FlipLaw, FlippedSigns, Mechanism
 from streamsketch.privacy.noise import Cumulants
 from streamsketch.release import raw_file as raw
 from streamsketch.wire import releases as wire
@@ -218,7 +218,7 @@ def _huge(kind: type[ss.Projection]) -> ss.Projection:
 
 def _published(projection: ss.Projection, name: bytes) -> signs.SignSketch:
     law = FlipLaw("levels", Fraction(1, 2))
-    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("DP-Sign-logistic"))
+    guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism([FlippedSigns("DP-Sign-logistic", law)]))
     sent = signs.SignSketch(projection, bytes(projection.sketch_dim // 8), law, guarantee, release_id=name * 8)
     return signs.SignSketch.from_bytes(sent.to_bytes())  # type: ignore[no-any-return]
 
