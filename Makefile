@@ -8,7 +8,7 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-matrix flink flink-demo test-flink lint format bench proto conformance lock changelog clean
+.PHONY: help env demo test coverage test-matrix flink flink-demo test-flink lint format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -34,6 +34,9 @@ demo: env  ## private distances between sixteen airlines, on real data
 
 test: env  ## every test, doctest and README block
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+coverage: env  ## every test, with the branch coverage of all but compiled kernels; fails below 95 %
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:$(OUT)/coverage
 
 test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test on other Pythons, and on the oldest dependencies (needs uv)
 
