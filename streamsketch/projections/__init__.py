@@ -1,4 +1,4 @@
-"""The public maps: integer matrices that anyone can rebuild from a seed, times a public scale."""
+"""The public maps: integer matrices, rebuilt from a public seed, times a public scale."""
 
 import lazy_loader
 

@@ -34,9 +34,9 @@ _BLOCK_CELLS = 1 << 20  # of columns rebuilt at a time
 class Projection(ABC):
     """A public random linear map ``S = scale · A`` with an integer matrix A of shape (sketch_dim, dim).
 
-    Equal fields mean the same matrix on every machine and in every version; parties that agree on a
-    Projection can compare what they publish. Every map is normalised: E‖Sx‖² = ‖x‖² (Stausholm 2021,
-    Definition 4), so in data units ``Sx ≈ scale · resolution · (A x̃)`` with x̃ = trunc(x / resolution).
+    Equal fields give the same matrix on every machine and in every version, so parties that agree on a Projection can
+    compare what they publish. Every map is normalised, E‖Sx‖² = ‖x‖² (Stausholm 2021, Definition 4), so in data units
+    ``Sx ≈ scale · resolution · (A x̃)`` with x̃ = trunc(x / resolution).
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class Projection(ABC):
     seed
         Public seed, 0 to 2^64 - 1. Choose it independently of the data.
     resolution
-        Grid step (g) of the values, in their units: an int, Fraction, Decimal, string such as ``"1/100"``,
-        or a float, read as the decimal it prints as.
+        Grid step (g) of the values, in their units: an int, a Fraction, a Decimal, a string such as ``"1/100"``, or a
+        float, which is read as the decimal it prints as.
     """
 
     dim: int
@@ -97,7 +97,7 @@ class Projection(ABC):
     @property
     @abstractmethod
     def max_entry(self) -> int:
-        """A bound on the absolute entries of A: no cell exceeds it times Σ|q|."""
+        """A bound on the absolute entries of A: no cell exceeds ``max_entry`` · Σ|q|."""
 
     @property
     def scale(self) -> float:
@@ -111,13 +111,13 @@ class Projection(ABC):
 
     @property
     def grid(self) -> Fraction:
-        """The resolution as the exact fraction it is kept as."""
+        """The resolution as an exact `Fraction`."""
         kept = self.resolution
         return kept if isinstance(kept, Fraction) else Fraction(kept)
 
     @functools.cached_property
     def has_unit_grid(self) -> bool:
-        """Whether a grid step is 1, so that integers are on the grid."""
+        """Whether the resolution is 1, so that integers are on the grid."""
         return self.resolution == 1
 
     @property
@@ -127,13 +127,13 @@ class Projection(ABC):
 
     @property
     def after_hadamard(self) -> tuple[int, MapVariance] | None:
-        """For a map P·H·D: how many coordinates H·D x has, and the variance of P alone; else None."""
+        """For a map P·H·D, the number of coordinates of H·D x and the variance of P alone; else None."""
         return None
 
     def columns(self, indices: Any) -> Ints:
         """Return columns of A, rebuilt from the seed: int64, (sketch_dim, n).
 
-        Meant for study and tests: it costs O(n · sketch_dim) memory.
+        Meant for study and tests, as it takes O(n · sketch_dim) memory.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Projection(ABC):
 
     @abstractmethod
     def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
-        """Add A x̃ of one batch to a sketch's cells; return the new mass Σ|q|.
+        """Add A x̃ of one batch to a sketch's cells; return the new l1 bound Σ|q|.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Projection(ABC):
         indices, values
             int64, (n,), C-contiguous: indices in [0, dim) and values in grid steps.
         mass
-            Σ|q| of what ``state`` holds already.
+            Σ|q| of the updates already in ``state``.
 
         Raises
         ------
@@ -172,12 +172,12 @@ class Projection(ABC):
 
     @abstractmethod
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
-        """Add each item's column to ``table[slots[i]]``, (n_rows, sketch_dim); otherwise as `add_to`."""
+        """Add each item's column to ``table[slots[i]]``, table (n_rows, sketch_dim); otherwise like `add_to`."""
 
     # --- whole matrices --------------------------------------------------------------------------------------
 
     def transform(self, matrix: Any, *, exact: bool = False) -> NDArray[Any]:
-        """Project each row of a matrix at once.
+        """Project every row of a matrix.
 
         Parameters
         ----------
@@ -185,21 +185,23 @@ class Projection(ABC):
             (n, dim): a NumPy array; a scipy.sparse matrix or array; an Arrow table, record batch or data frame with
             a column for each index; or an Arrow array of fixed-size lists.
         exact
-            True: on the grid, the very cells of a sketch that is updated with the row, in grid steps. False: ``S x``
-            in floating point and in data units, without a grid; its last digits may differ between machines.
+            True: quantise to the grid and return the cells of a sketch updated with the row, in grid steps. False:
+            return ``S x`` in floating point and in data units, without a grid; the last digits may differ between
+            machines.
 
         Returns
         -------
         ndarray
             (n, sketch_dim), C-contiguous: int64 if exact, else float32 for a float32 matrix and float64 for others.
-            What was not released is as secret as the matrix.
+            It is as secret as the matrix.
 
         Raises
         ------
         InvalidInputError
-            For another number of columns, nulls, NaN, infinities or what is no number.
+            For another number of columns, nulls, NaN, infinities or entries that are not numbers.
         SketchOverflowError
-            If a row's numbers leave the range of floats. Exact cells are sums modulo 2^64, as those of a sketch.
+            If the numbers of a row exceed the range of floats. Exact cells are sums modulo 2^64, like those of a
+            sketch.
 
         Examples
         --------
@@ -208,12 +210,12 @@ class Projection(ABC):
         >>> projection.transform(np.eye(3, dtype=int), exact=True).T.tolist() == projection.columns([0, 1, 2]).tolist()
         True
         """
-        from streamsketch.projections.transform import transform  # noqa: PLC0415 - it knows Arrow and scipy
+        from streamsketch.projections.transform import transform  # noqa: PLC0415 - loads Arrow and scipy
 
         return transform(self, matrix, exact=exact)
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
-        """Write A x of each row of (n, dim), C-contiguous, into zeroed ``out``, (n, sketch_dim), of one dtype."""
+        """Write A x of each row of (n, dim), C-contiguous, into zeroed ``out``, (n, sketch_dim), of the same dtype."""
         from streamsketch.projections.transform import exact_product, largest_mass  # noqa: PLC0415 - as above
 
         exact = out.dtype == np.int64
@@ -225,7 +227,7 @@ class Projection(ABC):
             out += exact_product(part, block, bound) if exact else part @ block.astype(out.dtype)
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
-        """Write A x of each row of a CSR array (n, dim) into zeroed ``out``, (n, sketch_dim), of one dtype."""
+        """Write A x of each row of a CSR array (n, dim) into zeroed ``out``, (n, sketch_dim), of the same dtype."""
         used, places = np.unique(matrix.indices, return_inverse=True)  # an array of dim columns may not fit in memory
         narrow = (matrix.data, places.astype(np.int64), matrix.indptr)
         by_column = type(matrix)(narrow, shape=(matrix.shape[0], used.size)).tocsc()
@@ -235,12 +237,12 @@ class Projection(ABC):
             out += by_column[:, start : start + step] @ columns.T.astype(out.dtype)
 
     def check_batch(self, largest: int, added: int, mass: int) -> int:
-        """Return ``mass + added`` once the batch's largest index and its mass have been found in range."""
+        """Return ``mass + added``; raise `InvalidInputError` unless the batch's largest index is below dim."""
         check_indices(largest, self.dim)
         return mass + added
 
     def check_bounds(self, indices: Ints, values: Ints, mass: int) -> int:
-        """As `check_batch`, from the batch itself."""
+        """Check a batch like `check_batch`, and return the new l1 bound."""
         largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
         return self.check_batch(largest, (upper << 32) + lower, mass)
 
@@ -261,14 +263,14 @@ class Projection(ABC):
     def indices_of(self, *columns: Any) -> Ints:
         """Return the index of each row of one or several key columns: int64, (n,).
 
-        Integers pass through; text, bytes, dates, times and tuples of columns are hashed to 60 bits, the
-        same way for every party with this seed.
+        Integers are returned as they are; text, bytes, dates, times and tuples of columns are hashed to 60 bits, in the
+        same way by every party with this seed.
 
         Raises
         ------
         InvalidInputError
-            For nulls, floats, columns of different lengths, an index outside [0, dim), or keys that need
-            hashing where ``dim`` is not 2^60.
+            For nulls, floats, columns of different lengths, an index outside [0, dim), or keys that need hashing if
+            ``dim`` is not 2^60.
 
         Examples
         --------
@@ -297,7 +299,7 @@ class Projection(ABC):
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def agreed_fields(self) -> dict[str, Any]:
-        """Return the kind and every field that parties must agree on, by name."""
+        """Return the kind and every field that parties must agree on, as a dict by name."""
         _, fixed = KINDS[self.kind]
         names = (field.name for field in self._fields() if field.name not in fixed)
         return {"kind": self.kind} | {name: getattr(self, name) for name in names}
@@ -316,7 +318,7 @@ class Projection(ABC):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """128 bits of BLAKE2b of `to_json`, in hex: equal for equal projections, to compare by eye."""
+        """128 bits of BLAKE2b of `to_json` in hexadecimal, for comparing projections by eye."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=16).hexdigest()
 
     def check_same(self, other: "Projection") -> None:
@@ -331,7 +333,7 @@ class Projection(ABC):
         ]
         raise IncompatibleProjectionsError(
             f"the sketches were made with different projections: {', '.join(differing)}. "
-            f"Sketch both streams with one Projection: share its to_json() text"
+            f"Sketch both streams with the same Projection: share its to_json() text"
         )
 
     @classmethod
@@ -380,7 +382,7 @@ def projection_from_fields(fields: dict[str, Any]) -> Projection:
 
 
 def _argument(value: Any) -> str:
-    """Return a field as one would type it; a fraction n/d in quotes, as it would be a rounded division without."""
+    """Return a field as source code; a fraction n/d in quotes, since Python would round the division."""
     if isinstance(value, Fraction):
         return str(value) if value.denominator == 1 else repr(str(value))
     return repr(value)

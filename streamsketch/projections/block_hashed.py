@@ -1,4 +1,4 @@
-"""Maps whose column holds one sign in each of several row blocks: the base of SJLT, CountSketch and Rademacher."""
+"""Maps whose columns have one sign in each of several row blocks: the base of SJLT, CountSketch and Rademacher."""
 
 import dataclasses
 import functools
@@ -21,12 +21,12 @@ from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
 _CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
-_MATRIX_PRODUCT = 8  # from one nonzero in so many on, a product of dense matrices is the faster one
+_MATRIX_PRODUCT = 8  # with more than one nonzero in so many entries, a dense matrix product is faster
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class BlockHashed(Projection):
-    """Maps whose column holds one ±1 in each of s row blocks, at buckets and signs from polynomial hashing."""
+    """Maps whose columns have one ±1 in each of s row blocks, with buckets and signs from polynomial hashing."""
 
     independence: int = 8
 
@@ -60,13 +60,13 @@ class BlockHashed(Projection):
         """The number of row blocks, s."""
 
     def _bucket_power(self, *, round_up: bool) -> int:
-        """Return the power of two next to sketch_dim / sparsity."""
+        """Return the nearest power of two below or above sketch_dim / sparsity."""
         below = 1 << max(0, (self.sketch_dim // max(1, self.blocks)).bit_length() - 1)
         return 2 * below if round_up and below * self.blocks < self.sketch_dim else below
 
     @functools.cached_property
     def _hash_arguments(self) -> tuple[Words, Words, int, int, int]:
-        """What kernels take: coefficients, layout, rows, width and rows per word."""
+        """Arguments of the kernels: coefficients, layout, rows, width and rows per word."""
         slices = BitSlices(rows=self.blocks, width=(self.sketch_dim // self.blocks).bit_length())
         coefficients = polynomials(self.seed, self.kind, slices.words, self.independence)
         return coefficients, layout_of(slices), slices.rows, slices.width, slices.rows_per_word
@@ -83,7 +83,7 @@ class BlockHashed(Projection):
 
     @functools.cached_property
     def _batches(self) -> tuple[Callable[..., Bounds], int, int, tuple[Any, ...]]:
-        """How batches are added: the kernel, the size of its scratch, the least batch for it, and its arguments."""
+        """The kernel that adds batches, the size of its scratch, the least batch worth it, and its arguments."""
         least = self.sketch_dim // (_WORTH_A_SCRATCH * self.blocks)
         return self._adders.add_batch, self._scratch_size, least, (*self._hash_arguments, self.dim - 1)
 
@@ -94,7 +94,7 @@ class BlockHashed(Projection):
 
     @property
     def l1_sensitivity(self) -> int:
-        """Δ1(A) = s: exactly s entries ±1 in each column."""
+        """Δ1(A) = s: each column has exactly s entries ±1."""
         return self.blocks
 
     @property
@@ -104,7 +104,7 @@ class BlockHashed(Projection):
 
     @property
     def max_entry(self) -> int:
-        """Entries are -1, 0 and 1."""
+        """1: entries are -1, 0 and 1."""
         return 1
 
     @property

@@ -1,4 +1,4 @@
-"""Maps whose columns are dense: rebuilt from the seed a block at a time, and never all at once."""
+"""Maps with dense columns, rebuilt from the seed one block at a time."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 
 MAX_DENSE_SKETCH_DIM = 1 << 16
 MAX_ENUMERATED = 1 << 35
-"""Entries of A that an exact sensitivity may cost: minutes, not hours."""
+"""Largest number of entries of A to enumerate for an exact sensitivity: minutes, not hours."""
 
 _BLOCK_CELLS = 1 << 18
 _SHOW_PROGRESS = 1 << 29
@@ -30,7 +30,7 @@ class ColumnNorms(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class ExplicitColumns(Projection):
-    """Maps that compute whole columns, in O(sketch_dim) memory whatever dim is."""
+    """Maps that compute whole columns, in O(sketch_dim) memory for any dim."""
 
     independence: int = 8
 
@@ -68,24 +68,24 @@ class ExplicitColumns(Projection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class RandomNorms(ExplicitColumns):
-    """Maps whose column norms are random: sensitivities are those of the matrix in use, found by looking at it.
+    """Maps with random column norms: sensitivities are those of the matrix in use, found by enumerating its columns.
 
-    An expectation, or a bound that holds with high probability, would back no privacy claim (Kenthapadi et al. 2013,
-    Section 3; THEORY.md 2). The enumeration takes O(dim · sketch_dim) once for each matrix in a process.
+    An expectation, or a bound that holds with high probability, would not support a privacy guarantee (Kenthapadi et
+    al. 2013, Section 3; THEORY.md 2). The enumeration takes O(dim · sketch_dim), once for each matrix in a process.
     """
 
     @property
     def l1_sensitivity(self) -> int:
-        """Δ1(A) = max_j ‖A_j‖₁ of this matrix, exactly; the first call looks at every column."""
+        """Δ1(A) = max_j ‖A_j‖₁ of this matrix, exactly; the first call enumerates the columns."""
         return largest_norms(self).l1
 
     @property
     def l2_sensitivity_squared(self) -> int:
-        """Δ2(A)² = max_j ‖A_j‖₂² of this matrix, exactly; the first call looks at every column."""
+        """Δ2(A)² = max_j ‖A_j‖₂² of this matrix, exactly; the first call enumerates the columns."""
         return largest_norms(self).l2_squared
 
     def column_norms(self) -> ColumnNorms:
-        """Look at every column of A for the largest norms; `largest_norms` keeps the result."""
+        """Enumerate the columns of A for the largest norms; `largest_norms` caches the result."""
         l1 = l2_squared = 0
         step = max(1, _BLOCK_CELLS // self.sketch_dim)
         for start in self.progress(range(0, self.dim, step), "columns"):
@@ -95,7 +95,7 @@ class RandomNorms(ExplicitColumns):
         return ColumnNorms(l1, l2_squared)
 
     def row_maxima(self) -> Ints:
-        """Look at every column of A for each row's largest absolute entry: int64, (sketch_dim,)."""
+        """Enumerate the columns of A for each row's largest absolute entry: int64, (sketch_dim,)."""
         largest = np.zeros(self.sketch_dim, dtype=np.int64)
         step = max(1, _BLOCK_CELLS // self.sketch_dim)
         for start in self.progress(range(0, self.dim, step), "largest entries"):
@@ -107,7 +107,7 @@ class RandomNorms(ExplicitColumns):
         """Return ``steps`` with a progress bar on standard error, if the matrix is large."""
         if self.dim * self.sketch_dim < _SHOW_PROGRESS:
             return steps
-        from rich.console import Console  # noqa: PLC0415 - large matrices are rare, and loading it takes its time
+        from rich.console import Console  # noqa: PLC0415 - large matrices are rare, and it is slow to load
         from rich.progress import track  # noqa: PLC0415 - as above
 
         title = f"sensitivity of {type(self).__name__}, {what}"
@@ -129,8 +129,8 @@ def largest_norms(projection: RandomNorms) -> ColumnNorms:
 def _kept_norms(projection: RandomNorms) -> ColumnNorms:
     if projection.dim * projection.sketch_dim > MAX_ENUMERATED:
         raise InvalidInputError(
-            f"the sensitivity of {type(projection).__name__} is that of its own columns, and dim={projection.dim} "
-            f"times sketch_dim={projection.sketch_dim} are more than {MAX_ENUMERATED} entries to look at. Use a map "
+            f"the sensitivity of {type(projection).__name__} is found from its columns, and dim={projection.dim} "
+            f"times sketch_dim={projection.sketch_dim} is more than {MAX_ENUMERATED} entries to enumerate. Use a map "
             f"with a sensitivity in closed form (SJLT, OPORP, Rademacher, SRHT), or a smaller dim"
         )
     return projection.column_norms()

@@ -1,4 +1,4 @@
-"""Every family of maps, imported: each registers its kinds, by which JSON and the wire name them."""
+"""Imports every family of maps, so that each registers its kinds for JSON and the wire."""
 
 from streamsketch.projections import fjlt, identity, independent, oporp, rotation, sjlt, srht
 

@@ -34,25 +34,27 @@ class FJLT(Hadamard, RandomNorms):
     """The fast Johnson-Lindenstrauss transform P·H·D of Ailon and Chazelle (Stausholm 2021, Section 5.1).
 
     D holds random signs, H is the Walsh-Hadamard matrix, and P is sparse: each entry is Gaussian with probability
-    ``density``, else 0. Entries of P lie on a grid, H on ±1, so A = P·H·D is an exact integer matrix. A whole vector
-    costs O(dim log dim + nonzeros of P) by `Projection.transform`; one event costs the nonzeros of P,
-    some sketch_dim · ln²(1/β). Sensitivities are those of the matrix in use, found by sketch_dim fast transforms.
-    A dim that is no power of two is padded with zeros to one, N.
+    ``density``, else 0. Entries of P lie on a grid and those of H are ±1, so A = P·H·D is an exact integer matrix. A
+    whole vector costs O(dim log dim + nonzeros of P) by `Projection.transform`; one event costs the nonzeros of P,
+    about sketch_dim · ln²(1/β). Sensitivities are those of the matrix in use, found by sketch_dim fast transforms.
+    A dim that is not a power of two is padded with zeros to the next one, N.
 
-    Its private forms: `Sketch.release` adds noise to the output; `streamsketch.release_vector` to the input, or after
-    the Hadamard step.
+    To release privately, `Sketch.release` adds noise to the output; `streamsketch.release_vector` adds it to the input,
+    or after the Hadamard step.
 
     Parameters
     ----------
-    dim, seed, resolution, independence
-        As in `SJLT`; N · sketch_dim is at most 2^35.
+    dim, seed, resolution
+        As in `Projection`; N · sketch_dim is at most 2^35.
+    independence
+        The hash functions' independence (t), 4 to 256.
     sketch_dim
         1 to 2^16.
     fraction_bits
-        Of the grid of P's entries, 2 to 12.
+        Fractional bits of P's entries, 2 to 12.
     density
-        The probability q of an entry of P, in (0, 1], rounded up to a multiple of 2^-30; by default
-        ``FJLT.density_for(0.01, dim)``. P is kept, at 16 bytes a nonzero: q · N · sketch_dim is at most 2^26.
+        The probability q that an entry of P is not 0, in (0, 1], rounded up to a multiple of 2^-30; by default
+        ``FJLT.density_for(0.01, dim)``. P is kept at 16 bytes for each nonzero: q · N · sketch_dim is at most 2^26.
 
     Raises
     ------
@@ -76,14 +78,14 @@ class FJLT(Hadamard, RandomNorms):
         self._set_int("fraction_bits", MIN_FRACTION_BITS, MAX_FRACTION_BITS)
         if self.padded_dim * self.sketch_dim > MAX_ENUMERATED:
             raise InvalidInputError(
-                f"the sparse matrix of an FJLT is found by looking at sketch_dim · dim places, at most "
+                f"the sparse matrix of an FJLT is built by visiting sketch_dim · dim places, at most "
                 f"{MAX_ENUMERATED}; got sketch_dim={self.sketch_dim} and "
                 f"dim={self.dim} (padded to {self.padded_dim}). Use SRHT or SJLT"
             )
         given = self.density_for(0.01, self.dim) if self.density is None else self.density
         density = exact_fraction(given, "density")
         if isinstance(given, float) and (Fraction(given) * _DENSITY_STEPS).denominator == 1:
-            density = Fraction(given)  # a multiple that was a float on its way; its digits may be rounded up
+            density = Fraction(given)  # an exact multiple, whose decimal digits may be rounded up
         if not 0 < density <= 1:
             raise InvalidInputError(f"density must be a probability in (0, 1], got {short(str(density))}")
         density = Fraction(math.ceil(density * _DENSITY_STEPS), _DENSITY_STEPS)
@@ -92,26 +94,26 @@ class FJLT(Hadamard, RandomNorms):
             raise InvalidInputError(
                 f"the sparse matrix of an FJLT is kept in memory, with density · sketch_dim · dim nonzeros, at most "
                 f"{_MAX_NONZEROS}; got density={float(density):.6g}, sketch_dim={self.sketch_dim} and dim={self.dim} "
-                f"(padded to {self.padded_dim}). Leave density out, for some ln² 100 / dim, or use SRHT"
+                f"(padded to {self.padded_dim}). Omit density, which is then about ln² 100 / dim, or use SRHT"
             )
 
     @staticmethod
     def density_for(beta: float, dim: int) -> Fraction:
-        """Return q = min(ln²(1/β) / N, 1), N the padded dim: Stausholm 2021's Θ with constant 1.
+        """Return q = min(ln²(1/β) / N, 1) with N the padded dim: the Θ of Stausholm 2021 with constant 1.
 
-        For β ≤ 0.049 it is large enough for Lemma 7's Var ≤ (3/k)‖z‖⁴.
+        For β ≤ 0.049 it is large enough for Var ≤ (3/k)‖z‖⁴ (Lemma 7).
 
         Parameters
         ----------
         beta
             Failure probability, in (0, 1).
         dim
-            Of the projection.
+            The projection's dim.
 
         Raises
         ------
         InvalidInputError
-            For beta outside (0, 1), or another dim than an integer from 1 to 2^60.
+            If beta is outside (0, 1), or dim is not an integer from 1 to 2^60.
 
         Examples
         --------
@@ -128,19 +130,19 @@ class FJLT(Hadamard, RandomNorms):
     # --- the sparse matrix ------------------------------------------------------------------------------------
 
     @property
-    def _law(self) -> LatticeGaussian:
+    def _table(self) -> LatticeGaussian:
         return lattice_gaussian(self.fraction_bits)
 
     @property
     def _nonzero_words(self) -> int:
-        """How many of the 2^64 words mean that an entry of P is drawn."""
+        """How many of the 2^64 hash words give a nonzero entry of P."""
         return int(Fraction(self.density or 0) * (1 << WORD_BITS))
 
     @property
     def _moments(self) -> tuple[Fraction, Fraction]:
         """E w² and E w⁴ of an entry of P, in grid steps, exactly."""
         drawn = Fraction(self._nonzero_words, 1 << WORD_BITS)
-        return drawn * self._law.second_moment, drawn * self._law.fourth_moment
+        return drawn * self._table.second_moment, drawn * self._table.fourth_moment
 
     @functools.cached_property
     def sparse_matrix(self) -> "sparse.csr_array":
@@ -148,8 +150,8 @@ class FJLT(Hadamard, RandomNorms):
         return _kept_sparse_matrix(self.replace(resolution=Fraction(1)))
 
     def build_sparse_matrix(self) -> "sparse.csr_array":
-        """Look at every place of P; `sparse_matrix` keeps the result, for equal projections too."""
-        from scipy import sparse  # noqa: PLC0415 - it takes as long to load as all the rest of this package
+        """Build P by visiting every place; `sparse_matrix` caches the result for all equal projections."""
+        from scipy import sparse  # noqa: PLC0415 - it takes as long to load as the rest of this package
 
         places = polynomials(self.seed, f"{self.kind}/places", self.sketch_dim, self.independence)
         entries = polynomials(self.seed, f"{self.kind}/entries", self.sketch_dim, self.independence)
@@ -161,13 +163,13 @@ class FJLT(Hadamard, RandomNorms):
             drawn = keys[words <= np.uint64(self._nonzero_words - 1)]
             chosen, value = np.empty_like(drawn), np.empty(drawn.size, dtype=np.int64)
             evaluate(drawn, entries[row], chosen)
-            gaussian_entries(chosen, self._law.thresholds, self._law.guide, self._law.reach, value)
+            gaussian_entries(chosen, self._table.thresholds, self._table.guide, self._table.last, value)
             columns.append(drawn.view(np.int64))
             values.append(value)
         ends = np.cumsum([0] + [column.size for column in columns])
         shape = (self.sketch_dim, self.padded_dim)
         matrix = sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=shape)
-        for array in (matrix.data, matrix.indices, matrix.indptr):  # all that have this projection share them
+        for array in (matrix.data, matrix.indices, matrix.indptr):  # equal projections share them
             array.setflags(write=False)
         return matrix
 
@@ -175,12 +177,12 @@ class FJLT(Hadamard, RandomNorms):
 
     @property
     def scale_squared(self) -> Fraction:
-        """c² = 1 / (k N E w²), w an entry of P."""
+        """c² = 1 / (k N E w²) with w an entry of P."""
         return 1 / (self.sketch_dim * self.padded_dim * self._moments[0])
 
     @functools.cached_property
     def max_entry(self) -> int:
-        """max_i ‖P_i‖₁, which no entry of P·H·D exceeds."""
+        """max_i ‖P_i‖₁, which bounds the entries of P·H·D."""
         return int(abs(self.sparse_matrix).sum(axis=1).max(initial=1))
 
     @property
@@ -190,9 +192,9 @@ class FJLT(Hadamard, RandomNorms):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = ((2 + 3e)‖z‖₂⁴ - 2e‖z‖₄⁴)/k, e = (κ - 3)/N, κ = 3/q the kurtosis of P's entries.
+        """V_S = ((2 + 3e)‖z‖₂⁴ - 2e‖z‖₄⁴)/k with e = (κ - 3)/N and κ = 3/q the kurtosis of P's entries.
 
-        Stausholm 2021, Lemma 11, with e = 3a in the words of THEORY.md 4.
+        Stausholm 2021, Lemma 11, with e = 3a in the notation of THEORY.md 4.
         """
         excess, k = (self._kurtosis - 3) / self.padded_dim, self.sketch_dim
         return MapVariance((1 + excess) / k, (1 + 2 * excess) / k, -2 * excess / k)
@@ -210,12 +212,12 @@ class FJLT(Hadamard, RandomNorms):
         return out
 
     def column_norms(self) -> ColumnNorms:
-        """Return the largest norms of A's columns, by one fast transform of each row of P."""
+        """Return the largest norms of A's columns, by a fast transform of each row of P."""
         l1 = np.zeros(self.padded_dim, dtype=np.int64)
         l2_squared = np.zeros(self.padded_dim, dtype=np.int64)
         if self.max_entry**2 * self.sketch_dim > MAX_MASS:
             raise InvalidInputError(
-                f"the squared column norms of this FJLT could leave 63 bits: its entries reach {self.max_entry}. Use "
+                f"the squared column norms of this FJLT may exceed 63 bits: its entries reach {self.max_entry}. Use "
                 f"fewer fraction_bits than {self.fraction_bits}, or a density below {float(self.density or 0):g}"
             )
         for cells in self._transformed_rows():
@@ -224,11 +226,11 @@ class FJLT(Hadamard, RandomNorms):
         return ColumnNorms(int(l1[: self.dim].max()), int(l2_squared[: self.dim].max()))
 
     def row_maxima(self) -> Ints:
-        """Return each row's largest absolute entry, by one fast transform of each row of P."""
+        """Return each row's largest absolute entry, by a fast transform of each row of P."""
         return np.array([np.abs(cells[: self.dim]).max() for cells in self._transformed_rows()])
 
     def _transformed_rows(self) -> Iterator[Ints]:
-        """Yield the rows of P·H: those of A but for D's signs, which change no absolute value."""
+        """Yield the rows of P·H, which are those of A except for D's signs."""
         for row in self.progress(range(self.sketch_dim), "rows"):
             cells = self.sparse_matrix[[row]].toarray().reshape(-1)
             hadamard_transform(cells)
@@ -243,7 +245,7 @@ class FJLT(Hadamard, RandomNorms):
 
 @functools.lru_cache(maxsize=8)
 def _kept_sparse_matrix(projection: FJLT) -> "sparse.csr_array":
-    """Keep P for the copies of a projection that sketches bring along; the grid does not change it."""
+    """Cache P for equal projections, which sketches bring along; the grid does not change it."""
     return projection.build_sparse_matrix()
 
 

@@ -15,9 +15,9 @@ _IN_CACHE = 1 << 15  # bytes that stay in a first-level cache
 def hadamard_transform(array: NDArray[Any]) -> None:
     """Multiply the last axis by the ±1 Walsh-Hadamard matrix, in place: ``H[f, j] = (-1)^popcount(f & j)``.
 
-    Natural (Sylvester) order, not normalised: twice applied, it multiplies by the length N of the axis. It takes
-    N log2 N additions. No result exceeds the sum of the absolute inputs; integers wrap around where that leaves
-    63 bits.
+    The order is natural (Sylvester). The transform is not normalised: applied twice, it multiplies by the length N of
+    the axis. It takes N log2 N additions. No result exceeds the sum of the absolute inputs; integers wrap around where
+    that exceeds 63 bits.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def hadamard_transform(array: NDArray[Any]) -> None:
     Raises
     ------
     TypeError
-        If it is no NumPy array, or a masked one.
+        If it is not a NumPy array, or a masked one.
     InvalidInputError
-        For another dtype, shape or layout; the array is as it was.
+        For another dtype, shape or layout; the array is unchanged.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def hadamard_transform(array: NDArray[Any]) -> None:
         raise InvalidInputError(f"the array must be int64, float64 or float32, got {array.dtype}; cast it first")
     if array.ndim == 0 or array.shape[-1] & (array.shape[-1] - 1) or array.shape[-1] == 0:
         raise InvalidInputError(
-            f"the last axis must have a power of two as its length, got the shape {array.shape}; pad it with zeros"
+            f"the length of the last axis must be a power of two, got shape {array.shape}; pad it with zeros"
         )
     if not array.flags.carray:
         raise InvalidInputError("the array must be C-contiguous, aligned and writeable; transform a copy")
@@ -56,7 +56,7 @@ def hadamard_transform(array: NDArray[Any]) -> None:
 
 @kernel
 def transform_cells(cells: NDArray[Any], size: int) -> None:
-    """Transform each run of ``size`` cells, a power of two: what `hadamard_transform` does to checked input."""
+    """Transform each run of ``size`` cells, a power of two: `hadamard_transform` without checks."""
     lanes = VECTOR_BYTES // cells.itemsize
     if size < 8 * lanes:
         for start in range(0, cells.size, size):
@@ -85,7 +85,7 @@ def _scalar(cells: NDArray[Any], start: int, size: int) -> None:
 
 @kernel
 def _levels(cells: NDArray[Any], start: int, size: int, half: int, lanes: int) -> None:
-    """Make the butterflies at distances half, 2·half, …, size / 2: three levels a sweep while there are three."""
+    """Compute the butterflies at distances half, 2·half, …, size / 2, with three levels in a sweep where possible."""
     while 8 * half <= size:
         for first in range(start, start + size, 8 * half):
             for offset in range(first, first + half, lanes):

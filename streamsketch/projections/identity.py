@@ -1,4 +1,4 @@
-"""The map that leaves vectors as they are: the baseline of noise on raw data."""
+"""The identity map: the baseline of noise on raw data."""
 
 import dataclasses
 from fractions import Fraction
@@ -17,8 +17,8 @@ from streamsketch.projections.variance import MapVariance
 class Identity(Projection):
     """No projection: one cell for each index.
 
-    A release of it is the raw-data baseline of Li and Li 2023, Theorem C.1: noise on every coordinate, and no error of
-    a map. It is the better choice where the domain is known and not much larger than a sketch (THEORY.md 4.1).
+    Its release is the raw-data baseline of Li and Li 2023, Theorem C.1: noise on every coordinate, and no projection
+    error. It is the better choice if the domain is known and not much larger than a sketch (THEORY.md 4.1).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Identity(Projection):
     resolution
         As in `Projection`.
     sketch_dim, seed
-        Always ``dim`` and 0; they may be left out.
+        Always ``dim`` and 0; may be omitted.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class Identity(Projection):
         if self.sketch_dim != self.dim or self.seed != 0:
             raise InvalidInputError(
                 f"Identity has sketch_dim = dim and seed = 0, got sketch_dim={self.sketch_dim}, dim={self.dim} and "
-                f"seed={self.seed}. Leave both out"
+                f"seed={self.seed}. Omit both"
             )
 
     def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:

@@ -24,13 +24,13 @@ _LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 class IndependentEntries(RandomNorms):
     """Maps whose entry (i, j) is a function of row i's own polynomial at j, a word uniform on [0, 2^64).
 
-    So rows are independent, and within a row any ``independence`` columns are. The law of an entry is exact for that
-    word, and so are its moments, which give the scale.
+    So rows are independent, and within a row any ``independence`` columns are. The distribution of an entry is exact
+    for such a word, and so are its moments, which give the scale.
     """
 
     @abstractmethod
     def entries(self, words: Words) -> Ints:
-        """Return the entries that hash words mean: int64, of the words' shape."""
+        """Return the entries for hash words: int64, of the same shape."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class IndependentEntries(RandomNorms):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = (1/k)(2‖z‖₂⁴ + (κ-3)‖z‖₄⁴), κ the entries' kurtosis (THEORY.md 4)."""
+        """V_S = (1/k)(2‖z‖₂⁴ + (κ-3)‖z‖₄⁴) with κ the kurtosis of the entries (THEORY.md 4)."""
         second, fourth = self.moments
         return independent_entries(self.sketch_dim, float(fourth / second**2))
 
@@ -63,17 +63,20 @@ class IndependentEntries(RandomNorms):
 class VerySparse(IndependentEntries):
     """Very sparse random projections: entries ±1 with probability 1/(2s) each, else 0 (Li and Li 2023, eq. 8).
 
-    At scale √(s/k). Its columns have random norms, so its sensitivities are found by enumeration; an `SJLT` of the same
-    density has a fixed, smaller one, and less variance. Made for comparison, and for data already projected with it.
-    Its error bars rest on a fourth moment estimated from the cells, and are too narrow for a vector of one or two
-    nonzeros that meets few of them: of 95 % intervals for the squared norm of one nonzero, 92 % cover at
-    sketch_dim / s = 8, 77 % at 4, 87 % at 2, 63 % at 1 and 39 % at 1/2, where most such vectors meet no cell and look
-    empty. It rises and falls in between: from a ratio of 10 on at least 85 % cover, from 20 on 89 %. Keep to those.
+    The scale is √(s/k). Columns have random norms, so sensitivities are found by enumeration; an `SJLT` of the same
+    density has a fixed, smaller sensitivity and less variance. This map is meant for comparison, and for data already
+    projected with it. Its standard errors rest on a fourth moment estimated from the cells, and are too small for a
+    vector of one or two nonzeros that falls into few cells: 95 % intervals for the squared norm of one nonzero cover in
+    92 % of cases at sketch_dim / s = 8, 77 % at 4, 87 % at 2, 63 % at 1 and 39 % at 1/2, where most such vectors touch
+    no cell and look empty. The coverage is not monotonic: it is at least 85 % from a ratio of 10 on, and 89 % from 20
+    on. Use such ratios.
 
     Parameters
     ----------
-    dim, seed, resolution, independence
-        As in `SJLT`.
+    dim, seed, resolution
+        As in `Projection`.
+    independence
+        The hash functions' independence (t), 4 to 256.
     sketch_dim
         1 to 2^16.
     sparsity
@@ -82,7 +85,7 @@ class VerySparse(IndependentEntries):
     Raises
     ------
     InvalidInputError
-        For a field out of range; of the sensitivities, for dim · sketch_dim above 2^35.
+        For a field out of range. The sensitivities raise it if dim · sketch_dim is above 2^35.
 
     Examples
     --------
@@ -101,7 +104,7 @@ class VerySparse(IndependentEntries):
 
     @property
     def _half(self) -> int:
-        """How many of the 2^64 words mean +1; as many mean -1."""
+        """How many of the 2^64 words give +1; as many give -1."""
         return (_WORDS + self.sparsity) // (2 * self.sparsity)
 
     @property
@@ -118,7 +121,7 @@ class VerySparse(IndependentEntries):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Achlioptas(VerySparse):
-    """Achlioptas' map: a third of the entries are ±1 (Kenthapadi et al. 2013 use it; `VerySparse` with s = 3).
+    """Achlioptas' map, `VerySparse` with s = 3: a third of the entries are ±1 (used by Kenthapadi et al. 2013).
 
     Parameters
     ----------
@@ -128,7 +131,7 @@ class Achlioptas(VerySparse):
     Raises
     ------
     InvalidInputError
-        As `VerySparse`.
+        For a field out of range. The sensitivities raise it if dim · sketch_dim is above 2^35.
 
     Examples
     --------
@@ -144,23 +147,25 @@ class Achlioptas(VerySparse):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Uniform(IndependentEntries):
-    """Entries uniform on [-1, 1], in steps of 2^-fraction_bits (Li and Li 2023, Appendix B).
+    """Entries uniform on [-1, 1], in multiples of 2^-fraction_bits (Li and Li 2023, Appendix B).
 
-    At scale √(3/k), but for the grid's exact second moment. Its sensitivities are found by enumeration.
+    The scale is √(3/k), corrected for the exact second moment on the grid. Sensitivities are found by enumeration.
 
     Parameters
     ----------
-    dim, seed, resolution, independence
-        As in `SJLT`.
+    dim, seed, resolution
+        As in `Projection`.
+    independence
+        The hash functions' independence (t), 4 to 256.
     sketch_dim
         1 to 2^16.
     fraction_bits
-        Of the entries' grid, 2 to 12.
+        Fractional bits of the entries, 2 to 12.
 
     Raises
     ------
     InvalidInputError
-        For a field out of range; of the sensitivities, for dim · sketch_dim above 2^35.
+        For a field out of range. The sensitivities raise it if dim · sketch_dim is above 2^35.
 
     Examples
     --------
@@ -183,39 +188,40 @@ class Uniform(IndependentEntries):
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:
-        """Of -n … n, n = 2^fraction_bits, all equally likely to 2^-50: n(n+1)/3 and n(n+1)(3n²+3n-1)/15, nearly."""
+        """Nearly n(n+1)/3 and n(n+1)(3n²+3n-1)/15 with n = 2^fraction_bits: -n … n are equally likely to 2^-50."""
         return _uniform_moments(self.max_entry)
 
     def entries(self, words: Words) -> Ints:
         """Return ⌊w · (2n + 1) / 2^64⌋ - n for each word w."""
-        count = np.uint64(2 * self.max_entry + 1)  # below 2^14, so that no product passes 2^46
+        count = np.uint64(2 * self.max_entry + 1)  # below 2^14, so products stay below 2^46
         scaled = ((words >> _32) * count + (((words & _LOW_32) * count) >> _32)) >> _32
         return scaled.astype(np.int64) - self.max_entry
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Gaussian(IndependentEntries):
-    """Gaussian random projection, its entries discrete Gaussian in steps of 2^-fraction_bits.
+    """Gaussian random projection, with discrete Gaussian entries in multiples of 2^-fraction_bits.
 
-    The map of Kenthapadi et al. 2013 and of Li and Li 2023's DP-RP. The discrete law has the moments of the continuous
-    one, and its table is made by integer arithmetic, so that every machine has the same matrix. Sensitivities are
-    found by enumeration, and grow with dim: Δ2 is some 1 + √(2 ln(dim) / k) in data units.
+    This is the map of Kenthapadi et al. 2013 and of DP-RP in Li and Li 2023. The discrete distribution has the moments
+    of the continuous one, and its table is computed in integer arithmetic, so every machine has the same matrix.
+    Sensitivities are found by enumeration, and grow with dim: Δ2 is about 1 + √(2 ln(dim) / k) in data units.
 
     Parameters
     ----------
     dim, seed, resolution
-        As in `SJLT`.
+        As in `Projection`.
     independence
-        t, 4 to 4096. From ``dim`` on, all entries are independent, as DP-SignRP-RR needs them (THEORY.md 6.2).
+        The hash functions' independence (t), 4 to 4096. From ``dim`` on, all entries are independent, as DP-SignRP-RR
+        requires (THEORY.md 6.2).
     sketch_dim
         1 to 2^16.
     fraction_bits
-        Of the entries' grid, 2 to 12.
+        Fractional bits of the entries, 2 to 12.
 
     Raises
     ------
     InvalidInputError
-        For a field out of range; of the sensitivities, for dim · sketch_dim above 2^35.
+        For a field out of range. The sensitivities raise it if dim · sketch_dim is above 2^35.
 
     Examples
     --------
@@ -234,29 +240,30 @@ class Gaussian(IndependentEntries):
         self._set_int("fraction_bits", MIN_FRACTION_BITS, MAX_FRACTION_BITS)
 
     @property
-    def _law(self) -> LatticeGaussian:
+    def _table(self) -> LatticeGaussian:
         return lattice_gaussian(self.fraction_bits)
 
     @property
     def max_entry(self) -> int:
-        """The end of the table: some 9.2 standard deviations."""
-        return self._law.largest
+        """The end of the table, about 9.2 standard deviations."""
+        return self._table.largest
 
     @property
     def moments(self) -> tuple[Fraction, Fraction]:
         """4^fraction_bits and 3·16^fraction_bits, to 1e-15."""
-        return self._law.second_moment, self._law.fourth_moment
+        return self._table.second_moment, self._table.fourth_moment
 
     def entries(self, words: Words) -> Ints:
-        """Return the discrete Gaussian by inversion."""
+        """Return discrete Gaussians by inversion; see `IndependentEntries.entries`."""
         out = np.empty(words.shape, dtype=np.int64)
-        gaussian_entries(words.reshape(-1), self._law.thresholds, self._law.guide, self._law.reach, out.reshape(-1))
+        table = self._table
+        gaussian_entries(words.reshape(-1), table.thresholds, table.guide, table.last, out.reshape(-1))
         return out
 
 
 @functools.lru_cache(maxsize=16)
 def _uniform_moments(largest: int) -> tuple[Fraction, Fraction]:
-    """Return E n² and E n⁴ of `Uniform`'s entries, exactly: value n has the words from ⌈(n + largest) 2^64 / m⌉ on."""
+    """Return E n² and E n⁴ of `Uniform`'s entries, exactly: the words of n begin at ⌈(n + largest) 2^64 / m⌉."""
     values = 2 * largest + 1
     starts = [-(-place * _WORDS // values) for place in range(values + 1)]
     counts = [stop - start for start, stop in pairwise(starts)]

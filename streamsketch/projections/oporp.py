@@ -22,11 +22,11 @@ _63 = np.uint64(63)
 class OPORP(Projection):
     """One Permutation + One Random Projection, with bins of fixed length (Li and Li 2023, Algorithm 2).
 
-    A public pseudo-random permutation deals the ``dim`` coordinates into ``sketch_dim`` bins of equal size; each
-    coordinate is added to its bin with a random sign. One operation an update and Δ1 = Δ2 = 1, as for `CountSketch`,
-    but with less variance: equal bins collide less, by the factor (dim - sketch_dim) / (dim - 1). Where
-    ``sketch_dim`` does not divide ``dim``, the first ``dim mod sketch_dim`` bins hold one coordinate more. Since each
-    coordinate meets one bin, `OneCoordinate` neighbours change one cell only.
+    A public pseudo-random permutation assigns the ``dim`` coordinates to ``sketch_dim`` bins of equal size; each
+    coordinate is added to its bin with a random sign. As for `CountSketch`, an update costs one operation and
+    Δ1 = Δ2 = 1, but the variance is smaller by the factor (dim - sketch_dim) / (dim - 1), since equal bins have fewer
+    collisions. If ``sketch_dim`` does not divide ``dim``, the first ``dim mod sketch_dim`` bins have one coordinate
+    more. Since each coordinate has one bin, `OneCoordinate` neighbours change one cell only.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class OPORP(Projection):
     sketch_dim
         The number of bins (k), at most ``dim``.
     independence
-        Of the signs (t), 4 to 256.
+        The independence of the signs (t), 4 to 256.
 
     Raises
     ------
@@ -61,13 +61,13 @@ class OPORP(Projection):
         self._set_int("independence", 4, MAX_INDEPENDENCE)
         if self.sketch_dim > self.dim:
             raise InvalidInputError(
-                f"OPORP deals dim coordinates into sketch_dim bins, so sketch_dim must be at most dim; got "
+                f"OPORP assigns dim coordinates to sketch_dim bins, so sketch_dim must be at most dim; got "
                 f"sketch_dim={self.sketch_dim} and dim={self.dim}. Use fewer bins, or CountSketch"
             )
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = 2p(‖z‖₂⁴ - ‖z‖₄⁴), p the chance that two coordinates share a bin (THEORY.md 4).
+        """V_S = 2p(‖z‖₂⁴ - ‖z‖₄⁴) with p the probability that two coordinates share a bin (THEORY.md 4).
 
         With equal bins p = (dim - k) / (k (dim - 1)) (Li and Li 2023, Theorem C.3).
         """
@@ -88,7 +88,7 @@ class OPORP(Projection):
         return polynomials(self.seed, self.kind, 1, self.independence).reshape(-1)
 
     def bins_and_signs(self, indices: Ints) -> tuple[Ints, Ints]:
-        """Return each index's bin, in [0, sketch_dim), and its sign ±1; all indices in [0, dim)."""
+        """Return the bin in [0, sketch_dim) and the sign ±1 of each index in [0, dim): int64, (n,) each."""
         bins, signs = self.permutation.of(indices), np.empty_like(indices)
         _bins_and_signs(indices.view(np.uint64), self._coefficients, self.dim, self.sketch_dim, bins, signs)
         return bins, signs
@@ -118,7 +118,7 @@ class OPORP(Projection):
 
 @kernel
 def _bins_and_signs(keys: Words, coefficients: Words, dim: int, bins: int, places: Ints, signs: Ints) -> None:
-    """Turn places in [0, dim) into bins, and write the signs: the top bit of each key's word, 1 is minus."""
+    """Replace places in [0, dim) by bins, and write the signs: the top bit of each key's word, 1 for minus."""
     words = np.empty(_BLOCK, dtype=np.uint64)
     size, larger = dim // bins, dim % bins
     in_larger = larger * (size + 1)

@@ -1,4 +1,4 @@
-"""Projections that untrusted bytes name: random matrices are bounded before they are looked at."""
+"""Limits on the random matrices of projections from untrusted bytes, checked before any enumeration."""
 
 from streamsketch.core import current_limits
 from streamsketch.errors import InvalidInputError
@@ -7,14 +7,14 @@ from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.fjlt import FJLT
 from streamsketch.projections.rotation import Rotation
 
-_COLUMN_BYTES = 48  # of an FJLT's padded columns, looked at a row at a time
-_NONZERO_BYTES = 64  # kept, and copied while they are found
-_TRIANGLE_BYTES = 32  # of a rotation
-_STEPS_AN_ENTRY = 64  # of the elimination that finds a rotation's triangle
+_COLUMN_BYTES = 48  # for each padded column of an FJLT, in the row at hand
+_NONZERO_BYTES = 64  # for each nonzero, copies while building included
+_TRIANGLE_BYTES = 32  # for each entry of a rotation's triangle
+_STEPS_AN_ENTRY = 64  # of the elimination for a rotation's triangle, in the time of one entry
 
 
 def entries_of(projection: Projection) -> int:
-    """Return how many entries of a random matrix, or as much work, its norms or largest entries take; else 0."""
+    """Return how many entries are enumerated for norms of a random matrix, or equivalent work; 0 for other maps."""
     if isinstance(projection, FJLT):
         return projection.padded_dim * projection.sketch_dim
     if isinstance(projection, Rotation):
@@ -23,13 +23,13 @@ def entries_of(projection: Projection) -> int:
 
 
 def check_row_maxima(projection: Projection) -> None:
-    """Raise `InvalidInputError` as `check_entries` where the largest entries of the rows take a look at them."""
+    """Call `check_entries` if the largest entries of the rows take an enumeration."""
     if isinstance(projection, FJLT) or (isinstance(projection, RandomNorms) and projection.max_entry != 1):
         check_entries(projection)
 
 
 def check_largest_entry(projection: Projection) -> None:
-    """Raise `InvalidInputError` as `check_entries` where ``max_entry``, which raw sketches need, takes a look."""
+    """Call `check_entries` if ``max_entry``, which raw sketches need, takes an enumeration."""
     if isinstance(projection, FJLT):
         check_entries(projection, raw=True)
 
@@ -40,9 +40,9 @@ def check_entries(projection: Projection, *, raw: bool = False) -> None:
     Parameters
     ----------
     projection
-        What the bytes name.
+        The projection that the bytes describe.
     raw
-        Whether they are one party's own: ``max_raw_entries`` then holds, not ``max_entries``.
+        Whether the bytes are a party's own: ``max_raw_entries`` then applies instead of ``max_entries``.
     """
     limits = current_limits()
     name, most = ("max_raw_entries", limits.max_raw_entries) if raw else ("max_entries", limits.max_entries)
@@ -50,13 +50,13 @@ def check_entries(projection: Projection, *, raw: bool = False) -> None:
     what = f"the matrix of this {type(projection).__name__} with dim={projection.dim} and sketch_dim="
     if entries > most:
         raise InvalidInputError(
-            f"{what}{projection.sketch_dim} takes a look at {entries:,} entries, over the limit of {most:,}; raise "
-            f"{name} by reading_limits if you trust where it comes from"
+            f"{what}{projection.sketch_dim} has {entries:,} entries to enumerate, over the limit of {most:,}; raise "
+            f"{name} by reading_limits if you trust the source"
         )
     if kept > limits.max_matrix_bytes:
         raise InvalidInputError(
             f"{what}{projection.sketch_dim} takes {kept:,} bytes of memory, over the limit of "
-            f"{limits.max_matrix_bytes:,}; raise max_matrix_bytes by reading_limits if you trust where it comes from"
+            f"{limits.max_matrix_bytes:,}; raise max_matrix_bytes by reading_limits if you trust the source"
         )
 
 

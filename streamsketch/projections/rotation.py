@@ -1,4 +1,4 @@
-"""Random rotations: orthonormal rows, uniform among all such."""
+"""Random rotations: orthonormal rows, uniformly distributed."""
 
 import dataclasses
 import functools
@@ -19,41 +19,44 @@ from streamsketch.projections.variance import MapVariance
 _MAX_ENTRIES = 1 << 30
 _MAX_SKETCH_DIM = 1 << 12
 _GAUSSIAN_BITS = 8
-_FLATTEST = 2.0**-40  # share of a row that may be left after the rows before it: below, digits are lost
-_CHECKED_ENTRIES = 64  # in larger maps rows do not vanish, or lie in the span of others, by chance
+_FLATTEST = 2.0**-40  # least share of a row outside the span of those before it: below, digits are lost
+_CHECKED_ENTRIES = 64  # in larger maps dependent rows do not occur by chance
 _EXACT = 52  # sums of integers below 2^53 are exact in float64, in any order
 
 
 class _Triangle(NamedTuple):
-    factor: NDArray[np.float64]  # whole numbers, (sketch_dim, sketch_dim)
+    factor: NDArray[np.float64]  # integers, (sketch_dim, sketch_dim)
     shift: int  # its fractional bits beyond the map's own grid
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Rotation(RandomNorms):
-    """Haar rotation: ``sketch_dim`` orthonormal rows at scale √(dim / sketch_dim), in steps of 2^-fraction_bits.
+    """Haar rotation: ``sketch_dim`` orthonormal rows at scale √(dim / sketch_dim), in multiples of 2^-fraction_bits.
 
-    The rows are those that Gram-Schmidt makes of the rows of a Gaussian matrix G: W = L⁻¹G with G·Gᵀ = L·Lᵀ and L's
-    diagonal positive (the sign-fixed QR of Asi et al. 2023). Only the sketch_dim² triangle is kept; columns are
-    rebuilt from it. The Gram matrix is an exact sum of integers, and the triangle takes sums, products, divisions and
-    square roots of single numbers in a fixed order, so every machine has the same matrix. Near sketch_dim = dim it
-    errs less than any other map, and at it by the entries' grid alone. An event costs O(sketch_dim²).
+    The rows result from Gram-Schmidt on the rows of a Gaussian matrix G: W = L⁻¹G with G·Gᵀ = L·Lᵀ and a positive
+    diagonal of L (the sign-fixed QR of Asi et al. 2023). Only the sketch_dim² triangle is kept; columns are rebuilt
+    from it. The Gram matrix is an exact sum of integers, and the triangle takes sums, products, divisions and square
+    roots of single numbers in a fixed order, so every machine has the same matrix. Near sketch_dim = dim the error is
+    smaller than that of any other map, and at sketch_dim = dim it is that of the entries' grid alone. An event costs
+    O(sketch_dim²).
 
     Parameters
     ----------
-    dim, seed, resolution, independence
-        As in `SJLT`; dim · sketch_dim is at most 2^30.
+    dim, seed, resolution
+        As in `Projection`; dim · sketch_dim is at most 2^30.
+    independence
+        The hash functions' independence (t), 4 to 256.
     sketch_dim
         1 to 2^12, at most ``dim``.
     fraction_bits
-        Of the entries' grid, where a row has length √dim; 2 to 12. Rounding gives an estimate of ‖x‖² a relative
+        Fractional bits of the entries, for rows of length √dim; 2 to 12. Rounding gives an estimate of ‖x‖² a relative
         standard error of 2^-fraction_bits / √(3 sketch_dim), which `variance` includes.
 
     Raises
     ------
     InvalidInputError
-        For a field out of range, and for a seed whose Gaussian rows are not independent: one in 640 at dim = 1, one
-        in 10^5 at 2. Where dim · sketch_dim is above 64, the first use of the matrix would find it.
+        For a field out of range, and for a seed with linearly dependent Gaussian rows: one in 640 at dim = 1, one in
+        10^5 at dim = 2. If dim · sketch_dim is above 64, this is checked at the first use of the matrix.
 
     Examples
     --------
@@ -79,24 +82,24 @@ class Rotation(RandomNorms):
                 f"dim={self.dim} and sketch_dim={self.sketch_dim}. Use a smaller sketch_dim, or SRHT"
             )
         if self.dim * self.sketch_dim <= _CHECKED_ENTRIES:
-            self._triangle  # noqa: B018 - it raises where there is none
+            self._triangle  # noqa: B018 - raises if the rows are dependent
 
     @property
     def scale_squared(self) -> Fraction:
-        """c² = 1 / (k (4^fraction_bits + 1/12)), 1/12 the second moment of rounding."""
+        """c² = 1 / (k (4^fraction_bits + 1/12)), where 1/12 is the second moment of rounding."""
         return Fraction(12, self.sketch_dim * ((12 << (2 * self.fraction_bits)) + 1))
 
     @property
     def max_entry(self) -> int:
-        """√dim in grid steps, and a little for rounding."""
+        """√dim in grid steps, with a margin for rounding."""
         return (math.isqrt(self.dim << (2 * self.fraction_bits)) + 1) * 65 // 64 + 1
 
     @property
     def variance(self) -> MapVariance:
         """V_S of a Haar rotation, 2(d-k) / (k(d+2)) ‖z‖₂⁴, and of the rounding of its entries (THEORY.md 4).
 
-        The first as ‖Sz‖² is d/k ‖z‖² times a Beta(k/2, (d-k)/2) variable; then (1+r)² V_S is that plus
-        ((4r + 2r²)‖z‖₂⁴ - (6/5)r²‖z‖₄⁴)/k, r = 1 / (12 · 4^fraction_bits).
+        The first holds since ‖Sz‖² is d/k ‖z‖² times a Beta(k/2, (d-k)/2) variable; then (1+r)² V_S is that plus
+        ((4r + 2r²)‖z‖₂⁴ - (6/5)r²‖z‖₄⁴)/k with r = 1 / (12 · 4^fraction_bits).
         """
         d, k, r = self.dim, self.sketch_dim, 1 / (12 << (2 * self.fraction_bits))
         haar = (d - k) / (k * (d + 2) * max(1, d - 1))
@@ -119,11 +122,11 @@ class Rotation(RandomNorms):
 
     @functools.cached_property
     def _triangle(self) -> _Triangle:
-        """√dim · 2^fraction_bits · L⁻¹ on a finer grid, as whole numbers."""
+        """√dim · 2^fraction_bits · L⁻¹ on a finer grid, as integers."""
         return _kept_triangle(self if self.resolution == 1 else self.replace(resolution=Fraction(1)))
 
     def build_triangle(self) -> _Triangle:
-        """Make the triangle from the whole Gaussian matrix; `block` keeps the result, for equal projections too."""
+        """Build the triangle from the whole Gaussian matrix; `block` caches the result for all equal projections."""
         k = self.sketch_dim
         gram = np.zeros((k, k))
         step = max(1, (1 << 22) // k)
@@ -134,31 +137,31 @@ class Rotation(RandomNorms):
         inverse = _inverse_factor(gram)
         if inverse is None:
             raise InvalidInputError(
-                f"the {k} Gaussian rows of seed={self.seed} at dim={self.dim} are not independent, to the digits that "
-                f"count: no rotation follows from them. Use another seed"
+                f"the {k} Gaussian rows of seed={self.seed} at dim={self.dim} are linearly dependent to the precision "
+                f"used, so they give no rotation. Use another seed"
             )
         inverse *= math.sqrt(self.dim) * 2.0**self.fraction_bits
-        reach = float(np.abs(inverse).max()) * k * self._gaussian.max_entry
-        shift = min(24, _EXACT - math.frexp(reach)[1])
+        largest = float(np.abs(inverse).max()) * k * self._gaussian.max_entry
+        shift = min(24, _EXACT - math.frexp(largest)[1])
         return _Triangle(np.rint(inverse * 2.0**shift), shift)
 
     def block(self, keys: Words) -> Ints:
         """Return columns; see `ExplicitColumns.block`."""
         factor, shift = self._triangle
-        products = factor @ self._gaussian.block(keys).astype(np.float64)  # whole numbers below 2^52: exact
+        products = factor @ self._gaussian.block(keys).astype(np.float64)  # integers below 2^52: exact
         return np.floor(products * 2.0**-shift + 0.5).astype(np.int64)
 
 
 @functools.lru_cache(maxsize=8)
 def _kept_triangle(projection: Rotation) -> _Triangle:
-    """Keep the triangle for the copies of a projection that sketches bring along; the grid does not change it."""
+    """Cache the triangle for equal projections, which sketches bring along; the grid does not change it."""
     return projection.build_triangle()
 
 
 def _inverse_factor(gram: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return L⁻¹ for the Cholesky factor L of ``gram``, each number by the same operations on every machine.
+    """Return L⁻¹ for the Cholesky factor L of ``gram``, by the same operations on every machine.
 
-    None if a pivot is nearly zero.
+    Return None if a pivot is nearly zero.
     """
     rest, inverse = gram.copy(), np.eye(gram.shape[0])
     for i in range(gram.shape[0]):

@@ -1,4 +1,4 @@
-"""Sparse maps: the Sparser Johnson-Lindenstrauss transform and CountSketch; and the map of dense signs."""
+"""The Sparser Johnson-Lindenstrauss transform, CountSketch, and the map of dense random signs."""
 
 import dataclasses
 import functools
@@ -16,18 +16,18 @@ from streamsketch.projections.kernels import slots as slot_kernels
 
 Construction: TypeAlias = Literal["block", "graph"]
 
-MAX_GRAPH_SPARSITY = 4096  # distinct rows are found by looking through those drawn before
+MAX_GRAPH_SPARSITY = 4096  # each row is compared with all rows drawn before
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class SJLT(BlockHashed):
     """The Sparser Johnson-Lindenstrauss transform (Kane and Nelson 2014, Fig. 1b and 1c).
 
-    Column j holds ``sparsity`` entries ±1 at hashed rows, all distinct; the scale is 1/√sparsity (Stausholm 2021,
-    Section 6.1). In the block construction there is one in each of ``sparsity`` blocks of ``sketch_dim / sparsity``
-    rows, and an update costs O(sparsity) few operations. In the graph construction the rows are any; it
-    takes every ``sketch_dim`` and costs one hash word for each entry. Both have the same variance, and the same
-    sensitivities. Sparsity buys lighter tails and costs noise; it does not change the variance of the map.
+    Each column has ``sparsity`` entries ±1 in distinct hashed rows; the scale is 1/√sparsity (Stausholm 2021,
+    Section 6.1). The block construction has one entry in each of ``sparsity`` blocks of ``sketch_dim / sparsity`` rows;
+    an update costs O(sparsity), and several entries share a hash word. The graph construction draws any rows; it allows
+    every ``sketch_dim`` and takes one hash word for each entry. Both have the same variance and sensitivities. A larger
+    sparsity gives lighter tails but needs more noise; it does not change the variance of the map.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class SJLT(BlockHashed):
     sparsity
         Nonzeros in each column (s). For blocks it divides ``sketch_dim`` and leaves a power of two.
     independence
-        The hash functions' independence (t), 4 to 256. The variances need 4; tails β want O(log 1/β).
+        The hash functions' independence (t), 4 to 256. The variances require 4; tail bounds at β require O(log 1/β).
     construction
         ``"block"`` or ``"graph"``.
 
     Raises
     ------
     InvalidInputError
-        For a field out of range, or a sketch_dim / sparsity that is no power of two.
+        For a field out of range, or if sketch_dim / sparsity is not a power of two.
 
     Examples
     --------
@@ -117,13 +117,12 @@ class SJLT(BlockHashed):
 
     @classmethod
     def for_accuracy(cls, alpha: float, beta: float, *, dim: int, seed: int, resolution: Any = 1) -> Self:
-        """Return an SJLT that keeps a squared distance within a factor 1 ± alpha with probability 1 - beta.
+        """Return an SJLT that preserves a squared distance within a factor 1 ± alpha with probability 1 - beta.
 
         The orders are those of Kane and Nelson 2014 and Stausholm 2021, Theorem 3: k = Θ(α⁻² ln 1/β),
-        s = Θ(α⁻¹ ln 1/β), t = Θ(ln 1/β). Those papers leave the constants open; used here are k from the
-        χ² tail of a Gaussian map, ln(2/β) / (α²/4 - α³/6), s = ln(1/β)/α and t = 2 ln(1/β), each rounded
-        up to what the block construction allows. Noise is not part of this: a private sketch is best smaller
-        (THEORY.md 4.1).
+        s = Θ(α⁻¹ ln 1/β), t = Θ(ln 1/β). The papers leave the constants open. Here k follows from the χ² tail of a
+        Gaussian map, ln(2/β) / (α²/4 - α³/6), with s = ln(1/β)/α and t = 2 ln(1/β), each rounded up to what the block
+        construction allows. Noise is not considered: the best private sketch is smaller (THEORY.md 4.1).
 
         Parameters
         ----------
@@ -163,20 +162,24 @@ class SJLT(BlockHashed):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class CountSketch(BlockHashed):
-    """CountSketch: an SJLT of sparsity 1, the cheapest update and the least noise for δ = 0.
+    """CountSketch: an SJLT of sparsity 1, with the cheapest updates and the least noise for δ = 0.
 
-    Each index meets one cell with a sign, so Δ1 = Δ2 = 1 and Laplace noise is the better choice for every
-    δ < 1/e. Its tails are heavier than those of an SJLT with more nonzeros; its variance is the same.
+    Each index is added to one cell with a sign, so Δ1 = Δ2 = 1 and Laplace noise is the better choice for every
+    δ < 1/e. The tails are heavier than those of an SJLT with more nonzeros; the variance is the same.
 
     Parameters
     ----------
-    dim, sketch_dim, seed, resolution, independence
-        As in `SJLT`; ``sketch_dim`` is a power of two.
+    dim, seed, resolution
+        As in `Projection`.
+    sketch_dim
+        The number of cells (k), a power of two.
+    independence
+        The hash functions' independence (t), 4 to 256.
 
     Raises
     ------
     InvalidInputError
-        For a field out of range, or a sketch_dim that is no power of two.
+        For a field out of range, or if sketch_dim is not a power of two.
 
     Examples
     --------
@@ -192,13 +195,15 @@ class CountSketch(BlockHashed):
 class Rademacher(BlockHashed):
     """Independent random signs: every entry is ±1, at scale 1/√sketch_dim (Li and Li 2023, Appendix B).
 
-    The dense map with the least sensitivity: Δ2 of the scaled map is 1 for every dim, as for an SJLT, and no other
-    dense map has lighter tails for it. An update costs O(sketch_dim).
+    This is the dense map with the least sensitivity: Δ2 of the scaled map is 1 for every dim, as for an SJLT, and no
+    other dense map with that Δ2 has lighter tails. An update costs O(sketch_dim).
 
     Parameters
     ----------
-    dim, sketch_dim, seed, resolution, independence
-        As in `SJLT`; any ``sketch_dim``.
+    dim, sketch_dim, seed, resolution
+        As in `Projection`.
+    independence
+        The hash functions' independence (t), 4 to 256.
 
     Raises
     ------
@@ -215,7 +220,7 @@ class Rademacher(BlockHashed):
 
     @property
     def blocks(self) -> int:
-        """One row a block: sketch_dim."""
+        """sketch_dim, as each block is one row."""
         return self.sketch_dim
 
 

@@ -34,13 +34,13 @@ class Hadamard(ExplicitColumns):
         return polynomials(self.seed, self.kind, 1, self.independence).reshape(-1)
 
     def signs(self, keys: Words) -> Ints:
-        """Return the diagonal of D at keys: ±1, int64, (n,)."""
+        """Return the entries of D's diagonal at ``keys``: ±1, int64, (n,)."""
         out = np.empty(keys.size, dtype=np.int64)
         _signs(keys, self._signs, out)
         return out
 
     def rotated(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """Return H·D of each row of (n, dim), H with entries ±1: (n, padded_dim), of the same dtype."""
+        """Return H·D x of each row x of (n, dim), with entries ±1 of H: (n, padded_dim), of the same dtype."""
         out = np.zeros((matrix.shape[0], self.padded_dim), dtype=matrix.dtype)
         signs = self.signs(np.arange(self.dim, dtype=np.uint64)).astype(matrix.dtype)
         np.multiply(matrix, signs, out=out[:, : self.dim])
@@ -48,7 +48,7 @@ class Hadamard(ExplicitColumns):
         return out
 
     def row_blocks(self, rows: int) -> list[slice]:
-        """Return slices of ``rows`` rows, few enough at a time to be padded in memory."""
+        """Return slices that split ``rows`` rows into parts small enough to pad in memory."""
         step = max(1, _PADDED_CELLS // self.padded_dim)
         return [slice(start, start + step) for start in range(0, rows, step)]
 
@@ -57,14 +57,16 @@ class Hadamard(ExplicitColumns):
 class SRHT(Hadamard):
     """Random signs, a Walsh-Hadamard transform, and ``sketch_dim`` of its rows without replacement.
 
-    Asi et al. 2023, eq. 2. For dense vectors: a whole one costs O(dim log dim) by `Projection.transform`, one event
-    O(sketch_dim). Columns have entries ±1 throughout, so Δ2 is 1 in data units. A dim that is no power of two is
-    padded with zeros to one, N, and rows are drawn from all N.
+    Source: Asi et al. 2023, eq. 2. This map is meant for dense vectors: a whole one costs O(dim log dim) by
+    `Projection.transform`, one event O(sketch_dim). All entries of A are ±1, so Δ2 is 1 in data units. A dim that is
+    not a power of two is padded with zeros to the next one, N, and rows are drawn from all N.
 
     Parameters
     ----------
-    dim, seed, resolution, independence
-        As in `SJLT`.
+    dim, seed, resolution
+        As in `Projection`.
+    independence
+        The independence of the signs (t), 4 to 256.
     sketch_dim
         1 to 2^16, at most N.
 
@@ -107,13 +109,13 @@ class SRHT(Hadamard):
 
     @property
     def variance(self) -> MapVariance:
-        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴)(N-k)/(N-1), N the padded dim (THEORY.md 4)."""
+        """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴)(N-k)/(N-1) with N the padded dim (THEORY.md 4)."""
         share = (self.padded_dim - self.sketch_dim) / (self.sketch_dim * max(1, self.padded_dim - 1))
         return MapVariance(share, share, -2 * share)
 
     @functools.cached_property
     def rows(self) -> Ints:
-        """Which rows of the Hadamard matrix are kept: int64, (sketch_dim,), read-only."""
+        """The sampled rows of the Hadamard matrix: int64, (sketch_dim,), read-only."""
         permutation = Permutation(self.padded_dim, self.seed, f"{self.kind}/rows")
         rows = permutation.of(np.arange(self.sketch_dim, dtype=np.int64))
         rows.setflags(write=False)

@@ -1,4 +1,4 @@
-"""Whole matrices at once, on the grid or in floating point."""
+"""Projection of whole matrices, on the grid or in floating point."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,10 @@ def transform(projection: "Projection", matrix: Any, *, exact: bool) -> NDArray[
 
 
 def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDArray[Any]:
-    """Return the projection of each row of what `matrix_of` has read for the same ``exact``."""
+    """Return the projection of each row of a matrix that `matrix_of` returned for the same ``exact``."""
     if given.ndim != 2 or given.shape[1] != projection.dim:
         raise InvalidInputError(
-            f"the matrix must have the shape (n, {projection.dim}), a column for each index of the projection; "
+            f"the matrix must have shape (n, {projection.dim}), with a column for each index of the projection; "
             f"got {given.shape}"
         )
     if exact:
@@ -37,20 +37,20 @@ def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDAr
     prepared, largest = _as_float(given)
     out = np.zeros((given.shape[0], projection.sketch_dim), dtype=prepared.dtype)
     scale = out.dtype.type(projection.scale)
-    # two maps in a row, as an FJLT's with its padded dim, add up (2 dim)² terms: no sum on the way is larger
-    reach = largest * projection.max_entry * (2 * projection.dim) ** 2 * max(projection.scale, 1.0)
-    in_range = reach < float(np.finfo(out.dtype).max) / 2
-    with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range of floats is seen below
+    # two maps in a row, as in an FJLT with its padded dim, sum (2 dim)² terms: no intermediate sum is larger
+    bound = largest * projection.max_entry * (2 * projection.dim) ** 2 * max(projection.scale, 1.0)
+    in_range = bound < float(np.finfo(out.dtype).max) / 2
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected below
         if not sparse.issparse(prepared):
             _project(projection, prepared, out)
             np.multiply(out, scale, out=out)
             if in_range or _all_finite(out):
                 return out
             out[:] = 0
-        _project(projection, prepared * scale, out)  # entries of A may be large: S x alone may be in range
+        _project(projection, prepared * scale, out)  # entries of A may be large: S x may be in range though A x is not
     if not in_range and not _all_finite(out):
         raise SketchOverflowError(
-            f"a projected number, or a sum on its way, is larger than {out.dtype} can hold; pass the matrix as "
+            f"a projected number or an intermediate sum exceeds the range of {out.dtype}; pass the matrix as "
             f"float64, or scale it down"
         )
     return out
@@ -69,9 +69,9 @@ def _all_finite(numbers: NDArray[Any]) -> bool:
 
 
 def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
-    """Return ``values @ block`` of int64 matrices, ``largest`` bounding Σ|terms| of every cell of it.
+    """Return ``values @ block`` of int64 matrices, where ``largest`` bounds Σ|terms| of every cell.
 
-    Below 2^53 floats hold every partial sum exactly, whatever the order, and BLAS is some ten times as fast.
+    Below 2^53 every partial sum is exact in floating point, in any order, and BLAS is about ten times as fast.
     """
     if largest < _EXACT_FLOAT and not sparse.issparse(values):
         return (values.astype(np.float64) @ block.astype(np.float64)).astype(np.int64)
@@ -85,13 +85,13 @@ def largest_mass(matrix: Any) -> int:
     rough = np.asarray(abs(matrix.astype(np.float64)).sum(axis=1)).reshape(-1)
     if rough.max() < _SAFE_SUM:
         return int(np.asarray(abs(matrix).sum(axis=1)).max())
-    heavy = (matrix[[row]] for row in np.flatnonzero(rough >= _SAFE_SUM))  # int64 sums could wrap: Python's cannot
+    heavy = (matrix[[row]] for row in np.flatnonzero(rough >= _SAFE_SUM))  # int64 sums could wrap; Python's cannot
     masses: list[int] = [sum(map(abs, (row.data if sparse.issparse(row) else row[0]).tolist())) for row in heavy]
     return max(masses)
 
 
 def _as_float(matrix: Any) -> tuple[Any, float]:
-    """Return the matrix in floats, all finite, and the largest of their absolute values."""
+    """Return the matrix as finite floats, and their largest absolute value."""
     if matrix.dtype.kind not in "biuf":
         raise InvalidInputError(
             f"the matrix must hold numbers, got {matrix.dtype}. Decimals and fractions need exact=True"

@@ -1,4 +1,4 @@
-"""How much a random map itself moves squared norms and inner products."""
+"""Variance of squared norms and inner products under a random map."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 Real = TypeVar("Real", float, NDArray[np.float64])
 
-_ROUNDED = 1e-9  # a Gaussian law on a grid differs from kurtosis 3 in the last digits
+_ROUNDED = 1e-9  # the kurtosis of a Gaussian on a grid differs from 3 in the last digits
 
 
 @dataclass(frozen=True)
 class MapVariance:
-    """The three numbers that give a map's own variance (THEORY.md 4, V_S and W_S).
+    """The variance model of a map: three coefficients (THEORY.md 4, V_S and W_S).
 
-    Var⟨Sx, Sy⟩ = ``norms`` ‖x‖²‖y‖² + ``inner`` ⟨x,y⟩² + ``fourth`` Σx²y², over the draw of S. With y = x it is
+    Over the draw of S, Var⟨Sx, Sy⟩ = ``norms`` ‖x‖²‖y‖² + ``inner`` ⟨x,y⟩² + ``fourth`` Σx²y². With y = x it is
     Var‖Sx‖². The sum Σx²y² lies between 0 and ‖x‖²‖y‖².
 
     Examples
@@ -31,7 +31,7 @@ class MapVariance:
     fourth: float
 
     def of_squared_norm(self, squared_norm: Real, fourth_power_sum: Real | None = None) -> Real:
-        """Return Var‖Sz‖² from ‖z‖₂² and ‖z‖₄⁴; without ‖z‖₄⁴, the largest it can be."""
+        """Return Var‖Sz‖² from ‖z‖₂² and ‖z‖₄⁴; without ‖z‖₄⁴, an upper bound."""
         if fourth_power_sum is None:
             return (self.norms + self.inner + max(self.fourth, 0.0)) * squared_norm**2
         return (self.norms + self.inner) * squared_norm**2 + self.fourth * fourth_power_sum
@@ -51,6 +51,6 @@ class MapVariance:
 
 
 def independent_entries(sketch_dim: int, kurtosis: float) -> MapVariance:
-    """Return the variance of a map with independent entries of this kurtosis E w⁴ / (E w²)² (THEORY.md 4)."""
+    """Return the variance of a map with independent entries of kurtosis E w⁴ / (E w²)² (THEORY.md 4)."""
     excess = kurtosis - 3 if abs(kurtosis - 3) > _ROUNDED else 0.0
     return MapVariance(1 / sketch_dim, 1 / sketch_dim, excess / sketch_dim)

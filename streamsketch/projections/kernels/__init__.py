@@ -1,1 +1,1 @@
-"""Kernels in Numba and LLVM, over plain arrays; each has a slow, readable twin in the tests."""
+"""Kernels in Numba and LLVM over plain arrays; the tests have a readable reference implementation of each."""

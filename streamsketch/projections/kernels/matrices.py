@@ -1,6 +1,6 @@
 """Numba kernels that project whole matrices by a block-hashed map, in int64, float64 or float32.
 
-Integer cells are sums modulo 2^64, which int64 addition gives whatever wraps on the way.
+Integer cells are sums modulo 2^64, as int64 addition computes them.
 """
 
 from typing import Any
@@ -12,9 +12,9 @@ from streamsketch.core import Ints, Words, evaluate, kernel
 from streamsketch.projections.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
 
 _BLOCK = 512  # nonzeros hashed at a time
-_WORDS = 1 << 14  # unless a nonzero has so many hash words that theirs would leave the L2 cache
-_COLUMNS = 1 << 12  # columns whose places are kept at a time: theirs, and the lines turned, stay in the L2 cache
-_PLACES = 1 << 20  # and at most so many places, 8 MB, or those of 512 columns
+_WORDS = 1 << 14  # fewer, if their hash words would not fit in the L2 cache
+_COLUMNS = 1 << 12  # columns whose places are kept at a time: with the transposed lines they fit in the L2 cache
+_PLACES = 1 << 20  # at most so many places, 8 MB, or those of 512 columns
 _0, _1 = np.uint64(0), np.uint64(1)
 
 
@@ -22,8 +22,8 @@ _0, _1 = np.uint64(0), np.uint64(1)
 def largest_bits(numbers: NDArray[Any], mask: Any) -> Any:
     """Return the largest of the unsigned ``numbers & mask``.
 
-    Those of the absolute values of floats, without their sign bits, are in the same order: infinity is above all
-    finite ones, and NaN above infinity.
+    The bits of floats without their sign have the order of absolute values, with infinity above all finite values and
+    NaN above infinity.
     """
     largest = mask & ~mask
     for i in range(numbers.size):
@@ -45,9 +45,9 @@ def block_csr(
 ) -> None:
     """Write the projection of each row of a CSR matrix into ``out``, (n, sketch_dim).
 
-    ``starts`` is the matrix's indptr, (n + 1). The nonzeros are hashed in blocks that take no heed of where
-    rows end, and go straight into the row of ``out``: in a scratch with plus and minus cells apart, as a sketch
-    has it, short rows would pay for its 2k cells.
+    ``starts`` is the matrix's indptr, (n + 1,). The nonzeros are hashed in blocks across the ends of rows, and added
+    directly to the row of ``out``: with a scratch of separate plus and minus cells, as used for sketches, short rows
+    would pay for its 2k cells.
     """
     block = min(_BLOCK, max(8, _WORDS // coefficients.shape[0]))
     words = np.empty((coefficients.shape[0], block), dtype=np.uint64)
@@ -70,7 +70,7 @@ def block_csr(
 
 @kernel
 def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], width: int) -> None:
-    """Add ±``values`` to the cells each word's bit fields name, one in each row of ``blocks``."""
+    """Add ±``values`` to the cells given by each word's bit fields, one in each row of ``blocks``."""
     step, sign = np.uint64(width), np.uint64(1 << (width - 1))
     bucket = sign - _1
     row = 0
@@ -79,7 +79,7 @@ def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], wi
         offset = np.uint64(row * width)
         for i in range(values.size):
             word, plus, minus = words[i] >> offset, values[i], -values[i]
-            row_0[word & bucket] += plus if word & sign == _0 else minus  # a select, no branch
+            row_0[word & bucket] += plus if word & sign == _0 else minus  # a select, not a branch
             word >>= step
             row_1[word & bucket] += plus if word & sign == _0 else minus
             word >>= step
@@ -102,7 +102,7 @@ def block_dense(
     """Write the projection of each row of (n, dim), C-contiguous, into ``out``, (n, sketch_dim)."""
     lines, dim = matrix.shape
     buckets = 1 << (width - 1)
-    lanes = VECTOR_BYTES // matrix.itemsize  # matrix rows that go together: one scatter is one vector addition
+    lanes = VECTOR_BYTES // matrix.itemsize  # matrix rows at a time: one scatter is one vector addition
     step = min(_COLUMNS, max(512, _PLACES // rows))
     places = np.empty((rows, min(step, dim)), dtype=np.int64)
     signs = np.empty(places.shape, dtype=matrix.dtype)
@@ -125,7 +125,7 @@ def block_dense(
 def _scatter_lanes(
     turned: NDArray[Any], places: Ints, signs: NDArray[Any], columns: int, lanes: int, scratch: NDArray[Any]
 ) -> None:
-    """Add vector j of ``turned``, signed, at the places that column j has, one in each row block."""
+    """Add vector j of ``turned``, signed, at the places of column j, one in each row block."""
     row = 0
     while row + 2 <= places.shape[0]:  # two rows in one pass: the vectors of more would not stay in the L1 cache
         row_0, row_1, signs_0, signs_1 = places[row], places[row + 1], signs[row], signs[row + 1]
@@ -140,7 +140,7 @@ def _scatter_lanes(
 
 @kernel
 def _turn(lines: NDArray[Any], start: int, columns: int, turned: NDArray[Any], lanes: int) -> None:
-    """Write column start + j of up to ``lanes`` lines at ``turned[j · lanes]``; other lanes stay as they are."""
+    """Write column start + j of up to ``lanes`` lines at ``turned[j · lanes]``; other lanes are unchanged."""
     tiled = columns // lanes * lanes if lines.shape[0] == lanes else 0
     cells = lines.reshape(-1)
     for j in range(0, tiled, lanes):
@@ -153,7 +153,7 @@ def _turn(lines: NDArray[Any], start: int, columns: int, turned: NDArray[Any], l
 
 @kernel
 def aligned_zeros(size: int, like: NDArray[Any]) -> NDArray[Any]:
-    """Return zeros of the dtype of ``like`` that begin at a multiple of 64 bytes: a vector is then one cache line."""
+    """Return zeros of the dtype of ``like``, aligned to 64 bytes, so that a vector is one cache line."""
     lanes = VECTOR_BYTES // like.itemsize
     cells = np.zeros(size + lanes, dtype=like.dtype)
     start = (-cells.ctypes.data % VECTOR_BYTES) // like.itemsize
@@ -165,7 +165,7 @@ def _fold_lanes(
     scratch: NDArray[Any], rows: int, buckets: int, tile: NDArray[Any], lanes: int, out: NDArray[Any]
 ) -> None:
     """Add the cells of the scratch to the lines of ``out``, and clear it."""
-    cells = min(lanes, buckets)  # of a tile: both are powers of two
+    cells = min(lanes, buckets)  # cells of a tile: both are powers of two
     for place in range(0, rows * buckets, cells):
         transpose_tile(scratch, place * lanes, lanes, tile, 0)
         for lane in range(out.shape[0]):
@@ -186,7 +186,7 @@ def _fill_places(
     places: Ints,
     signs: NDArray[Any],
 ) -> None:
-    """Write the scratch place and the sign that each row block has for each of ``keys``."""
+    """Write the scratch place and the sign of each of ``keys`` in each row block."""
     words = np.empty(keys.size, dtype=np.uint64)
     bucket = np.uint64((1 << (width - 1)) - 1)
     for word in range(coefficients.shape[0]):

@@ -14,20 +14,20 @@ _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 @dataclass(frozen=True)
 class Permutation:
-    """A permutation of [0, size), a function of (seed, label): a Feistel network that walks its cycles.
+    """A permutation of [0, size), a function of (seed, label): a Feistel network with cycle walking.
 
     The network permutes b-bit numbers, b = max(2, bit length of size - 1), split into ⌈b/2⌉ upper and
     ⌊b/2⌋ lower bits. In turn each half is XORed with a mix of the other (SplitMix64's finaliser of it XOR the round's
-    key, a field element), ⌈80 / ⌊b/2⌋⌉ times and at least 8, made even. A result outside [0, size) goes through it
-    again: fewer than two passes on average for sizes above 2. Two inputs whose halves differ keep a trace of that
-    after all rounds with probability about 2^-40, however small the domain.
+    key, a field element), ⌈80 / ⌊b/2⌋⌉ times and at least 8, rounded up to an even number. A result outside [0, size)
+    is permuted again: fewer than two passes on average for sizes above 2. After all rounds two inputs whose halves
+    differ are still correlated with probability about 2^-40, however small the domain.
 
     Parameters
     ----------
     size
         1 to 2^60.
     seed, label
-        Public seed, 0 to 2^64 - 1, and what it is used for.
+        Public seed, 0 to 2^64 - 1, and a name for the use of it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Permutation:
 
     @functools.cached_property
     def keys(self) -> Words:
-        """The rounds' keys: uint64, (rounds,)."""
+        """The keys of the rounds: uint64, (rounds,)."""
         rounds = max(8, -(-_MIXING_BITS // (self._bits // 2)))
         return np.array(field_elements(self.seed, self.label, rounds + rounds % 2), dtype=np.uint64)
 

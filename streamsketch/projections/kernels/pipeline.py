@@ -1,7 +1,7 @@
-"""Hashing one tile of keys while the values of another are added.
+"""Hashing of one tile of keys, interleaved with the addition of another tile's values.
 
-Additions to cells are bound by stores, hashing by arithmetic. In one stream of instructions, a few additions after
-each step of the polynomials, a processor does both at once; one after the other it does not, as its window is shorter
+Additions to cells are bound by stores, hashing by arithmetic. If a few additions follow each step of the polynomials,
+a processor executes both at once; if the whole tile is hashed first it does not, as its instruction window is shorter
 than a tile.
 """
 
@@ -22,24 +22,24 @@ QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""
 
 COMMON_INDEPENDENCE = 8
-"""The default of every map, for which there is straight code."""
+"""The default of every map, for which the loops are unrolled."""
 
 _MOST_CELLS = 1 << 16
-_NUMBERS = 3  # of a line of a layout
+_NUMBERS = 3  # in each line of a layout
 _SHORT, _INDEX, _BYTE = ir.IntType(16), ir.IntType(32), ir.IntType(8)
 
 
 def layout_of(slices: BitSlices) -> Words:
-    """Return how a word becomes 16-bit cell numbers: uint64, (groups, 3), a line for each four rows that share it.
+    """Return how a word becomes 16-bit cell numbers: uint64, (groups, 3), with a line for every four rows of a word.
 
-    Lane q, of 16 bits, of a line's first number holds the bits of the word below row 4g + q's field and, 8 bits
-    higher, 8 more; of the second, the first cell of that row; of the third, a field's ones. There are no lines where
-    16 bits are too few for a cell of the word's rows.
+    Each number of line g has four 16-bit lanes, and lane q is about row 4g + q. The first number holds the bit offset
+    of the row's field and, 8 bits higher, that offset plus 8 modulo 64; the second, the first cell of the row; the
+    third, the mask of a field. The array is empty if the cells of a word's rows need more than 16 bits.
     """
     rows, width = slices.rows_per_word, slices.width
     lines = []
     for first in range(0, rows, QUAD):
-        lanes = [min(first + lane, rows - 1) for lane in range(QUAD)]  # what the last lanes hold beyond it is not read
+        lanes = [min(first + lane, rows - 1) for lane in range(QUAD)]  # lanes beyond the last row are not read
         shifts = [row * width | (row * width + 8) % 64 << 8 for row in lanes]
         bases = [row << width for row in lanes]
         lines.append([_packed(shifts), _packed(bases), _packed([(1 << width) - 1] * QUAD)])
@@ -53,7 +53,7 @@ def _packed(lanes: list[int]) -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def address(typingctx: Any, array: Any, place: Any) -> Any:
-    """Return where ``array[place]`` lies in memory; one-dimensional and C-contiguous."""
+    """Return the address of ``array[place]``; the array is one-dimensional and C-contiguous."""
     del typingctx, place  # as in `hash_tile`
     check_contiguous(array)
 
@@ -80,26 +80,26 @@ def hash_and_add(
 ) -> Any:
     """Write the cell numbers of one word of the next tile, and add the values of this tile to its cells.
 
-    Keys, values and all that is written are given by their `address`: a tile's keys and values may lie in one of two
-    arrays, and the code is long.
+    Keys, values and outputs are given by `address`, since a tile's keys and values may lie in either of two arrays and
+    a second copy of the code would be long.
 
     Parameters
     ----------
     next_keys
         The next tile's 16 keys, uint64.
     coefficients, next_word
-        uint64, (words, independence), and which of the words; C-contiguous, as all arrays are.
+        uint64, (words, independence), and the index of the word; C-contiguous, like all arrays.
     layout
-        As `layout_of` returns it.
+        The result of `layout_of`.
     write, read
-        Where the next tile's numbers go, and this tile's are: uint16, (groups, 16, 4).
+        Where to write the next tile's cell numbers, and read this tile's: uint16, (groups, 16, 4).
     straight, rows
-        How many rows this tile's word serves. If it is 4 or 8 and the independence the common one, ``straight`` may be
-        that literal, for straight code; else the literal 0.
+        The number of rows that share this tile's word. If it is 4 or 8 and the independence is the common one,
+        ``straight`` may be that literal, for unrolled code; otherwise it is the literal 0.
     values
         This tile's 16 values, int64.
     cells
-        The first of the cells that are numbered, int64.
+        The first of the numbered cells, int64.
     """
     del typingctx
     check_contiguous(coefficients, layout)
@@ -127,7 +127,7 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
 
 
 def _in_step(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, quads: int) -> list[Any]:
-    """Write straight code for the common independence and so many groups of rows; return the words."""
+    """Emit unrolled code for the common independence and ``quads`` groups of rows; return the words."""
     done = 0
 
     def between(step: int) -> None:
@@ -142,7 +142,7 @@ def _in_step(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, quads
 
 
 def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, count: Any, rows: Any) -> list[Any]:
-    """Write code for any independence and any number of rows; return the words."""
+    """Emit code for any independence and any number of rows; return the words."""
     builder, one, tile = code.builder, ir.Constant(WORD, 1), ir.Constant(WORD, TILE)
     quads = builder.mul(builder.udiv(rows, ir.Constant(WORD, QUAD)), tile)
     singles = builder.mul(builder.urem(rows, ir.Constant(WORD, QUAD)), tile)
@@ -173,7 +173,7 @@ def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, c
 
 
 class _Adder:
-    """Writes code that adds values to cells."""
+    """Emits code that adds values to cells."""
 
     def __init__(self, builder: Any, *, read: Any, values: Any, cells: Any) -> None:
         self.builder, self.read, self.values, self.cells = builder, read, values, cells
@@ -206,9 +206,9 @@ class _Adder:
 def _write_cells(
     context: Any, builder: Any, code: Emitter, layout: Any, target: Any, words: list[Any], known: int | None
 ) -> None:
-    """Write the cells of all groups of rows, in straight code if their number is ``known``.
+    """Emit code that writes the cells of all groups of rows, unrolled if their number is ``known``.
 
-    Behind a loop's test, LLVM would also put the hashing of straight code, and so after the additions.
+    With a loop, LLVM would move the unrolled hashing behind the loop's test, and so after the additions.
     """
 
     def write(group: Any) -> None:

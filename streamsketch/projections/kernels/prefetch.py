@@ -1,4 +1,4 @@
-"""Asking for memory before it is needed."""
+"""Prefetching of memory."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from numba.extending import intrinsic
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
-    """Ask for the cache line of ``array[place]``, to be loaded during other work; ``place`` may lie past the end.
+    """Request the cache line of ``array[place]``, to be loaded during other work; ``place`` may lie past the end.
 
-    A kernel that treats blocks in several passes reads new memory in its first pass only, faster than it arrives, and
-    none in the others. Processors do not fetch ahead across such pauses, nor past a page.
+    A kernel that processes blocks in several passes reads new memory in its first pass only, faster than it arrives.
+    Hardware prefetching does not continue across the other passes, nor past a page.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
     place
         In elements.
     """
-    del typingctx, place  # Numba hands the types over; the values come with the arguments
+    del typingctx, place  # Numba passes types here; the values are in ``arguments``
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data

@@ -1,6 +1,6 @@
 """Numba kernels that add a sparse projection of a batch to integer state.
 
-Cells are sums modulo 2^64, which int64 addition gives whatever wraps on the way (THEORY.md 1, "Overflow").
+Cells are sums modulo 2^64, as int64 addition computes them (THEORY.md 1, "Overflow").
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from streamsketch.core import TILE, Ints, Words, evaluate, kernel
 from streamsketch.projections.kernels.tiles import tile_starts
 
 MOST_MASS = (1 << 63) - 1
-_BLOCK = 256  # items that are hashed at a time: they stay in the L1 cache
-_ORDERED = 1 << 16  # items put into order at a time: they stay in the L2 cache
-_ITEMS_A_ROW = 128  # unless rows would get too few of them
+_BLOCK = 256  # items hashed at a time: they stay in the L1 cache
+_ORDERED = 1 << 16  # items sorted at a time: they stay in the L2 cache
+_ITEMS_A_ROW = 128  # more, if rows would get fewer items than this
 _LOW_32, _LOW_63 = np.uint64((1 << 32) - 1), np.uint64((1 << 63) - 1)
 _1, _31, _32, _63 = np.uint64(1), np.uint64(31), np.uint64(32), np.uint64(63)
 
@@ -24,8 +24,8 @@ _1, _31, _32, _63 = np.uint64(1), np.uint64(31), np.uint64(32), np.uint64(63)
 def _add_entry(
     cells: Ints, first: np.uint64, bits: np.uint64, value: np.int64, bucket: np.uint64, sign: np.uint64
 ) -> None:
-    """Add ±``value`` to the cell, counted from ``first``, that the lowest field of ``bits`` names."""
-    # value ^ -1 - -1 = -value: the sign costs no branch, which random signs would mispredict
+    """Add ±``value`` to the cell, counted from ``first``, that is given by the lowest field of ``bits``."""
+    # (value ^ -1) - -1 = -value: no branch, which random signs would mispredict
     minus = -np.int64((bits >> sign) & _1)
     cells[first + (bits & bucket)] += (value ^ minus) - minus
 
@@ -87,9 +87,9 @@ def add_to_slots(
 def put_in_order(
     slots: Ints, indices: Ints, values: Ints, counts: Ints, ordered_indices: Ints, ordered_values: Ints
 ) -> Ints:
-    """Write items slot by slot, each slot's padded to whole tiles with zeros; return where each begins, and the end.
+    """Write items sorted by slot, each slot padded with zeros to whole tiles; return the starts of slots and the end.
 
-    ``counts`` has an element for each slot, and is overwritten; the others have room for 15 more items a slot.
+    ``counts`` has an element for each slot, and is overwritten; the outputs have room for 15 more items in each slot.
     """
     counts[:] = 0
     for i in range(slots.size):
@@ -109,9 +109,9 @@ def put_in_order(
 def add_to_slots_in_order(
     table: Ints, slots: Ints, indices: Ints, values: Ints, add_runs: Callable[..., None], *more: Any
 ) -> None:
-    """As `add_to_slots`, row of the table by row: worth it where rows get many items each.
+    """Do what `add_to_slots` does, one row of the table at a time; faster if each row gets many items.
 
-    ``more`` is what ``add_runs`` takes between the runs and the table.
+    ``more`` are the arguments of ``add_runs`` between the runs and the table.
     """
     chunk = max(_ORDERED, _ITEMS_A_ROW * len(table))
     room = min(chunk, indices.size) + (TILE - 1) * min(len(table), indices.size)
@@ -126,11 +126,11 @@ def add_to_slots_in_order(
 
 @kernel
 def seen(codes: Ints, size: int) -> NDArray[np.bool_]:
-    """Return which of the numbers below ``size`` are among ``codes``; raise `IndexError` for any other."""
+    """Return which numbers below ``size`` occur in ``codes``; raise `IndexError` for codes out of range."""
     found = np.zeros(size, dtype=np.bool_)
     for i in range(codes.size):
         if codes[i] < 0 or codes[i] >= size:
-            raise IndexError("the place of a key lies outside the list of keys")
+            raise IndexError("the index of a key lies outside the list of keys")
         found[codes[i]] = True
     return found
 
@@ -148,9 +148,9 @@ def looked_up(table: Ints, codes: Ints) -> Ints:
 def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficients: Words) -> None:
     """Add item i's graph-construction column times ``values[i]`` to ``table[slots[i]]``; keys are in range.
 
-    Entry r reads one word: the top bit is its sign, the others draw a row of the first k - s + r + 1. A row drawn
-    before gives way to the last one allowed: Floyd's algorithm, under which every set of s rows is equally likely,
-    up to 2^-39 for k = 2^24.
+    Entry r reads one word: the top bit is its sign, the others draw one of the first k - s + r + 1 rows. A row drawn
+    before is replaced by the last of these. By this (Floyd's) algorithm every set of s rows is equally likely, up to
+    2^-39 for k = 2^24.
     """
     sparsity, cells = coefficients.shape[0], table.shape[1]
     words = np.empty((sparsity, _BLOCK), dtype=np.uint64)
@@ -176,7 +176,7 @@ def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficie
 
 @kernel
 def add_masses(masses: Ints, slots: Ints, values: Ints) -> None:
-    """Add |values[i]| to ``masses[slots[i]]``; 2^63 - 1 stands for that and more."""
+    """Add |values[i]| to ``masses[slots[i]]``, saturating at 2^63 - 1."""
     for i in range(slots.size):
         added = MOST_MASS if values[i] < -MOST_MASS else abs(values[i])
         masses[slots[i]] += min(added, MOST_MASS - masses[slots[i]])

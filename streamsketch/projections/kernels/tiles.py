@@ -1,8 +1,8 @@
-"""Numba kernels that add tiles of 16 keys to a scratch in which plus and minus cells are apart.
+"""Numba kernels that add tiles of 16 keys to a scratch with separate plus and minus cells.
 
-The sign bit tops a row's field of a hash word, so the field itself is a place in the row's 2^width cells: neither a
-branch nor a multiplication is needed. There is a set of kernels for each way of adding, each with the hash and the
-additions once, since compiling them takes long.
+The sign is the top bit of a row's field of a hash word, so the field itself is an index into the row's 2^width cells,
+and neither a branch nor a multiplication is needed. There is one set of kernels for each way of adding, each with one
+copy of the hashing and the additions, since compiling them takes long.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from streamsketch.projections.kernels.prefetch import prefetch
 
 Bounds: TypeAlias = tuple[Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
 
-_BLOCK = 256  # items whose bounds are found at a time: they stay in the L1 cache
-_AHEAD = 256  # items: bounds and tiles are read faster than memory answers
+_BLOCK = 256  # items whose bounds are computed at a time: they stay in the L1 cache
+_AHEAD = 256  # items to prefetch ahead: bounds and tiles are read faster than memory delivers
 _WORDS_OF_LINE = 8
 _LAST_OF_LINE = _WORDS_OF_LINE - 1
 _LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class Adders(NamedTuple):
-    """The kernels of one way of adding, all with the arguments `add_batch` and `add_runs` have below."""
+    """The kernels of one way of adding; their arguments are those of `add_batch` and `add_runs` below."""
 
     add_batch: Callable[..., Bounds]
     add_runs: Callable[..., None]
@@ -34,12 +34,12 @@ class Adders(NamedTuple):
 def batch_bounds(indices: Ints, values: Ints, start: int, end: int) -> Bounds:
     """Return the largest index and Σ|values| from ``start`` to ``end``, as two limbs: (max, units of 2^32, the rest).
 
-    Indices are seen as uint64, where negative ones are huge, so one comparison finds them too. The limbs, uint64,
+    Indices are read as uint64, where negative ones are huge, so one comparison detects them too. The uint64 limbs
     cannot overflow for fewer than 2^31 items.
     """
     largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
     for item in range(end - start):
-        i = np.uint64(start + item)  # a place that cannot be negative: vector code
+        i = np.uint64(start + item)  # an unsigned index compiles to vector code
         key = np.uint64(indices[i])
         largest = key if key > largest else largest  # noqa: FURB136 - `max` takes long to compile
         magnitude = np.uint64(abs(values[i]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
@@ -62,7 +62,7 @@ def add_plainly(
 ) -> None:
     """Add up to 16 items, from ``start`` to ``end``, to ``scratch``."""
     tile, words, field = np.zeros(TILE, dtype=np.uint64), np.empty(TILE, dtype=np.uint64), np.uint64((1 << width) - 1)
-    for i in range(end - start):  # an assignment of slices takes seconds to compile: its error is a formatted text
+    for i in range(end - start):  # slice assignment takes seconds to compile, because of its formatted error message
         tile[i] = np.uint64(indices[start + i])
     for word in range(coefficients.shape[0]):
         hash_tile(tile, 0, coefficients[word], words, 0)
@@ -75,7 +75,7 @@ def add_plainly(
 
 @kernel
 def pour_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
-    """Add plus minus minus cells, from ``scratch[first]`` on, to the k cells of ``state``."""
+    """Add the plus cells minus the minus cells, from ``scratch[first]`` on, to the k cells of ``state``."""
     buckets = 1 << (width - 1)
     for row_start in range(0, state.size, buckets):
         plus = first + 2 * row_start
@@ -85,10 +85,10 @@ def pour_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
 
 
 def scratch_size(layout: Words, rows: int, width: int) -> int:
-    """Return how much memory kernels take, int64, whatever it holds: allocations of their own take long to compile.
+    """Return the size of the kernels' scratch, in int64: allocations inside kernels take long to compile.
 
-    From the first cache line on there are the cell numbers of two tiles, 16 keys, 16 values, plus and minus cells of
-    all rows, and one more cell.
+    From the first cache line on it holds the cell numbers of two tiles, 16 keys, 16 values, the plus and minus cells of
+    all rows, and one spare cell.
     """
     return _LAST_OF_LINE + 2 * (len(layout) + 1) * TILE + (rows << width) + 1
 
@@ -102,7 +102,7 @@ def clear(scratch: Ints, first: int) -> None:
 
 @kernel
 def tile_starts(counts: Ints) -> Ints:
-    """Return where runs of so many items begin if each is padded to whole tiles, and where the last ends."""
+    """Return where runs of ``counts`` items start if each is padded to whole tiles, and where the last ends."""
     starts = np.empty(counts.size + 1, dtype=np.int64)
     total = 0
     for run in range(counts.size):
@@ -113,9 +113,9 @@ def tile_starts(counts: Ints) -> Ints:
 
 
 def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
-    """Return kernels that hash a tile while they add the one before it; ``straight`` as in `hash_and_add`.
+    """Return kernels that hash a tile while they add the previous one; ``straight`` as in `hash_and_add`.
 
-    The first turn adds zeros to the one cell past the others, which nobody reads.
+    The first iteration adds zeros to the spare cell, which is never read.
     """
 
     def add_batch(
@@ -132,11 +132,11 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
     ) -> Bounds:
         """Add a batch to the cells of one sketch, unless an index exceeds ``last_index``; return its bounds.
 
-        Bounds are those of `batch_bounds`. Indices out of range reach arbitrary cells of ``scratch``, never ``state``.
+        Bounds are those of `batch_bounds`. Indices out of range change arbitrary cells of ``scratch``, never ``state``.
         """
         words, whole = coefficients.shape[0], indices.size - indices.size % TILE
         first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
-        spare = first + 2 * layout.shape[0] * TILE  # the last tile, if it is not whole
+        spare = first + 2 * layout.shape[0] * TILE  # for the last tile, if it is not whole
         first_cell = spare + 2 * TILE
         clear(scratch, 0)
         for i in range(whole, indices.size):
@@ -227,7 +227,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
 
 
 def _plain() -> Adders:
-    """Return kernels for words whose rows have more than 2^16 cells together: memory, not hashing, sets the time."""
+    """Return kernels for words whose rows have more than 2^16 cells in all, where memory dominates the time."""
 
     def add_batch(
         indices: Ints,

@@ -1,7 +1,7 @@
-"""Explicit 64-byte vectors: the butterflies of a Hadamard transform, a sum in place, a transposed tile.
+"""Explicit 64-byte vectors: the butterflies of a Hadamard transform, an in-place sum, a transposed tile.
 
-LLVM does not find these in loops by itself: possible aliases, and lanes that meet within a vector, stop it. Written
-out, the transform of 2^15 doubles is some three times as fast, and the projection of dense matrices four times.
+LLVM does not vectorise these loops by itself, because of possible aliases and operations across lanes. With explicit
+vectors the transform of 2^15 doubles is about three times as fast, and the projection of dense matrices four times.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ Combine: TypeAlias = Callable[[Any, Any], Any]
 def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: Any, within: Any) -> Any:
     """Transform ``vectors`` vectors of one array in registers, in place.
 
-    Vector m holds the 64 bytes from ``array[offset + m · stride]`` on. All butterflies between the vectors are made,
-    and with ``within`` all those between the lanes of each too.
+    Vector m holds the 64 bytes from ``array[offset + m · stride]`` on. All butterflies between the vectors are
+    computed, and with ``within`` also those between the lanes of each.
 
     Parameters
     ----------
     array
-        One-dimensional and C-contiguous, of float64, float32 or int64; bounds are the caller's to keep.
+        One-dimensional and C-contiguous, of float64, float32 or int64; bounds are not checked.
     offset, stride
         In elements.
     vectors
@@ -36,7 +36,7 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
     within
         1 or 0, a literal.
     """
-    del typingctx, offset, stride  # Numba hands the types over; the values come with the arguments
+    del typingctx, offset, stride  # Numba passes types here; the values are in ``arguments``
     if not (isinstance(vectors, types.IntegerLiteral) and isinstance(within, types.IntegerLiteral)):
         raise TypingError("vectors and within must be literals")
     count = vectors.literal_value
@@ -77,11 +77,11 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
     Parameters
     ----------
     target, source
-        One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are the caller's to keep.
+        One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are not checked.
     offsets, start
-        A tuple, and a number, of elements.
+        A tuple and a number, in elements.
     signs
-        A tuple of 1 and -1, of that dtype, one for each offset.
+        A tuple of 1 and -1 of that dtype, one for each offset.
     """
     del typingctx, start  # as above
     signature = types.void(target, offsets, source, types.intp, signs)
@@ -117,15 +117,15 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
 
 @intrinsic  # type: ignore[untyped-decorator]
 def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target: Any, start: Any) -> Any:
-    """Write the transpose of a square tile, as many vectors as a vector has lanes.
+    """Write the transpose of a square tile of as many vectors as a vector has lanes.
 
-    Line m of the tile is the 64 bytes of ``source`` from ``offset + m · stride`` on; column m becomes those of
-    ``target`` from ``start + m · lanes`` on.
+    Line m of the tile is the 64 bytes of ``source`` from ``offset + m · stride`` on; column m is written to the 64
+    bytes of ``target`` from ``start + m · lanes`` on.
 
     Parameters
     ----------
     source, target
-        One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are the caller's to keep.
+        One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are not checked.
     offset, stride, start
         In elements.
     """
