@@ -1,4 +1,4 @@
-"""The server: an exact, mergeable sum of reports, and the mean it estimates."""
+"""The server: an exact, mergeable sum of reports, and the estimated mean."""
 
 import math
 from typing import TYPE_CHECKING, Any, Self
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from streamsketch.local.mechanism import Mechanism
 
 MAX_COUNT = (1 << 31) - 1
-"""Reports one aggregator takes: each adds at most 2^32 steps to a cell, so cells stay within 63 bits."""
+"""Largest number of reports of one aggregator: each adds at most 2^32 steps to a cell, so cells fit into 63 bits."""
 
 _STEPS_PER_SIZE = 22  # log2 of the steps in a contribution's root mean square
-_LIMIT = 2.0**32  # steps: 1024 times the root mean square; honest values are within a few hundred
-_SLACK = 1e-6  # of a length: its sum in floating point
+_LIMIT = 2.0**32  # steps: 1024 times the root mean square; honest values are below a few hundred times
+_SLACK = 1e-6  # relative, for the floating-point sum of a length
 
 
 class MeanAggregator(Encoded):
-    """Adds up locally private reports, and estimates the mean of the vectors behind them.
+    """Sums locally private reports, and estimates the mean of the vectors behind them.
 
-    Every contribution is rounded once, to a multiple of 2^-22 of its root mean square, and added as an integer: so
-    merges are exact, and the mean has the same bits however the reports were split and ordered, on every machine:
-    contributions follow from IEEE sums, products, quotients and roots, and from numbers of 32 bits (WIRE.md). The
-    rounding moves a coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one
-    report's root mean square, whatever the number of reports; over random signs by √n less. Memory is O(dim).
+    Every contribution is rounded once, to a multiple of 2^-22 of its root mean square, and added as an integer. So
+    merges are exact, and the mean has the same bits on every machine, however the reports were split and ordered:
+    contributions follow from IEEE sums, products, quotients and roots, and from numbers of 32 bits (WIRE.md). Rounding
+    moves a coordinate of the mean (of the rotated mean, under a shared rotation) by at most 2^-23 of one report's root
+    mean square, for any number of reports, and by √n less if the errors have random signs. Memory is O(dim).
 
-    Its state comes from reports alone, which are private already: it is as safe to share as they are.
+    The state is computed from reports alone, which are private already, so it is as safe to share as they are.
 
     Parameters
     ----------
     mechanism
-        The one that all its reports come from.
+        The mechanism of all reports.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class MeanAggregator(Encoded):
         Raises
         ------
         InvalidInputError
-            If no reports add up to it.
+            If no reports can sum to this state.
         """
         if type(count) is not int or not 0 <= count <= MAX_COUNT:
             raise InvalidInputError(f"an aggregator holds 0 to {MAX_COUNT} reports, got {short(count)}")
@@ -82,39 +82,39 @@ class MeanAggregator(Encoded):
         most = count * int(_LIMIT)
         if largest > most:
             raise InvalidInputError(
-                f"the totals hold {largest}, more than {count} reports add up to, {most} at most: count and totals are "
-                f"not of one aggregator"
+                f"the totals contain {largest}, but {count} reports add up to at most {most}: count and totals are "
+                f"not from the same aggregator"
             )
         self = cls(mechanism)
         cells = totals.astype(np.float64)
         length = math.sqrt(float(np.einsum("i,i->", cells, cells))) * self.step
-        longest = mechanism.longest_contribution + self.step * math.sqrt(cells.size) / 2  # and its rounding
+        longest = mechanism.longest_contribution + self.step * math.sqrt(cells.size) / 2  # including rounding
         if length > count * longest * (1 + _SLACK):
             raise InvalidInputError(
-                f"the totals have the length {length:.6g}, more than {count} honest reports of {mechanism!r} add up "
-                f"to, {count * longest:.6g} at most: they were damaged, or are not honest"
+                f"the totals have length {length:.6g}, but {count} honest reports of {mechanism!r} add up to at most "
+                f"{count * longest:.6g}: they were damaged, or are not honest"
             )
         self._count, self._totals = count, totals.copy()
         return self
 
     @property
     def mechanism(self) -> "Mechanism":
-        """What all reports come from."""
+        """The mechanism of all reports."""
         return self._mechanism
 
     @property
     def count(self) -> int:
-        """How many reports were added."""
+        """Number of reports added."""
         return self._count
 
     @property
     def totals(self) -> Ints:
-        """The state: int64, (mechanism.state_dim,), a copy, in `step`."""
+        """A copy of the state, in multiples of `step`: int64, (mechanism.state_dim,)."""
         return self._totals.copy()
 
     @property
     def step(self) -> float:
-        """What one unit of the state means: a power of two."""
+        """The value of one unit of the state, a power of two."""
         return 2.0**self._step_exponent
 
     @property
@@ -128,25 +128,25 @@ class MeanAggregator(Encoded):
         Raises
         ------
         TypeError
-            If it is neither.
+            If ``reports`` is neither.
         InvalidInputError
             If they come from another mechanism, or one has a length that no honest report has
-            (`Mechanism.honest_lengths`); nothing is added then. `add_plausible` leaves such reports out.
+            (`Mechanism.honest_lengths`); nothing is added then. `add_plausible` skips such reports.
         SketchOverflowError
-            Beyond 2^31 - 1 reports; nothing is added then.
+            For more than 2^31 - 1 reports in total; nothing is added then.
         """
         seeds, values = self._arrays(reports)
         if not all_fit(self._mechanism, values):
-            raise InvalidInputError(f"{implausible(self._mechanism, values)}. Leave such reports out by add_plausible")
+            raise InvalidInputError(f"{implausible(self._mechanism, values)}. Skip such reports with add_plausible")
         self._add(seeds, values)
 
     def add_plausible(self, reports: Report | Reports) -> int:
-        """Add those of a batch that an honest person may have sent; return how many were left out.
+        """Add the reports that an honest person may have sent; return the number of others, which are skipped.
 
         Raises
         ------
         TypeError, SketchOverflowError
-            As `add`.
+            As in `add`.
         InvalidInputError
             If they come from another mechanism; nothing is added then.
         """
@@ -159,7 +159,7 @@ class MeanAggregator(Encoded):
     def _arrays(self, reports: Report | Reports) -> tuple[Words, NDArray[Any]]:
         if isinstance(reports, Report):
             seeds, values = np.array([reports.seed], dtype=np.uint64), reports.values[np.newaxis].copy()
-        elif isinstance(reports, Reports):  # arrays of one layout, so that one compiled kernel serves all
+        elif isinstance(reports, Reports):  # arrays of one layout need only one compiled kernel
             seeds, values = (np.require(part, None, ["C", "A", "W"]) for part in (reports.seeds, reports.values))
         else:
             raise TypeError(f"an aggregator adds a Report or Reports, got a {type(reports).__name__}")
@@ -172,7 +172,7 @@ class MeanAggregator(Encoded):
         self._count += seeds.size
 
     def _add_each(self, seeds: Words, values: NDArray[Any]) -> int:
-        """Add what can be added, and return how many reports could not: values that are all in one cell, for one."""
+        """Add what can be added; return the number of other reports, such as those with all values in one cell."""
         try:
             self._add(seeds, values)
         except InvalidInputError:
@@ -187,16 +187,20 @@ class MeanAggregator(Encoded):
 
         Raises
         ------
-        TypeError, InvalidInputError, SketchOverflowError
-            As `add`.
+        TypeError
+            If ``other`` is not a MeanAggregator.
+        InvalidInputError
+            If its mechanism or its `step` differs.
+        SketchOverflowError
+            For more than 2^31 - 1 reports in total.
         """
         if not isinstance(other, MeanAggregator):
             raise TypeError(f"a MeanAggregator merges with another, got a {type(other).__name__}")
         self._check_same(other.mechanism)
-        if other.step_exponent != self._step_exponent:  # pickled on a machine that rounded it otherwise
+        if other.step_exponent != self._step_exponent:  # pickled on a machine that rounded it differently
             raise InvalidInputError(
                 f"totals in steps of 2^{other.step_exponent} cannot be added to totals in steps of "
-                f"2^{self._step_exponent}; add the reports themselves on one machine"
+                f"2^{self._step_exponent}; add the reports on one machine instead"
             )
         self._check_count(other.count)
         self._totals += other.totals
@@ -217,9 +221,9 @@ class MeanAggregator(Encoded):
     def standard_error(self) -> float:
         """Return the standard error of a coordinate of `mean`: √(noise / sphere_dim + limiting_squared_error).
 
-        The noise, what `expected_squared_error` has beyond the limit, spreads over the coordinates: evenly but for
-        its part along the vectors, which in a few dimensions may put up to all of it on one. The bias of a biased
-        mechanism does not: it lies along the vectors, or anywhere, so each coordinate is charged with all of it.
+        The noise, `expected_squared_error` minus the limit, spreads evenly over the coordinates, except for its part
+        along the vectors, which in few dimensions may fall on one coordinate. The bias of a biased mechanism may lie
+        along any direction, so all of it is attributed to each coordinate.
 
         Raises
         ------
@@ -238,17 +242,16 @@ class MeanAggregator(Encoded):
         Raises
         ------
         WireFormatError
-            If the bytes are not a sound aggregator, no reports of a length that honest ones have add up to its
-            totals, or they are more than ``max_bytes``,
-            by default `Limits.max_bytes`. The state in memory is at most 8 times the bytes.
+            If the bytes are not a valid aggregator, if no honest reports can add up to its totals, or if they are
+            longer than ``max_bytes``, by default `Limits.max_bytes`. The state takes at most 8 times their memory.
         """
         return cls._decoded(data, max_bytes=max_bytes)
 
     def copy(self) -> Self:
         """Return an independent copy."""
         again = type(self).from_parts(self._mechanism, self._count, self._totals)
-        # what the totals are in, were it pickled where it came out otherwise
-        again._step_exponent = self._step_exponent  # noqa: SLF001 - its own kind
+        # a pickle may come from a machine that rounded the step differently
+        again._step_exponent = self._step_exponent  # noqa: SLF001 - same class
         return again
 
     def __eq__(self, other: object) -> bool:
@@ -257,7 +260,7 @@ class MeanAggregator(Encoded):
         mine, theirs = ((one.mechanism, one.count, one.step_exponent) for one in (self, other))
         return mine == theirs and np.array_equal(self._totals, other.totals)
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
         return f"MeanAggregator({self._mechanism!r}, {self._count} reports)"
@@ -274,15 +277,15 @@ class MeanAggregator(Encoded):
     def _check_count(self, more: int) -> None:
         if self._count + more > MAX_COUNT:
             raise SketchOverflowError(
-                f"an aggregator holds at most {MAX_COUNT} reports: this one has {self._count}, {more} more were not "
-                f"added. Average the means of several, weighted by their counts"
+                f"an aggregator holds at most {MAX_COUNT} reports: this one has {self._count}, and {more} more were "
+                f"not added. Use several aggregators, and average their means weighted by count"
             )
 
     def _check_not_empty(self) -> None:
         if not self._count:
-            raise InvalidInputError("no report was added yet: there is no mean to estimate")
+            raise InvalidInputError("no report was added yet, so there is no mean to estimate")
 
 
 def step_exponent_of(mechanism: "Mechanism") -> int:
-    """Return e, 2^e the greatest power of two that is at most 2^-22 of what a report adds to a cell."""
+    """Return e such that 2^e is the largest power of two up to 2^-22 of the mechanism's `Mechanism.cell_size`."""
     return power_below(mechanism.cell_size) - _STEPS_PER_SIZE

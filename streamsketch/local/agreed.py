@@ -1,14 +1,13 @@
-"""Numbers that every machine must compute alike: no C library's last bit, no minimiser's last digits.
+"""Numbers that must be identical on every machine, independent of the C library and of a minimiser's last digits.
 
-Servers on different machines add up the same reports to the same totals. What a report adds may therefore follow from
-IEEE sums, products, quotients and square roots alone, or from a number that was rounded far more coarsely than
-libraries differ.
+Servers on different machines must compute the same totals from the same reports. So contributions use only IEEE sums,
+products, quotients and square roots, and numbers rounded far more coarsely than libraries differ.
 """
 
 import math
 
 _AGREED_BITS = 32
-_SHIFTED = 24.0  # from here on the series below leaves less than 1e-16
+_SHIFTED = 24.0  # from here on the series below errs by less than 1e-16
 _SERIES = (
     -1 / 8,
     1 / 128,
@@ -19,33 +18,33 @@ _SERIES = (
     39325 / 33554432,
     -334477 / 2147483648,
 )
-"""Of Γ(x+½)/(Γ(x)√x) in 1/x, from the first power on: dyadic, so exact."""
+"""Coefficients of Γ(x+½)/(Γ(x)√x) in 1/x, from the first power on: dyadic, so exact."""
 
 ROOT_PI = 1.7724538509055159
 
 
 def agreed(value: float) -> float:
-    """Return a positive number rounded to 32 significant bits: 10^5 times as coarse as what libraries differ by.
+    """Return a positive number rounded to 32 significant bits, 10^5 times as coarse as libraries differ.
 
-    Two machines still differ where the number falls next to the middle between two such values: one in some 10^5.
+    Two machines still differ if the number is next to the midpoint of two such values, in about one of 10^5 cases.
     """
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, _AGREED_BITS)), exponent - _AGREED_BITS)
 
 
 def power_below(value: float) -> int:
-    """Return the exponent of the greatest power of two at most ``value``, which is `agreed` first.
+    """Return the exponent of the largest power of two up to ``value``, after `agreed`.
 
-    So a value that is a power of two, but for rounding, has that power's exponent on every machine.
+    So a value that is a power of two except for rounding has the same exponent on every machine.
     """
     return math.frexp(agreed(value))[1] - 1
 
 
 def gamma_ratio(x: float) -> float:
-    """Return Γ(x + ½)/Γ(x) of a positive multiple of ½ to some 1e-15, the same bits everywhere.
+    """Return Γ(x + ½)/Γ(x) for a positive multiple of ½ to about 1e-15, with the same bits on every machine.
 
-    By Γ(x+½)/Γ(x) = x/(x+½) · Γ(x+3/2)/Γ(x+1) up to 24, and the asymptotic series there (DLMF 5.11.13). A difference of
-    logarithms would lose eight digits at x = 10^7.
+    The recurrence Γ(x+½)/Γ(x) = x/(x+½) · Γ(x+3/2)/Γ(x+1) raises x to 24, where the asymptotic series is used (DLMF
+    5.11.13). A difference of logarithms would lose eight digits at x = 10^7.
     """
     factor = 1.0
     while x < _SHIFTED:

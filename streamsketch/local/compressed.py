@@ -1,4 +1,4 @@
-"""PrivUnitG as a seed: a choice among public candidates."""
+"""PrivUnitG compressed to a seed, which selects one of the public candidates."""
 
 import dataclasses
 import functools
@@ -19,29 +19,29 @@ from streamsketch.local.streams import gaussian_vector, gaussian_vectors, salt
 from streamsketch.privacy import BitSource, Bytes
 
 MAX_EPSILON = 20.0
-"""Beyond it one report takes more than some 10^8 candidates."""
+"""Beyond it one report takes more than about 10^8 candidates."""
 
-_MARGIN = 4095 / 4096  # of ε that is used
+_MARGIN = 4095 / 4096  # share of ε that is used
 _CANDIDATES = 4096  # drawn at a time
-_LOG_FAILURE = 50 + 64 * math.log(2)  # for every seed: the server chooses it
+_LOG_FAILURE = 50 + 64 * math.log(2)  # a union bound over seeds: the server chooses the seed
 
 
 class Compression:
-    """PrivUnitG in R^k with a candidate's seed as its output, chosen among a fixed number of candidates.
+    """PrivUnitG in R^k whose output is the seed of one of a fixed number of candidates.
 
-    A candidate is a uniform 64-bit seed and the public Gaussian vector g that it means; the cap is ⟨g, u⟩ ≥ its edge.
-    Every report draws `trials` candidates and one coin, and computes all inner products. If some candidates are in the
-    cap and some are not, the coin says which kind to report, inside with probability κ; else there is no choice. Of
-    the kind chosen, the last candidate is reported. κ makes the probability of a report in the cap exactly PrivUnitG's
-    p, and `trials` is the least number that allows it, some ln(1/(1-p))/q₁. Feldman and Talwar 2021 and Asi et al.
-    2023, Appendix H, draw candidates until one is accepted; how many that takes shows something of u to those who
-    learn the report as well.
+    A candidate is a uniform 64-bit seed with its public Gaussian vector g; it is in the cap if ⟨g, u⟩ is at least the
+    threshold. Every report draws `trials` candidates and one coin, and computes all inner products. If some candidates
+    are inside the cap and some outside, the coin selects which kind to report, inside with probability κ; otherwise
+    there is only one kind. The last candidate of that kind is reported. κ makes the probability of a report in the cap
+    exactly PrivUnitG's p, and `trials` is the least number for which such a κ exists, about ln(1/(1-p))/q₁. Feldman and
+    Talwar 2021 and Asi et al. 2023, Appendix H, draw candidates until one is accepted; their number reveals something
+    about u to those who also see the report.
 
-    The report is one of 2^64 seeds. Given how many candidates are inside, the last of a kind is uniform among all seeds
-    of that kind, so P(seed | u) is P(inside | u)/(2^64 Q) in the cap and P(outside | u)/(2^64 (1-Q)) elsewhere, Q the
-    share of all seeds that are in u's cap, whichever set floats make of it. Q would be q₁ for every u if there were
-    infinitely many seeds; among 2^64 it deviates by some 10^-9 to 10^-4, which ε' = ε(1 - 2^-12) covers, or the
-    mechanism is refused; see `shares`, `spent` and THEORY.md 7.3.
+    The report is one of 2^64 seeds. Given the number of candidates inside, the last of a kind is uniform among all
+    seeds of that kind, so P(seed | u) is P(inside | u)/(2^64 Q) in the cap and P(outside | u)/(2^64 (1-Q)) elsewhere,
+    with Q the share of all seeds in u's cap as computed in floating point. With infinitely many seeds Q would be q₁
+    for every u; with 2^64 it deviates by about 10^-9 to 10^-4, which ε' = ε(1 - 2^-12) covers, or the mechanism is
+    refused; see `shares`, `spent` and THEORY.md 7.3.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class Compression:
     Raises
     ------
     InvalidInputError
-        If ε is too large, or too small for the caps to be filled evenly enough.
+        If ε is above 20, or the caps' shares of the seeds deviate too much for the guarantee.
     """
 
     def __init__(self, size: int, epsilon: float, salted: np.uint64) -> None:
         if epsilon > MAX_EPSILON:
             raise InvalidInputError(
-                f"a compressed report takes some e^ε candidates: epsilon must be at most {MAX_EPSILON:g}, got "
-                f"{epsilon:g}. Send floats instead"
+                f"a compressed report takes about e^ε candidates: epsilon must be at most {MAX_EPSILON:g}, got "
+                f"{epsilon:g}. Use an uncompressed mechanism, such as PrivUnitG"
             )
         self.size = size
         self.salted = salted
@@ -71,17 +71,17 @@ class Compression:
         mixed = -math.expm1(self.trials * math.log1p(-self.cap.mass)) - self.cap.mass**self.trials
         kappa = (self.cap.inside - self.cap.mass**self.trials) / mixed
         self.insiders = min(1 << 64, math.floor(kappa * 2.0**64))
-        """κ, as a number of words."""
+        """κ, as a number of 64-bit words."""
         if not spent(self.cap.mass, shares(self.cap.mass, size), self.trials, self.insiders / 2.0**64) <= epsilon:
             raise InvalidInputError(
-                f"at epsilon={epsilon:g} and {size} dimensions 2^64 candidates do not fill all caps evenly enough for "
+                f"at epsilon={epsilon:g} and {size} dimensions, 2^64 seeds do not cover all caps evenly enough for "
                 f"the guarantee. Use a smaller epsilon or fewer dimensions"
             )
 
     def seeds(self, units: Floats, bits: BitSource) -> Words:
-        """Return the seed that is reported for each row of length 1: uint64, (n,).
+        """Return the reported seed for each row of length 1: uint64, (n,).
 
-        Reads a word for each coin, then `trials` words for each row, whatever the rows are.
+        Each row takes one word for its coin and `trials` words for candidates, whatever its values.
         """
         found = np.empty(units.shape[0], dtype=np.uint64)
         rows = max(1, _CANDIDATES // self.trials)
@@ -105,7 +105,7 @@ class Compression:
 
     @property
     def longest(self) -> float:
-        """What no seed's `vectors` exceed in length."""
+        """A bound on the length of `vectors`, for any seed."""
         return self.cap.scale * LARGEST_NORMAL * math.sqrt(self.size)
 
     def vectors(self, seeds: Words) -> Floats:
@@ -116,12 +116,12 @@ class Compression:
 
 
 def shares(mass: float, size: int) -> tuple[float, float]:
-    """Return bounds on Q, the share of the 2^64 seeds in a cap of that mass: for all caps, but with probability e^-50.
+    """Return bounds on Q, the share of the 2^64 seeds in a cap of that mass, for all caps with probability 1 - e^-50.
 
-    Relative deviations of frequencies (Vapnik; Anthony and Shawe-Taylor 1993): of m = 2^64 candidates caps, of VC
-    dimension d + 1, hold Q with (q₁ - Q)/√q₁ and (Q - q₁)/√Q at most η = 2√((ln(8/β) + ln S(2m))/m) but with
-    probability β, ln S(2m) ≤ (d+1) ln(2em/(d+1)) (Sauer); β covers each of 2^64 public seeds, which the server
-    chooses. The caps depend on the candidates, so a union bound over the S(m) of them would prove nothing.
+    By the relative deviation of frequencies (Vapnik; Anthony and Shawe-Taylor 1993), for m = 2^64 candidates and caps
+    of VC dimension d + 1, both (q₁ - Q)/√q₁ and (Q - q₁)/√Q are at most η = 2√((ln(8/β) + ln S(2m))/m) except with
+    probability β, where ln S(2m) ≤ (d+1) ln(2em/(d+1)) (Sauer). β includes a union bound over the 2^64 public seeds,
+    since the server chooses the seed. The caps depend on the candidates, so a union bound over S(m) caps is no proof.
     """
     candidates, dimension = 2.0**64, size + 1
     growth = dimension * (1 + math.log(2 * candidates / dimension))
@@ -134,8 +134,8 @@ def spent(mass: float, bounds: tuple[float, float], trials: int, kappa: float) -
     """Return a bound on ln P(s | u) - ln P(s | u') for all seeds, u and u', if both caps' shares are within ``bounds``.
 
     With n trials, 2^64 P(s | u) is κ Σ (1-Q)^i + (1-κ) Q^(n-1) in the cap and (1-κ) Σ Q^i + κ (1-Q)^(n-1) elsewhere,
-    sums over i < n. Both are convex in Q: they are at most the larger of their values at the bounds, and at least what
-    a tangent between them is there.
+    with sums over i < n. Both are convex in Q: they are at most the larger of their values at the bounds, and at least
+    the smaller value there of a tangent between the bounds.
     """
     low, high = bounds
     if not 0 < low <= mass <= high < 1:
@@ -160,12 +160,13 @@ def _density(share: float, trials: int, weight: float) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CompPrivUnitG(Mechanism):
-    """PrivUnitG whose report is 64 bits: the seed of a Gaussian vector.
+    """PrivUnitG with reports of 64 bits: the seed of a Gaussian vector.
 
-    Its error is PrivUnitG's at ε(1 - 2^-12). Randomising computes the same number of Gaussian vectors for every input,
-    O(dim · ln(1/(1-p))/q₁), which grows like e^ε: some 4600 at ε = 10. A report is one of 2^64 seeds, so the guarantee
-    does not rest on the last bits of floats; it rests on SplitMix64's vectors filling caps as Gaussians do; see
-    `streamsketch.local.compressed.Compression`. Source: Feldman and Talwar 2021; Asi et al. 2023, Appendix H.
+    Its error is that of PrivUnitG at ε(1 - 2^-12). Randomising computes the same number of Gaussian vectors for every
+    input, about ln(1/(1-p))/q₁, which grows like e^ε: about 4600 at ε = 10. A report is one of 2^64 seeds, so the
+    guarantee does not depend on the last bits of floats; it assumes that caps contain SplitMix64's vectors as often as
+    Gaussian ones; see `streamsketch.local.compressed.Compression`. Source: Feldman and Talwar 2021; Asi et al. 2023,
+    Appendix H.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ class CompPrivUnitG(Mechanism):
     epsilon
         As in `Mechanism`, and at most 20.
     seed
-        Public, 0 to 2^64 - 1: which candidates the seeds mean.
+        Public, 0 to 2^64 - 1: selects the candidates' vectors.
 
     Raises
     ------
@@ -195,7 +196,7 @@ class CompPrivUnitG(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_int("seed", 0, (1 << 64) - 1)
-        _ = self.compression  # refuses what it cannot serve
+        _ = self.compression  # raises if the parameters are out of range
 
     @functools.cached_property
     def compression(self) -> Compression:
@@ -204,7 +205,7 @@ class CompPrivUnitG(Mechanism):
 
     @property
     def cap(self) -> GaussianCap:
-        """p, q₁ and what follows from them, at ε(1 - 2^-12)."""
+        """The cap's parameters at ε(1 - 2^-12)."""
         return self.compression.cap
 
     @property
@@ -219,24 +220,24 @@ class CompPrivUnitG(Mechanism):
 
     @property
     def longest_contribution(self) -> float:
-        """Of any seed: √d of the largest Gaussians; see `Mechanism.longest_contribution`."""
+        """√d times the largest scaled Gaussian, for any seed; see `Mechanism.longest_contribution`."""
         return self.compression.longest
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""
-        del seeds  # it has none: the candidate's seed is the private value
+        del seeds  # unused: the candidate's seed is the private value
         lengths = np.sqrt(dot_rows(units, units))
         values[:, 0] = self.compression.seeds(units / lengths[:, np.newaxis], bits)
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
-        """Return the vectors that the seeds mean; see `Mechanism.contributions`."""
+        """Return the vectors of the reported seeds; see `Mechanism.contributions`."""
         del seeds
         return self.compression.vectors(values[:, 0])
 
 
 @kernel
 def candidates_along(units: Floats, seeds: Words, salted: np.uint64, out: Floats) -> None:
-    """Write ⟨g, u⟩ of every candidate of each row of ``units``: (n, m)."""
+    """Write ⟨g, u⟩ for every candidate g of each row u of ``units``: (n, m)."""
     scratch, candidate = np.empty(units.shape[1], dtype=np.uint64), np.empty(units.shape[1])
     for i in range(seeds.shape[0]):
         for trial in range(seeds.shape[1]):
@@ -249,7 +250,7 @@ def candidates_along(units: Floats, seeds: Words, salted: np.uint64, out: Floats
 
 @kernel
 def keep_last(seeds: Words, along: Floats, threshold: float, last: Words, seen: Bytes) -> None:
-    """Write each row's last seed below the threshold and its last one from there on, (n, 2), and which were seen."""
+    """Write the last seed below the threshold and the last at or above it for each row, (n, 2), and which exist."""
     for i in range(seeds.shape[0]):
         for trial in range(seeds.shape[1]):
             kind = np.int64(along[i, trial] >= threshold)

@@ -1,4 +1,4 @@
-"""Every mechanism, imported: each registers itself, so that JSON and the wire can name it."""
+"""Imports every mechanism, so that each registers itself for JSON and the wire."""
 
 from streamsketch.local import compressed, gaussian, priv_hs, priv_unit, priv_unit_g, proj_unit, sqkr
 

@@ -1,4 +1,4 @@
-"""The frames of SQKR: which vectors a report's seed picks, and the coefficients of v that go with them."""
+"""The frames of SQKR: the vectors selected by a report's seed, and the coefficients of v in them."""
 
 import functools
 import math
@@ -10,27 +10,27 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words
 from streamsketch.local import streams
-from streamsketch.local.directions import add_directions, direction_salts, reach, sides
+from streamsketch.local.directions import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size
 from streamsketch.local.mechanism import whole_steps
 from streamsketch.local.normal import Floats
 
 
 class Frame(ABC):
-    """Public unit vectors u and coefficients t of v in [-1, 1] with v = B · E t·u over what seeds pick.
+    """Public unit vectors u and coefficients t of v in [-1, 1] with v = B · E t·u over random seeds.
 
     Parameters
     ----------
     dim
-        Of the vectors (d).
+        Length of the vectors (d).
     kind, seed
-        The mechanism's.
+        Those of the mechanism.
     """
 
     state_dim: int
-    """How many cells the server keeps."""
-    reach: float
-    """B, the scale that makes B · E t·u equal to v."""
+    """Number of cells that the server keeps."""
+    scale: float
+    """B, for which B · E t·u equals v."""
 
     def __init__(self, dim: int, kind: str, seed: int) -> None:
         self.dim = dim
@@ -39,44 +39,44 @@ class Frame(ABC):
 
     @abstractmethod
     def cross_terms(self, count: int) -> float:
-        """Return what products of two of ``count`` coefficients add to an estimate's mean squared length, at A = 1."""
+        """Return what products of two of ``count`` coefficients add to the mean squared length of a report at A = 1."""
 
     @abstractmethod
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
-        """Return t of the ``count`` vectors that each seed picks, but for rounding in [-1, 1]: (n, count)."""
+        """Return t for the ``count`` vectors of each seed, in [-1, 1] up to rounding: (n, count)."""
 
     @abstractmethod
     def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
-        """Return the sum of ±``size`` · u, + for 1, as the server keeps it: (n, state_dim)."""
+        """Return the sum of ±``size`` · u, + for 1, in the server's representation: (n, state_dim)."""
 
     def mean_of(self, total: Floats) -> Floats:
-        """Return the mean in coordinates, given that of `lift`: (dim,)."""
+        """Return the mean vector for the mean of `lift`: (dim,)."""
         return total
 
 
 class GaussianFrame(Frame):
     """Uniform directions g/‖g‖, one for each of 2^64 words: t = sign⟨g, v⟩ and B = √π Γ((d+1)/2)/Γ(d/2), for every v.
 
-    The level K of these coefficients is the least of all frames, √(π/2) as d grows.
+    The level K of these coefficients is the least of all frames; it tends to √(π/2) as d grows.
     """
 
     def __init__(self, dim: int, kind: str, seed: int) -> None:
         super().__init__(dim, kind, seed)
         self.state_dim = dim
-        self.reach = reach(dim)
+        self.scale = direction_scale(dim)
 
     def cross_terms(self, count: int) -> float:
-        """See `Frame.cross_terms`: two independent directions."""
+        """Return 1 - 1/count, as directions are independent; see `Frame.cross_terms`."""
         return 1 - 1 / count
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
-        """Return ±1; see `Frame.coefficients`. O(d · count) each."""
+        """Return ±1; see `Frame.coefficients`. O(d · count) for each seed."""
         found = np.empty((seeds.size, count), dtype=np.uint8)
         sides(units, seeds, *direction_salts(self.seed, self.kind), found)
         return np.where(found, 1.0, -1.0)
 
     def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
-        """See `Frame.lift`. O(d · count) each."""
+        """See `Frame.lift`. O(d · count) for each seed."""
         out = np.zeros((seeds.size, self.dim))
         add_directions(seeds, *direction_salts(self.seed, self.kind), values, out)
         out *= size
@@ -84,15 +84,15 @@ class GaussianFrame(Frame):
 
 
 class HadamardFrame(Frame):
-    """The D vectors of a `KashinFrame` at length 1, picked without replacement: B = K√d, t_j = a_j √D/K.
+    """The D vectors of a `KashinFrame` at length 1, drawn without replacement: B = K√d, t_j = a_j √D/K.
 
-    The server keeps D cells, in which u has the one entry √(D/d).
+    The server keeps D cells, where u has one nonzero entry, √(D/d).
     """
 
     def __init__(self, dim: int, kind: str, seed: int) -> None:
         super().__init__(dim, kind, seed)
         self.state_dim = frame_size(dim)
-        self.reach = LEVEL * math.sqrt(dim)
+        self.scale = LEVEL * math.sqrt(dim)
 
     @functools.cached_property
     def kashin(self) -> KashinFrame:
@@ -104,14 +104,14 @@ class HadamardFrame(Frame):
         return streams.salt(self.seed, f"{self.kind}/rows")
 
     def cross_terms(self, count: int) -> float:
-        """See `Frame.cross_terms`: to within 1, as the coefficients are taken to have length 1."""
+        """See `Frame.cross_terms`; exact to within 1, as coefficient vectors are taken to have length 1."""
         return (1 - 1 / count) * (self.state_dim - self.dim) / (self.state_dim - 1)
 
     def _rows(self, seeds: Words, count: int) -> Ints:
         return streams.rows_of(streams.streams_of(seeds, self._salt), self.state_dim, count)
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
-        """See `Frame.coefficients`. Some ten transforms of order D each."""
+        """See `Frame.coefficients`. 64 relaxation steps, of two transforms of order D each."""
         spread = self.kashin.spread(units)
         return np.asarray(np.take_along_axis(spread, self._rows(seeds, count), axis=1) / self.kashin.limit)
 
@@ -125,12 +125,12 @@ class HadamardFrame(Frame):
         return out
 
     def scatter(self, signs: tuple[NDArray[Any], Words, float], total: Ints, step: float, limit: float) -> None:
-        """Add `lift` of (values, seeds, size) in steps to ``total``, in O(count) each; `Mechanism.add_steps`."""
+        """Add `lift` of (values, seeds, size) in steps to ``total``, in O(count) each; see `Mechanism.add_steps`."""
         values, seeds, size = signs
         steps = whole_steps(self._cells(values, size), step, limit)
         starts = streams.streams_of(seeds, self._salt)
         streams.scatter(steps, starts, np.zeros(self.state_dim, dtype=np.uint8), total)
 
     def mean_of(self, total: Floats) -> Floats:
-        """Return U of the mean coefficients."""
+        """Return U times the mean coefficients."""
         return np.asarray(self.kashin.synthesise(total[np.newaxis])[0])

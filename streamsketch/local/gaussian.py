@@ -26,18 +26,18 @@ class GaussianMechanism(Mechanism):
     """The vector on a grid plus discrete Gaussian noise on every coordinate: the baseline, (ε, δ)-LDP.
 
     For any two inputs v, v' and any set S of reports, P(S | v) ≤ e^ε P(S | v') + δ. Vectors are rounded to multiples of
-    2^-f, which puts any two at most 2(2^f + √d/2) steps apart; noise is calibrated to that on the lattice
-    (THEORY.md 3), so no float touches the guarantee. The error grows like d/ε² where PrivUnit's grows like d/ε.
+    2^-f, so any two are at most 2(2^f + √d/2) grid steps apart; noise is calibrated to that distance on the lattice
+    (THEORY.md 3), so the guarantee does not depend on floats. The error grows like d/ε², that of PrivUnit like d/ε.
 
-    The exact sampler takes longer for larger noise, whatever the vector: who learns its time and the report learns
-    something of the noise, and so of the vector. Do not let others time it.
+    The exact sampler takes longer for larger noise, whatever the vector: who sees both its running time and the report
+    learns something about the noise, and so about the vector. Do not let others time it.
 
     Parameters
     ----------
     dim, epsilon, ball
         As in `Mechanism`.
     delta
-        δ of one report, 10^-30 to 0.1.
+        The δ of one report, 10^-30 to 0.1.
 
     Raises
     ------
@@ -57,29 +57,29 @@ class GaussianMechanism(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_float("delta", 1e-30, 0.1)
-        _ = self._noise  # refuses what it cannot serve
+        _ = self._noise  # raises if the noise cannot be sampled
 
     @functools.cached_property
     def _noise(self) -> tuple[int, DiscreteGaussian]:
-        """Return f and the noise, f as large as the sampler allows."""
+        """Return f and the noise, with f as large as the sampler allows."""
         for fraction_bits in range(_FRACTION_BITS, -1, -1):
-            reach = 2 * ((1 + _SLACK) * 2.0**fraction_bits + math.sqrt(self.sphere_dim) / 2)
-            squared = math.ceil(Fraction(reach) ** 2)
+            diameter = 2 * ((1 + _SLACK) * 2.0**fraction_bits + math.sqrt(self.sphere_dim) / 2)
+            squared = math.ceil(Fraction(diameter) ** 2)
             needed = gaussian_sigma(self.epsilon, self.delta) ** 2 * squared
             if needed < MAX_SIGMA_SQUARED / 2:
                 break
         else:
             raise InvalidInputError(
-                f"epsilon={self.epsilon:g} and delta={self.delta:g} at dim={self.dim} take more noise than "
-                f"can be drawn. Use a larger epsilon or delta"
+                f"epsilon={self.epsilon:g} and delta={self.delta:g} at dim={self.dim} need more noise than "
+                f"can be sampled. Use a larger epsilon or delta"
             )
-        # the l1 is what the l2 allows; Gaussian noise asks for the l2 alone
+        # the largest l1 for this l2; Gaussian noise depends on the l2 only
         distance = Sensitivity(l1=math.isqrt(self.sphere_dim * squared) + 1, l2_squared=squared, cells=self.sphere_dim)
         return fraction_bits, DiscreteGaussian.calibrated(distance, Budget(self.epsilon, self.delta))
 
     @property
     def fraction_bits(self) -> int:
-        """The f of the grid 2^-f."""
+        """f, for the grid of multiples of 2^-f."""
         return self._noise[0]
 
     @property
@@ -89,16 +89,16 @@ class GaussianMechanism(Mechanism):
 
     @property
     def layout(self) -> Layout:
-        """Integers, sphere_dim of them."""
+        """sphere_dim integers."""
         return Layout(self.sphere_dim, "int32", seeded=False)
 
     @functools.cached_property
     def honest_lengths(self) -> tuple[float, float]:
-        """In grid steps; see `Mechanism.honest_lengths`."""
-        reach = (1 + _SLACK) * 2.0**self.fraction_bits + math.sqrt(self.sphere_dim) / 2
+        """See `Mechanism.honest_lengths`; in grid steps."""
+        radius = (1 + _SLACK) * 2.0**self.fraction_bits + math.sqrt(self.sphere_dim) / 2
         found = self.noise.cumulants
         moments = found.k2, found.k4 + 3 * found.k2**2
-        return noisy_lengths(self.sphere_dim, reach, float(self.noise.sigma_squared), moments)
+        return noisy_lengths(self.sphere_dim, radius, float(self.noise.sigma_squared), moments)
 
     @property
     def longest_contribution(self) -> float:
@@ -107,12 +107,12 @@ class GaussianMechanism(Mechanism):
 
     @property
     def squared_error(self) -> float:
-        """d·σ², but for at most d/4 grid steps² of rounding."""
+        """d·σ², up to at most d/4 squared grid steps of rounding."""
         return self.sphere_dim * self.noise.cumulants.k2 / 4.0**self.fraction_bits
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
-        """Write reports; see `Mechanism.fill`. Noise is at most 2^24 · 40 steps but with probability below e^-800."""
-        del seeds  # it has none
+        """Write reports; see `Mechanism.fill`. Noise exceeds 2^24 · 40 steps with probability below e^-800."""
+        del seeds  # unused
         scaled = units * (2.0**self.fraction_bits / np.sqrt(dot_rows(units, units)))[:, np.newaxis]
         noisy = np.rint(scaled).astype(np.int64) + self.noise.sample(units.size, bits).reshape(units.shape)
         values[...] = np.clip(noisy, -(1 << 31), (1 << 31) - 1)

@@ -1,7 +1,7 @@
-"""The inverse of a symmetric beta distribution, with the same work for every argument.
+"""Quantiles of a symmetric beta distribution, with the same work for every argument.
 
-A solver iterates more often for some arguments than for others. PrivUnit's argument says how far the report lies along
-the private vector, so the number of iterations would say something of the vector.
+A solver needs more iterations for some arguments than for others. PrivUnit's argument depends on how far the report
+lies along the private vector, so the number of iterations would reveal something about the vector.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
 
 
 class InverseBeta:
-    """The quantiles of Beta(h, h), by a Chebyshev series of their logarithm for each power of two, to some 1e-13.
+    """The quantiles of Beta(h, h), by a Chebyshev series of their logarithm for each power of two, to about 1e-13.
 
     Parameters
     ----------
     half
-        h, from 1/2 on.
+        h, at least 1/2.
     least
-        The smallest argument that will be asked for, above 2^-1000.
+        The smallest argument needed, above 2^-1000.
     """
 
     def __init__(self, half: float, least: float) -> None:
@@ -31,7 +31,7 @@ class InverseBeta:
         self._series = np.polynomial.chebyshev.chebfit(_NODES, np.array(values).T, _DEGREE)
 
     def __call__(self, probabilities: Floats) -> Floats:
-        """Return I⁻¹ of numbers from ``least`` to 1/2."""
+        """Return the quantiles of probabilities from ``least`` to 1/2."""
         mantissas, exponents = np.frexp(probabilities)
         mantissas = np.where(exponents == 0, 1.0, mantissas)  # 1/2 is the end of the first octave
         octaves = np.clip(-1 - exponents, 0, self._octaves - 1)

@@ -1,4 +1,4 @@
-"""How long honest reports are: bounds that hold for all of them, or for all but one in 10^9 (THEORY.md 7.6)."""
+"""Bounds on the lengths of honest reports, which all of them satisfy, or all but one in 10^9 (THEORY.md 7.6)."""
 
 import math
 from typing import NamedTuple
@@ -10,19 +10,19 @@ from streamsketch.local.parameters import GaussianCap
 from streamsketch.local.report import Layout
 
 FALSE_ALARM = 1e-9
-"""At most this share of honest reports is outside the bounds."""
+"""Largest share of honest reports outside the bounds."""
 
-_SLACK = 2.0**-20  # of a length: sums in floating point, and quantiles of another machine
+_SLACK = 2.0**-20  # relative, for floating-point sums and for quantiles from another machine
 
 
 class Lengths(NamedTuple):
-    """The Euclidean lengths that honest values have, bounds included."""
+    """The range of Euclidean lengths of honest values, ends included."""
 
     least: float
     most: float
 
     def rounded(self, layout: Layout) -> "Lengths":
-        """Return the bounds after values were rounded to the layout's dtype."""
+        """Return the bounds for values rounded to the layout's dtype."""
         kind = np.finfo(layout.stored)
         relative = float(kind.eps) / 2 + _SLACK
         absolute = math.sqrt(layout.count) * float(kind.smallest_subnormal) / 2
@@ -30,9 +30,9 @@ class Lengths(NamedTuple):
 
 
 def gaussian_lengths(cap: GaussianCap, fewest: int, most: int) -> Lengths:
-    """Return the lengths of τ·x, ‖x‖² = a² + χ², a PrivUnitG's height.
+    """Return the lengths of τ·x with ‖x‖² = a² + χ², where a is PrivUnitG's height.
 
-    χ² has at least ``fewest`` and at most ``most`` degrees of freedom. Each of the four tails has 1/4 of `FALSE_ALARM`.
+    χ² has ``fewest`` to ``most`` degrees of freedom. Each of the four tails takes 1/4 of `FALSE_ALARM`.
     """
     tail = FALSE_ALARM / 4
     above = -float(ndtri(tail * cap.mass / cap.inside))
@@ -42,14 +42,14 @@ def gaussian_lengths(cap: GaussianCap, fewest: int, most: int) -> Lengths:
     return Lengths(cap.scale * math.sqrt(least), cap.scale * math.sqrt(max(above, below) ** 2 + largest))
 
 
-def noisy_lengths(count: int, reach: float, variance_proxy: float, moments: tuple[float, float]) -> Lengths:
-    """Return the lengths of a vector of length at most ``reach`` plus ``count`` independent discrete Gaussians.
+def noisy_lengths(count: int, radius: float, variance_proxy: float, moments: tuple[float, float]) -> Lengths:
+    """Return the lengths of a vector of length at most ``radius`` plus ``count`` independent discrete Gaussians.
 
-    From above by their sub-Gaussian tail (Hsu, Kakade and Zhang 2012), from below by that of sums of non-negative
-    variables (Maurer 2003); each has 1/2 of `FALSE_ALARM`. ``moments`` are E x² and E x⁴ of one.
+    The upper bound is by their sub-Gaussian tail (Hsu, Kakade and Zhang 2012), the lower one by that of sums of
+    non-negative variables (Maurer 2003); each takes 1/2 of `FALSE_ALARM`. ``moments`` are E x² and E x⁴ of one.
     """
     t = math.log(2 / FALSE_ALARM)
     second, fourth = moments
     most = variance_proxy * (count + 2 * math.sqrt(count * t) + 2 * t)
     least = count * second - math.sqrt(2 * t * count * fourth)
-    return Lengths(max(0.0, math.sqrt(max(0.0, least)) - reach), math.sqrt(most) + reach)
+    return Lengths(max(0.0, math.sqrt(max(0.0, least)) - radius), math.sqrt(most) + radius)

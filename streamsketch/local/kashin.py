@@ -1,4 +1,4 @@
-"""Kashin representations: a unit vector as many small coefficients, exactly."""
+"""Kashin representations: a unit vector as many small coefficients, without error."""
 
 import functools
 import itertools
@@ -12,10 +12,10 @@ from streamsketch.local.normal import Floats
 from streamsketch.projections import hadamard_transform, transform_cells
 
 LEVEL = 1.75
-"""K: coefficients are at most K/√D. At redundancy 4 or more some ten steps reach it; at 1.4 they no longer do."""
+"""K: coefficients are at most K/√D. At redundancy 4 or more about ten steps suffice; at 1.4 none do."""
 
 SOUND_DIM = 32
-"""Up to here no four places depend on one another, which puts K within reach of every vector (THEORY.md 7.4)."""
+"""Up to this dim no four places are dependent, so that every vector has coefficients of level K (THEORY.md 7.4)."""
 
 _INNER = 0.98  # of K: clipping to a smaller box brings coefficients below K in finitely many steps
 _RELAXATION = 1.9
@@ -25,14 +25,15 @@ _MOST_STEPS = 64
 class KashinFrame:
     """A public tight frame of R^dim with D = `frame_size` vectors, and coefficients below K/√D.
 
-    v = U a with U = E·Σ·H/√D: H the Hadamard matrix of order D, E dim coordinates of the D, Σ random signs. UUᵀ = I,
-    so a = Uᵀv is one representation; all others differ by the kernel of U. Alternate projections on the box and on the
-    representations find one in both (relaxed; Lyubarskii and Vershynin 2010 for their existence and for such steps).
-    The redundancy is what makes room: with D < 2·dim the box is out of reach, and clipping would bias the mean.
+    v = U a with U = E·Σ·H/√D, where H is the Hadamard matrix of order D, E selects dim of the D coordinates, and Σ has
+    random signs. UUᵀ = I, so a = Uᵀv is one representation; all others differ by the kernel of U. Relaxed alternating
+    projections onto the box and onto the representations find one in both (Lyubarskii and Vershynin 2010 prove
+    existence and use such steps). They need redundancy: with D < 2·dim the box is too small, and clipping would bias
+    the mean.
 
-    Four coordinates of E whose places' XOR is 0 have a vector (±½, ±½, ±½, ±½) beyond K = 1.75: it takes K = 2. Up to
-    dim = 32 E is `independent_places`, which has none, so K serves every vector. Beyond, E is random: a vector chosen
-    without regard to the seed meets such four with probability some 1/D.
+    If E has four places whose XOR is 0, some vector (±½, ±½, ±½, ±½) on them needs K = 2, above 1.75. Up to dim = 32 E
+    is `independent_places`, which has no such four, so K serves every vector. Beyond, E is random: a vector chosen
+    independently of the seed is of this kind with probability about 1/D.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ class KashinFrame:
         return np.asarray(cells[:, self.places] * (self.signs / math.sqrt(self.size)))
 
     def spread(self, vectors: Floats) -> Floats:
-        """Return coefficients a of unit vectors: U a = v exactly, and |a_j| ≤ K/√D unless 64 steps do not get there.
+        """Return coefficients a of unit vectors: U a = v exactly, and |a_j| ≤ K/√D unless 64 steps are too few.
 
-        Every vector takes all 64 steps, of which those after the last that it needs change nothing: how many it needs
-        tells something of it.
+        Every vector takes 64 steps, and those that it does not need have no effect: the number of steps needed would
+        reveal something about the vector.
         """
         coefficients = self.analyse(vectors)
         _relax(vectors, self.places, self.signs / math.sqrt(self.size), self.limit, coefficients)
@@ -86,10 +87,10 @@ class KashinFrame:
 
 @kernel
 def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, coefficients: Floats) -> None:
-    """Bring each row of ``coefficients`` within ``limit``, U a being its row of ``vectors`` throughout."""
+    """Bring each row of ``coefficients`` within ``limit``, keeping U a equal to its row of ``vectors``."""
     inner = _INNER * limit
     size = coefficients.shape[1]
-    kept = np.empty((2, size))  # the second row counts; what a vector no longer needs is written to the first
+    kept = np.empty((2, size))  # the second row is the result; steps that a vector no longer needs write to the first
     moved, cells = np.empty(size), np.empty(size)
     for i in range(coefficients.shape[0]):
         kept[1] = coefficients[i]
@@ -114,17 +115,18 @@ def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, co
 
 
 def frame_size(dim: int) -> int:
-    """Return D: the least power of two ≥ 4·dim, and up to `SOUND_DIM` above every place."""
+    """Return D: the least power of two that is at least 4·dim and, up to `SOUND_DIM`, above every place."""
     last = independent_places()[dim - 1] if dim <= SOUND_DIM else 0
     return 1 << max((4 * dim - 1).bit_length(), last.bit_length())
 
 
 @functools.cache
 def independent_places() -> tuple[int, ...]:
-    """Return the first `SOUND_DIM` places: each the least above the last that is no XOR of three before it.
+    """Return the first `SOUND_DIM` places: each is the least above the last that is not the XOR of three before it.
 
-    So the columns of H there are four-wise independent: for x = √D·Uᵀw of a unit vector w, E x⁴ = 3 - 2Σw⁴ < 3 over
-    the D cells, and E|x| ≥ (E x²)^(3/2)/(E x⁴)^½ > 1/√3. The least K that serves all is 1/min E|x| < √3; THEORY.md 7.4.
+    So the columns of H at these places are four-wise independent: for x = √D·Uᵀw with a unit vector w, E x⁴ = 3 - 2Σw⁴
+    < 3 over the D cells, and E|x| ≥ (E x²)^(3/2)/(E x⁴)^½ > 1/√3. The least K that serves every vector is
+    1/min E|x| < √3; see THEORY.md 7.4.
     """
     places: list[int] = []
     dependent: set[int] = set()

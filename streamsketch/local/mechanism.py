@@ -1,4 +1,4 @@
-"""Mechanism: how one person's unit vector becomes a locally private report, and reports a mean."""
+"""Mechanism: turns one person's unit vector into a locally private report, and reports into a mean."""
 
 import dataclasses
 import functools
@@ -23,28 +23,28 @@ from streamsketch.privacy import BitSource, SystemBits
 MAX_DIM = 1 << 24
 
 _LENGTH_TOLERANCE = 1e-5  # a float32 vector of length 1 is within it
-CHUNK_CELLS = 1 << 19  # of vectors randomised at a time: what is drawn for them stays in a cache
+CHUNK_CELLS = 1 << 19  # of vectors randomised at a time: their random words stay in a cache
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """A locally private randomiser of unit vectors, and the mean of what it reports. Immutable; equal fields agree.
+    """A locally private randomiser of unit vectors, and an estimator of their mean. Immutable, compared by fields.
 
-    Every report is ε-LDP: for any two inputs v, v' and any set of reports, P(report | v) ≤ e^ε P(report | v') (for
-    `GaussianMechanism` plus δ). Reports of one person compose: two of them are 2ε. Their secret randomness comes from
-    the operating system's CSPRNG; what is public (a projection, a direction) follows from a seed in the report. The
-    secret bits read and the steps computed are the same for every vector (THEORY.md 7.5, where `GaussianMechanism` is
-    the exception).
+    Every report is ε-LDP: for any two inputs v, v' and any set S of reports, P(S | v) ≤ e^ε P(S | v') (plus δ for
+    `GaussianMechanism`). Reports of one person compose: two of them are 2ε-LDP. Their secret randomness comes from the
+    operating system's CSPRNG; public randomness (a projection, a direction) follows from a seed in the report. The
+    number of secret bits and the work are the same for every vector (THEORY.md 7.5; `GaussianMechanism` is the
+    exception).
 
     Parameters
     ----------
     dim
         Length of the vectors (d), 2 to 2^24; from 1 with ``ball``.
     epsilon
-        ε of one report, 2^-10 to 256.
+        The ε of one report, 2^-10 to 256.
     ball
-        False: vectors have length 1. True: they have length at most 1, and are completed to the unit sphere of one
-        more dimension by √(1 - ‖v‖²).
+        False: vectors have length 1. True: vectors have length at most 1, and are completed to length 1 by one more
+        coordinate, √(1 - ‖v‖²).
 
     Raises
     ------
@@ -70,12 +70,12 @@ class Mechanism(ABC):
         self._set_int("dim", 2 - self.ball, MAX_DIM)
         self._set_float("epsilon", MIN_EPSILON, MAX_EPSILON)
 
-    # --- what a kind of mechanism says ------------------------------------------------------------------------
+    # --- what a kind of mechanism defines ---------------------------------------------------------------------
 
     @property
     @abstractmethod
     def layout(self) -> Layout:
-        """What a report holds."""
+        """The content of a report."""
 
     @property
     @abstractmethod
@@ -84,7 +84,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
-        """Write reports of unit vectors, (n, sphere_dim), into ``seeds``, (n,), and ``values``, (n, count)."""
+        """Write reports of unit vectors, (n, sphere_dim), to ``seeds``, (n,), and ``values``, (n, count)."""
 
     @abstractmethod
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
@@ -92,33 +92,33 @@ class Mechanism(ABC):
 
     @property
     def state_dim(self) -> int:
-        """How many cells the server keeps."""
+        """Number of cells that the server keeps."""
         return self.sphere_dim
 
     @property
     def cell_size(self) -> float:
-        """The root mean square of what a report adds to a cell it touches."""
+        """The root mean square of what a report adds to a cell that it touches."""
         return math.sqrt((self.squared_error + 1) / self.sphere_dim)
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared error of the mean of ever more reports of one vector: its squared bias; 0 for most mechanisms.
+        """Squared bias: the squared error that remains with any number of reports of one vector.
 
-        See `ProjUnit`, the only one where it is not 0, for which vectors it is exact, and for which a bound.
+        It is 0 for all mechanisms but `ProjUnit`, which says when it is exact and when a bound.
         """
         return 0.0
 
     @functools.cached_property
     def honest_lengths(self) -> tuple[float, float]:
-        """The least and the greatest Euclidean length of an honest report's values, but for one report in 10^9.
+        """The least and the largest Euclidean length of an honest report's values, except for one report in 10^9.
 
-        0 and infinity where values are seeds or bits: any of them may be honest.
+        0 and infinity if values are seeds or bits, all of which may be honest.
         """
         return 0.0, math.inf
 
     @property
     def longest_contribution(self) -> float:
-        """What no honest report's contribution to the server's state exceeds in Euclidean length, in real units."""
+        """A bound on the Euclidean length of an honest report's contribution to the server's state, in real units."""
         return self.honest_lengths[1]
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
@@ -127,26 +127,26 @@ class Mechanism(ABC):
         Raises
         ------
         InvalidInputError
-            If one is beyond ``limit`` steps, as no honest report is; ``total`` is unchanged then.
+            If one exceeds ``limit`` steps, which no honest report does; ``total`` is then unchanged.
         """
         add_in_chunks(self.contributions, seeds, values, total, step, limit)
 
     def mean_of(self, total: Floats) -> Floats:
-        """Return the mean of vectors of the sphere, given that of their contributions: (sphere_dim,)."""
+        """Return the mean of vectors on the sphere from the mean of their contributions: (sphere_dim,)."""
         return total
 
-    # --- what all share -----------------------------------------------------------------------------------------
+    # --- common to all ------------------------------------------------------------------------------------------
 
     @property
     def sphere_dim(self) -> int:
-        """Length of the unit vectors that are randomised: dim, and one more with ``ball``."""
+        """Length of the unit vectors that are randomised: dim, or dim + 1 with ``ball``."""
         return self.dim + self.ball
 
     def expected_squared_error(self, n: int = 1) -> float:
         """Return E‖mean - true mean‖² over the mechanism's randomness, for ``n`` reports of one unit vector.
 
-        In closed form (THEORY.md 7), of all sphere_dim coordinates. Reports of different vectors err no more, but for
-        the bias of a biased mechanism, about `limiting_squared_error`.
+        The closed form (THEORY.md 7) is over all sphere_dim coordinates. For different vectors the error is no larger,
+        up to the bias of a biased mechanism, which is about `limiting_squared_error`.
 
         Raises
         ------
@@ -164,20 +164,20 @@ class Mechanism(ABC):
         Parameters
         ----------
         vector
-            (dim,): numbers, of length 1 within 1e-5 (at most that, with ``ball``).
+            (dim,): numbers, of Euclidean length 1 within 1e-5 (at most 1 + 1e-5 with ``ball``).
         bits
-            Source of the secret bits; by default the operating system's CSPRNG. Another one belongs in tests, and in
+            Source of the secret bits; by default the operating system's CSPRNG. Use another one only in tests, and in
             pipelines that may retry a bundle.
 
         Raises
         ------
         InvalidInputError
-            For another length, NaN, or a vector that is too long or too short.
+            For another shape, NaN, or a vector that is too long or too short.
         """
         return self.randomize_many(_array(vector, 1)[np.newaxis], bits=bits)[0]
 
     def randomize_many(self, vectors: Any, *, bits: BitSource | None = None) -> Reports:
-        """Return the reports of the rows of a matrix, (n, dim), each independent of the others; as `randomize`."""
+        """Return independent reports of the rows of a matrix, (n, dim); otherwise like `randomize`."""
         matrix = _array(vectors, 2)
         if matrix.shape[1] != self.dim:
             raise InvalidInputError(f"vectors must have dim={self.dim} coordinates, got {matrix.shape[1]}")
@@ -195,17 +195,19 @@ class Mechanism(ABC):
         return MeanAggregator(self)
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
-        """Return checked rows, completed to length 1 if they are in the ball: float64, (n, sphere_dim)."""
-        with np.errstate(over="ignore"):  # what float64 cannot hold is refused below as infinite
-            rows = np.require(matrix, np.float64, ["C", "A", "W"])  # so that one compiled kernel serves all
+        """Return the rows, checked, and completed to length 1 with ``ball``: float64, (n, sphere_dim)."""
+        with np.errstate(over="ignore"):  # overflow is refused below as infinite
+            rows = np.require(matrix, np.float64, ["C", "A", "W"])  # one layout needs only one compiled kernel
         squares = dot_rows(rows, rows)
         off = squares - 1 if self.ball else np.abs(squares - 1)
         wrong = ~(off <= 2 * _LENGTH_TOLERANCE)  # NaN is wrong too
         if wrong.any():
-            rule = "at most 1" if self.ball else "1; divide by it, or use ball=True for vectors of length at most 1"
+            rule, remedy = "at most 1", "scale it down"
+            if not self.ball:
+                rule, remedy = "1", "divide it by its length, or use ball=True for vectors of length at most 1"
             raise InvalidInputError(
-                f"vector {first + int(np.argmax(wrong))} must be finite and have a length of {rule}, within "
-                f"{_LENGTH_TOLERANCE:g}"
+                f"vector {first + int(np.argmax(wrong))} must be finite and have length {rule} within "
+                f"{_LENGTH_TOLERANCE:g}; {remedy}"
             )
         if not self.ball:
             return rows
@@ -215,11 +217,11 @@ class Mechanism(ABC):
     # --- identity -----------------------------------------------------------------------------------------------
 
     def agreed_fields(self) -> dict[str, Any]:
-        """Return kind and parameters as plain values."""
+        """Return the kind and the parameters as a dict of plain values."""
         return {"kind": self.kind} | {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def to_json(self) -> str:
-        """Return the parameters as JSON with sorted keys and no spaces: equal mechanisms, equal text."""
+        """Return the parameters as JSON with sorted keys and no spaces: equal mechanisms have equal text."""
         return json.dumps(self.agreed_fields(), sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -229,20 +231,20 @@ class Mechanism(ABC):
         Raises
         ------
         InvalidInputError
-            If the text is not that of a mechanism of this class.
+            If the text does not describe a mechanism of this class.
         """
         mechanism = mechanism_from_fields(json_fields(text, "a mechanism"))
         if not isinstance(mechanism, cls):
-            raise InvalidInputError(f"the JSON is that of {type(mechanism).__name__}, not of {cls.__name__}")
+            raise InvalidInputError(f"the JSON describes a {type(mechanism).__name__}, not a {cls.__name__}")
         return mechanism
 
     @functools.cached_property
     def fingerprint(self) -> bytes:
-        """8 bytes of BLAKE2b of the JSON, which reports carry."""
+        """8 bytes of BLAKE2b of the JSON, which are part of every report's bytes."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=8, person=b"streamsketch.ldp").digest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return mechanism_from_fields, (self.agreed_fields(),)  # not what was computed from them
+        return mechanism_from_fields, (self.agreed_fields(),)  # without cached properties
 
     # --- checks of fields ---------------------------------------------------------------------------------------
 
@@ -273,7 +275,7 @@ _KINDS: dict[str, type[Mechanism]] = {}
 
 
 def register(mechanism: type[Mechanism]) -> None:
-    """Make a class known to `Mechanism.from_json` and the exchange format."""
+    """Register a class for `Mechanism.from_json` and the exchange format."""
     _KINDS[mechanism.kind] = mechanism
 
 
@@ -283,7 +285,7 @@ def mechanism_from_fields(fields: dict[str, Any]) -> Mechanism:
     Raises
     ------
     InvalidInputError
-        For an unknown kind, missing or further fields, or values out of range.
+        For an unknown kind, missing or unknown fields, or values out of range.
     """
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -309,7 +311,7 @@ def add_in_chunks(
     Raises
     ------
     InvalidInputError
-        As `whole_steps`; ``total`` is unchanged then.
+        If one exceeds ``limit`` steps; ``total`` is then unchanged.
     """
     added = np.zeros_like(total)
     rows = max(1, CHUNK_CELLS // total.size)
@@ -325,19 +327,19 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
     Raises
     ------
     InvalidInputError
-        If one is beyond ``limit`` steps, as no honest report is.
+        If one exceeds ``limit`` steps, which no honest report does.
     """
     steps = np.rint(contributions / step)  # a power of two: the quotient is exact
     if not (np.abs(steps) <= limit).all():
         raise InvalidInputError(
-            "a report holds values beyond what the mechanism draws: it was damaged, or is not honest"
+            "a report has values outside the range of the mechanism: it was damaged, or is not honest"
         )
     return steps.astype(np.int64)
 
 
 def _array(given: Any, axes: int) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
-        raise InvalidInputError("vectors must not be a masked array, which holds no value in places; fill them first")
+        raise InvalidInputError("vectors must not be a masked array; fill the masked entries first")
     shape = "(dim,)" if axes == 1 else "(n, dim)"
     try:
         array = np.asarray(given)

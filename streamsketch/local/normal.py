@@ -1,8 +1,8 @@
-"""Standard Gaussians from 64-bit words, the same bits on every machine; and words from a secret source.
+"""Standard Gaussians from 64-bit words, identical on every machine; and words from a secret source.
 
-One word makes one Gaussian by the inverse of its distribution function: no rejection, so nothing is misaligned where a
-buffer ends, and a public word means the same number everywhere. The quantile is Wichura's (1988, AS 241), to 1e-15,
-in IEEE sums, products, quotients and square roots of doubles in a fixed order; the logarithm of its tails too.
+Each word gives one Gaussian by the inverse of the distribution function. Without rejection the position in the stream
+is fixed, and a public word gives the same number everywhere. The quantile is that of Wichura (1988, AS 241), accurate
+to 1e-15. It and the logarithm in its tails use IEEE sums, products, quotients and square roots in a fixed order.
 """
 
 from typing import TypeAlias
@@ -16,16 +16,16 @@ from streamsketch.privacy import BitSource
 Floats: TypeAlias = NDArray[np.float64]
 
 LARGEST_NORMAL = 9.3
-"""No Gaussian of one word is larger."""
+"""A bound on the absolute value of a Gaussian from one word."""
 
 LEAST_UNIFORM = 2.0**-53
-"""The least of `uniforms`; the greatest is 1 minus it."""
+"""The least value of `uniforms`; the largest is 1 minus it."""
 
 _1, _12, _52 = np.uint64(1), np.uint64(12), np.uint64(52)
 _FRACTION, _ONE_HALF = np.uint64((1 << 52) - 1), np.uint64(1022 << 52)  # bits of a double: its fraction; those of 1/2
 _BLOCK = 256
 _HALF_STEP = 2.0**-64
-_CENTRAL = 0.425  # the central approximation serves |p - 1/2| up to here
+_CENTRAL = 0.425  # the central approximation is for |p - 1/2| up to this
 _ROOT_HALF = 0.7071067811865476
 _LN_2 = 0.6931471805599453
 _ODD = tuple(1.0 / odd for odd in range(21, 0, -2))
@@ -33,9 +33,9 @@ _ODD = tuple(1.0 / odd for odd in range(21, 0, -2))
 
 @kernel
 def standard_normals(words: Words, out: Floats) -> None:
-    """Write the Gaussian z that each word means: its sign is the lowest bit, Φ(-|z|) is (the 63 others + 1/2) / 2^64.
+    """Write a Gaussian z for each word: its sign is the lowest bit, and Φ(-|z|) is (the 63 others + 1/2) / 2^64.
 
-    |z| reaches 9.2. Every word takes the same work: all three approximations are evaluated, and one is kept.
+    |z| is at most 9.2. Every word takes the same work: all three approximations are evaluated, and one is kept.
     """
     mantissas = np.empty(min(_BLOCK, words.size))
     for first in range(0, words.size, _BLOCK):
@@ -49,7 +49,7 @@ def standard_normals(words: Words, out: Floats) -> None:
 
 @kernel
 def quantiles(probabilities: Floats, out: Floats) -> None:
-    """Write Φ⁻¹ of numbers from 2^-1000 to 1 - 2^-53, every one with the same work."""
+    """Write Φ⁻¹ of numbers from 2^-1000 to 1 - 2^-53, with the same work for each."""
     mantissas = np.empty(min(_BLOCK, out.size))
     for first in range(0, out.size, _BLOCK):
         given, target = probabilities[first : first + _BLOCK], out[first : first + _BLOCK]
@@ -62,11 +62,11 @@ def quantiles(probabilities: Floats, out: Floats) -> None:
 
 @kernel
 def _magnitudes(cells: Floats, mantissas: Floats) -> None:
-    """Replace each p ≤ 1/2 in ``cells`` by -Φ⁻¹(p); ``mantissas`` is scratch of at least their number."""
+    """Replace each p ≤ 1/2 in ``cells`` by -Φ⁻¹(p); ``mantissas`` is scratch of at least the same size."""
     given, scaled = cells.view(np.uint64), mantissas.view(np.uint64)
     for i in range(cells.size):
         scaled[i] = (given[i] & _FRACTION) | _ONE_HALF
-    for i in range(cells.size):  # selections, no branches: this becomes vector code, and shows nothing of its input
+    for i in range(cells.size):  # selections, not branches: vector code, whose time does not depend on its input
         p = cells[i]
         exponent = np.float64(np.int64(given[i] >> _52)) - 1022.0
         mantissa = mantissas[i]
@@ -99,7 +99,7 @@ def _central(q: float) -> float:
     lower = lower * r + 6.8718700749205790830e2
     lower = lower * r + 4.2313330701600911252e1
     lower = lower * r + 1.0
-    # not /, which looks for zeros and so keeps the loop from becoming vector code
+    # not /, whose check for zero would prevent vector code
     quotient: float = np.divide(q * upper, lower)
     return quotient
 
@@ -150,8 +150,8 @@ def _far(r: float) -> float:
 
 @kernel
 def _minus_log(mantissa: float, exponent: float) -> float:
-    """Return -ln(m·2^e), m in [√½, √2), without the C library, whose last bit differs between machines."""
-    s = np.divide(mantissa - 1.0, mantissa + 1.0)  # |s| < 0.172: eleven terms leave less than 1e-17
+    """Return -ln(m·2^e) for m in [√½, √2), without the C library, whose last bit differs between machines."""
+    s = np.divide(mantissa - 1.0, mantissa + 1.0)  # |s| < 0.172: eleven terms err by less than 1e-17
     square = s * s
     total = 0.0
     for term in _ODD:
@@ -166,13 +166,13 @@ def uniforms(words: Words) -> Floats:
 
 
 def secret_words(bits: BitSource, count: int) -> Words:
-    """Return ``count`` uniform words of a secret source: uint64, (count,)."""
+    """Return ``count`` uniform words from a secret source: uint64, (count,)."""
     data = bits.read(8 * count)
     while len(data) < 8 * count:
         data += bits.read(8 * count - len(data))
-    return np.frombuffer(data, dtype="<u8", count=count).astype(np.uint64)  # a copy, as writeable as other words
+    return np.frombuffer(data, dtype="<u8", count=count).astype(np.uint64)  # a writeable copy
 
 
 def dot_rows(left: Floats, right: Floats) -> Floats:
-    """Return the inner products of the rows of two matrices: float64, (n,). One thread; BLAS would start several."""
+    """Return the inner products of the rows of two matrices: float64, (n,). Single-threaded, unlike BLAS."""
     return np.asarray(np.einsum("ij,ij->i", left, right))

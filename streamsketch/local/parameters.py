@@ -1,11 +1,11 @@
-"""The cap probabilities p and q₁ that cost least, found once for each dimension and ε.
+"""The cap probabilities p and q₁ of least error, found once for each dimension and ε.
 
-PrivUnit and PrivUnitG move their output into the cap {⟨V, v⟩ ≥ γ}, which has mass q₁ (1 - q in the papers) without v,
-with probability p. They are ε-LDP if and only if (p / q₁) · ((1 - q₁) / (1 - p)) ≤ e^ε. Equality leaves one free
-number, b = ln(p / (1-p)), the share of ε that is spent on p; ln(q₁ / (1-q₁)) = b - ε is the rest. The error as a
-function of b has one minimum (Asi, Feldman and Talwar 2022, Section 4). It is found numerically and rounded to a grid
-of 2^-10, finer below ε = 1: so machines whose libraries differ find the same b, and the same caps. That costs some
-10^-7 of the error and no privacy: every b spends ε, but for at most two of the 2^52 words that decide p.
+PrivUnit and PrivUnitG put their output into the cap {⟨V, v⟩ ≥ γ} with probability p; independently of v the cap has
+mass q₁ (1 - q in the papers). They are ε-LDP if and only if (p / q₁) · ((1 - q₁) / (1 - p)) ≤ e^ε. Equality leaves one
+free parameter, b = ln(p / (1-p)), the share of ε that is spent on p; ln(q₁ / (1-q₁)) = b - ε. The error as a function
+of b has one minimum (Asi, Feldman and Talwar 2022, Section 4). It is found numerically and rounded to a grid of 2^-10,
+finer below ε = 1, so that machines with different libraries find the same b and the same caps. This costs about 10^-7
+of the error and no privacy: every b spends ε, up to at most two of the 2^52 words that decide p.
 """
 
 import functools
@@ -21,14 +21,14 @@ from streamsketch.local.agreed import agreed
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
 
 _GRID = 2.0**-10  # of b, for ε from 1 on
-_MOST = 24.0  # of b: beyond it too few of the 2^52 words that decide p would stand for 1 - p
+_MOST = 24.0  # of b: beyond it too few of the 2^52 words that decide p would represent 1 - p
 _WORDS = 2.0**52  # see `normal.uniforms`
 
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 
 class GaussianCap(NamedTuple):
-    """Parameters of PrivUnitG in R^k; numbers along v are in units of the standard deviation 1/√k.
+    """Parameters of PrivUnitG in R^k; components along v are in multiples of the standard deviation 1/√k.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class GaussianCap(NamedTuple):
     threshold
         g = Φ⁻¹(1 - q₁), where the cap begins.
     scale
-        τ = 1/μ, μ = E α the mean along v: what the output is multiplied by. To 32 bits, as servers must agree on it:
-        that shrinks or stretches the mean by at most 2^-32.
+        τ = 1/μ with μ = E α the mean along v: the factor of the output. It is rounded to 32 bits, so that all servers
+        agree on it, which changes the mean by at most a factor 1 ± 2^-32.
     """
 
     inside: float
@@ -65,7 +65,7 @@ class SphereCap(NamedTuple):
     threshold
         γ, the least ⟨V, v⟩ in the cap.
     mean
-        m = E⟨V, v⟩, what the output is divided by.
+        m = E⟨V, v⟩, the divisor of the output.
     deficit
         1 - m, without cancellation.
     """
@@ -101,8 +101,8 @@ def gaussian_cap(dim: int, epsilon: float) -> GaussianCap:
 def sphere_cap(dim: int, epsilon: float) -> SphereCap:
     """Return the parameters that minimise PrivUnit's error 1/m² - 1 on the sphere of R^dim, dim ≥ 2.
 
-    Caps are exact, by the inverse of the incomplete beta function; bounds on them in closed form cost up to 1.4 times
-    the error. Source: Bhowmick et al. 2018, with the choice of p of Asi, Feldman and Talwar 2022.
+    Caps are exact, by the inverse of the incomplete beta function; closed-form bounds on them would increase the error
+    up to 1.4 times. Source: Bhowmick et al. 2018, with the choice of p of Asi, Feldman and Talwar 2022.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _least(error: Callable[[float], float], epsilon: float) -> float:
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:
     """Return p, ln q₁, ln(1 - q₁) and p/q₁ - (1-p)/(1-q₁) = (1 - e^-ε) p/q₁."""
     log_mass = float(log_expit(share - epsilon))
-    # whole words for 1 - p, and one more: it outweighs what rounding the logarithms adds to p's odds or q₁'s
+    # whole words for 1 - p, plus one, which outweighs the rounding of the logarithms
     outside = (math.ceil(math.exp(float(log_expit(-share))) * _WORDS) + 1) / _WORDS
     inside = 1 - outside
     return inside, log_mass, float(log_expit(epsilon - share)), -math.expm1(-epsilon) * inside * math.exp(-log_mass)

@@ -1,4 +1,4 @@
-"""PrivHS and RePrivHS: a random direction, and a randomised bit for its side."""
+"""PrivHS and RePrivHS: a random direction, and a randomised bit for the vector's side of it."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Words
 from streamsketch.local import randomized_response
-from streamsketch.local.directions import add_directions, direction_salts, reach, sides
+from streamsketch.local.directions import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.report import Layout
@@ -21,20 +21,20 @@ MAX_REPETITIONS = 256
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrivHS(Mechanism):
-    """PrivHS: a point of the hemisphere towards v with probability e^ε/(e^ε + 1), else of the other one.
+    """PrivHS: a point of the hemisphere around v with probability e^ε/(e^ε + 1), else of the opposite one.
 
-    The report is a seed and a bit: the seed's uniform direction g, drawn without regard to v, and the sign of ⟨g, v⟩,
-    flipped with probability 1/(e^ε + 1). The server reads ±g at scale coth(ε/2) √π Γ((d+1)/2)/Γ(d/2), which has the
-    law of Duchi, Jordan and Wainwright 2018 (their Section 4.2.3, ℓ2 ball). It is ε-LDP for any two inputs by that bit
-    alone, decided by integers: whatever floats do to ⟨g, v⟩ happens before. Unbiased; its error exceeds the least by
-    a factor that grows with ε.
+    The report is a seed and a bit: the seed gives a uniform direction g, independent of v, and the bit is the sign of
+    ⟨g, v⟩, flipped with probability 1/(e^ε + 1). The server uses ±g at scale coth(ε/2) √π Γ((d+1)/2)/Γ(d/2), which has
+    the distribution of Duchi, Jordan and Wainwright 2018 (Section 4.2.3, ℓ2 ball). It is ε-LDP for any two inputs by
+    the flip alone, which is decided by integers, so rounding in ⟨g, v⟩ does not affect the guarantee. The mechanism is
+    unbiased; its error exceeds the least possible by a factor that grows with ε.
 
     Parameters
     ----------
     dim, epsilon, ball
         As in `Mechanism`.
     seed
-        Public, 0 to 2^64 - 1: which directions the reports' seeds mean.
+        Public, 0 to 2^64 - 1: selects the directions of the reports' seeds.
 
     Raises
     ------
@@ -58,18 +58,18 @@ class PrivHS(Mechanism):
 
     @property
     def directions(self) -> int:
-        """R, how many directions a report tells of, each at ε/R."""
+        """R, the number of directions of a report, each with a bit at ε/R."""
         return 1
 
     @functools.cached_property
     def flipping(self) -> int:
-        """How many of the 2^64 words flip a bit."""
+        """The number of the 2^64 words that flip a bit."""
         return randomized_response.flipping_words(Fraction(self.epsilon) / self.directions)
 
     @property
     def radius(self) -> float:
-        """Length of what one direction contributes: √π Γ((d+1)/2)/Γ(d/2) over 1 - 2 P(flip)."""
-        return reach(self.sphere_dim) / (1 - 2 * randomized_response.share(self.flipping))
+        """B0, the length of one direction's contribution: √π Γ((d+1)/2)/Γ(d/2) over 1 - 2 P(flip)."""
+        return direction_scale(self.sphere_dim) / (1 - 2 * randomized_response.share(self.flipping))
 
     @property
     def layout(self) -> Layout:
@@ -83,7 +83,7 @@ class PrivHS(Mechanism):
 
     @property
     def longest_contribution(self) -> float:
-        """B0: where all directions are alike; see `Mechanism.longest_contribution`."""
+        """B0, if all directions are equal; see `Mechanism.longest_contribution`."""
         return self.radius
 
     @property
@@ -107,10 +107,10 @@ class PrivHS(Mechanism):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RePrivHS(PrivHS):
-    """R repetitions of `PrivHS` at ε/R each, averaged: less error for ε above 2.
+    """The average of R repetitions of `PrivHS` at ε/R each, with less error for ε above 2.
 
-    One seed and R bits. ε-LDP for any two inputs, as ε adds up over bits that are flipped independently. Source: Duchi,
-    Jordan and Wainwright 2018, repeated as by Feldman and Talwar 2021.
+    The report is one seed and R bits. It is ε-LDP for any two inputs, since ε adds up over independently flipped bits.
+    Source: Duchi, Jordan and Wainwright 2018, repeated as by Feldman and Talwar 2021.
 
     Parameters
     ----------

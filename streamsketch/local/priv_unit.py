@@ -1,4 +1,4 @@
-"""PrivUnit: a point of the sphere, in a cap towards the vector."""
+"""PrivUnit: a random point of the sphere, more likely in a cap around the vector."""
 
 import dataclasses
 import functools
@@ -20,11 +20,11 @@ from streamsketch.privacy import BitSource
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrivUnit(WithPrecision):
-    """PrivUnit: uniform on the cap {⟨V, v⟩ ≥ γ} of the sphere with probability p, else on its rest.
+    """PrivUnit: uniform on the cap {⟨V, v⟩ ≥ γ} of the sphere with probability p, else on the rest of the sphere.
 
     Source: Bhowmick et al. 2018; with p and the cap of least error it has the least worst-case error of all unbiased
-    ε-LDP mechanisms (Asi, Feldman and Talwar 2022, Theorem 1). Caps are exact. A report is dim floats. For what floats
-    do to the guarantee see `PrivUnitG`.
+    ε-LDP mechanisms (Asi, Feldman and Talwar 2022, Theorem 1). Caps are exact. A report is dim floats; `PrivUnitG`
+    discusses the effect of floats on the guarantee.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ class PrivUnit(WithPrecision):
 
     @functools.cached_property
     def cap(self) -> SphereCap:
-        """p, q₁ and what follows from them."""
+        """The cap's parameters."""
         return sphere_cap(self.sphere_dim, self.epsilon)
 
     @property
     def layout(self) -> Layout:
-        """Floats, sphere_dim of them."""
+        """sphere_dim floats."""
         return Layout(self.sphere_dim, self.precision, seeded=False)
 
     @functools.cached_property
     def honest_lengths(self) -> tuple[float, float]:
-        """1/m, but for rounding: of every honest report; see `Mechanism.honest_lengths`."""
+        """1/m for every honest report, up to rounding; see `Mechanism.honest_lengths`."""
         return Lengths(1 / self.cap.mean, 1 / self.cap.mean).rounded(self.layout)
 
     @property
@@ -69,8 +69,8 @@ class PrivUnit(WithPrecision):
         return self.cap.squared_error
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
-        """Write (⟨V, v⟩ v + √(1 - ⟨V, v⟩²) w)/m, w uniform on the sphere across v; see `Mechanism.fill`."""
-        del seeds  # it has none
+        """Write (⟨V, v⟩ v + √(1 - ⟨V, v⟩²) w)/m with w uniform and orthogonal to v; see `Mechanism.fill`."""
+        del seeds  # unused
         people, size = units.shape
         units = units / np.sqrt(dot_rows(units, units))[:, np.newaxis]
         words = secret_words(bits, people * (size + 2)).reshape(people, size + 2)
@@ -87,9 +87,9 @@ class PrivUnit(WithPrecision):
         return InverseBeta((self.sphere_dim - 1) / 2, self.cap.mass * LEAST_UNIFORM)
 
     def _below(self, coins: Floats, places: Floats) -> Floats:
-        """Return (1 - ⟨V, v⟩)/2, a Beta((d-1)/2, (d-1)/2) variable given its side of the cap's edge.
+        """Return (1 - ⟨V, v⟩)/2, a Beta((d-1)/2, (d-1)/2) variable conditioned on the cap or on the rest.
 
-        Both sides are computed for every coin.
+        Both cases are computed for every coin.
         """
         inside = self._inverse(self.cap.mass * places)
         lower = (1 - self.cap.mass) * places  # P(⟨V, v⟩ ≤ this height) of a uniform V, and 1 minus it
@@ -99,7 +99,7 @@ class PrivUnit(WithPrecision):
         return np.asarray(np.where(coins < self.cap.inside, inside, outside))
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
-        """Return the reports as they are; see `Mechanism.contributions`."""
+        """Return the reports as float64; see `Mechanism.contributions`."""
         del seeds
         return values.astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""PrivUnitG: Gaussian noise, and a cap towards the vector."""
+"""PrivUnitG: a Gaussian vector, more likely in a cap around the vector."""
 
 import dataclasses
 import functools
@@ -18,12 +18,12 @@ from streamsketch.privacy import BitSource
 
 PRECISIONS = ("float32", "float16")
 _LARGEST_FLOAT16 = 65504.0
-_REACH = 64.0  # no cell of τ·(z + (a - ⟨z, u⟩)u) exceeds this times τ: |a| ≤ 25, and Gaussians of one word reach 9.2
+_LARGEST_CELL = 64.0  # bounds the cells of z + (a - ⟨z, u⟩)u: |a| ≤ 25, and Gaussians from one word are at most 9.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WithPrecision(Mechanism):
-    """Mechanisms that send floats, of a chosen width."""
+    """Mechanisms that send floats of a chosen width."""
 
     precision: str = "float32"
 
@@ -36,21 +36,21 @@ class WithPrecision(Mechanism):
 class PrivUnitG(WithPrecision):
     """PrivUnitG(p, q): a Gaussian vector, in the cap {⟨V, v⟩ ≥ γ} with probability p (Asi et al. 2023, Algorithm 8).
 
-    Unbiased, and within a factor 1 + O((ε + log d)/d) of the least error that any unbiased ε-LDP mechanism has (Asi,
-    Feldman and Talwar 2022, Proposition 5). A report is dim floats. p and q are those of least error for (dim, ε).
+    It is unbiased, and its error is within a factor 1 + O((ε + log d)/d) of the least of any unbiased ε-LDP mechanism
+    (Asi, Feldman and Talwar 2022, Proposition 5). A report is dim floats. p and q have the least error for (dim, ε).
 
-    The guarantee, for any two inputs, is that of the law in real numbers. Computed in floating point, which values can
-    occur depends in their last bits on the vector, and nobody has bounded what that tells; float32 or float16 reports
-    show fewer of those bits. `CompPrivUnitG`, `PrivHS`, `RePrivHS` and `SQKR` send choices among finitely many, and
-    their guarantees do not rest on floats.
+    The guarantee, for any two inputs, is that of the distribution over real numbers. In floating point, the set of
+    possible values depends on the vector in their last bits, and no bound is known on what this reveals; float32 and
+    float16 reports show fewer of these bits. `CompPrivUnitG`, `PrivHS`, `RePrivHS` and `SQKR` send one of finitely many
+    values, and their guarantees do not depend on floats.
 
     Parameters
     ----------
     dim, epsilon, ball
         As in `Mechanism`.
     precision
-        Of the floats sent: ``"float32"`` or ``"float16"``. Rounding to float16 adds at most 2^-21 of squared_error + 1,
-        the mean squared length of a report, to the error.
+        Width of the floats sent: ``"float32"`` or ``"float16"``. Rounding to float16 adds at most 2^-21 of
+        squared_error + 1, the mean squared length of a report, to the error.
 
     Raises
     ------
@@ -72,12 +72,12 @@ class PrivUnitG(WithPrecision):
 
     @functools.cached_property
     def cap(self) -> GaussianCap:
-        """p, q₁ and what follows from them."""
+        """The cap's parameters."""
         return gaussian_cap(self.sphere_dim, self.epsilon)
 
     @property
     def layout(self) -> Layout:
-        """Floats, sphere_dim of them."""
+        """sphere_dim floats."""
         return Layout(self.sphere_dim, self.precision, seeded=False)
 
     @functools.cached_property
@@ -92,29 +92,29 @@ class PrivUnitG(WithPrecision):
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""
-        del seeds  # it has none
+        del seeds  # unused
         lengths = np.sqrt(dot_rows(units, units))
         values[...] = randomize_units(units / lengths[:, np.newaxis], self.cap, bits)
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
-        """Return the reports as they are; see `Mechanism.contributions`."""
+        """Return the reports as float64; see `Mechanism.contributions`."""
         del seeds
         return values.astype(np.float64)
 
 
 def check_float16(mechanism: WithPrecision, scale: float) -> None:
-    """Raise `InvalidInputError` if what the mechanism draws could leave the range of float16."""
-    if mechanism.precision == "float16" and _REACH * scale > _LARGEST_FLOAT16:
+    """Raise `InvalidInputError` if the mechanism's values may exceed the range of float16."""
+    if mechanism.precision == "float16" and _LARGEST_CELL * scale > _LARGEST_FLOAT16:
         raise InvalidInputError(
-            f"at epsilon={mechanism.epsilon:g} values may leave the range of float16; use precision='float32'"
+            f"at epsilon={mechanism.epsilon:g} values may exceed the range of float16; use precision='float32'"
         )
 
 
 def randomize_units(units: Floats, cap: GaussianCap, bits: BitSource) -> Floats:
     """Return PrivUnitG of rows of length 1: float64, (n, k).
 
-    In units of the standard deviation V is z + (a - ⟨z, u⟩)u with z standard Gaussian, and a that given a ≥ g with
-    probability p, else given a < g. Every row takes k + 2 words of secret bits.
+    In multiples of the standard deviation V is z + (a - ⟨z, u⟩)u with z standard Gaussian, and a standard Gaussian
+    given a ≥ g with probability p, else given a < g. Every row takes k + 2 words of secret bits.
     """
     people, size = units.shape
     words = secret_words(bits, people * (size + 2)).reshape(people, size + 2)
@@ -127,9 +127,9 @@ def randomize_units(units: Floats, cap: GaussianCap, bits: BitSource) -> Floats:
 
 
 def cap_heights(coins: Floats, places: Floats, cap: GaussianCap) -> Floats:
-    """Return a ~ N(0, 1) given a ≥ g where the coin is below p, else given a < g, by the inverse distribution.
+    """Return a ~ N(0, 1) given a ≥ g if the coin is below p, else given a < g, by inversion.
 
-    Both are computed for every coin.
+    Both cases are computed for every coin.
     """
     above, below = np.empty_like(places), np.empty_like(places)
     quantiles(cap.mass * places, above)

@@ -1,4 +1,4 @@
-"""ProjUnit: project to k dimensions at random, then PrivUnitG there."""
+"""ProjUnit: a random projection to k dimensions, followed by PrivUnitG."""
 
 import dataclasses
 import functools
@@ -30,29 +30,33 @@ _LOG_FAILURE = 13.815510557964274  # ln 10^6, of the norm bound
 class ProjUnit(WithPrecision):
     """ProjUnit: PrivUnitG of Wv/‖Wv‖ in R^k, and a public seed for the random map W (Asi et al. 2023).
 
-    Its error is PrivUnitG's in R^dim plus about d/k, at k floats a report. The server sums Wᵀû (Algorithms 1 and 2).
+    Its error is that of PrivUnitG in R^dim plus about d/k, with k floats in a report. The server sums Wᵀû (Algorithms 1
+    and 2).
 
-    - ``rotation="hadamard"`` (FastProjUnit, Section 2.2): signs, a fast Hadamard transform, k of its rows. A dim that
-      is no power of two is padded with zeros to one, N; rows are drawn from all N, and the mean is cut back to dim.
-    - ``rotation="haar"`` (Section 2.1): k rows of a uniformly random rotation; O(k² dim) a report.
-    - ``rotation="gaussian"`` (Appendix D): a k by dim Gaussian matrix; O(k dim) a report.
-    - ``shared=True`` (Section 3, Algorithms 3 and 4): one rotation for all, and rows drawn for each report. The server
-      adds a report in O(k), and rotates back once. A shared Gaussian matrix would not do: it is no isometry.
+    - ``rotation="hadamard"`` (FastProjUnit, Section 2.2): signs, a fast Hadamard transform, and k of its rows. A dim
+      that is not a power of two is padded with zeros to the next one, N; rows are drawn from all N, and the mean is
+      truncated to dim.
+    - ``rotation="haar"`` (Section 2.1): k rows of a uniformly random rotation; O(k² dim) for each report.
+    - ``rotation="gaussian"`` (Appendix D): a k by dim Gaussian matrix; O(k dim) for each report.
+    - ``shared=True`` (Section 3, Algorithms 3 and 4): one rotation for all reports, and rows drawn for each. The server
+      adds a report in O(k), and rotates back once. A Gaussian matrix cannot be shared, as it is not an isometry.
 
-    Normalising biases the mean: `limiting_squared_error` never averages out. Independent Haar and Gaussian maps shrink
-    every vector by 1 - 1/(4k), and it is exact. Independent Hadamard maps bend vectors with structure too: it is a
-    bound over all vectors, some 0.12/k² (THEORY.md 7.2 says what of it is proved). Under a shared rotation it is that
-    of a vector without structure, some 25/(16k²), which no vector exceeds on average over seeds, but one that was
-    chosen knowing the seed may. ``unbiased=True`` removes it: independent Haar and Gaussian maps divide by E‖Wv‖
-    (Algorithm 5); the others complete Wv to length √C instead of normalising it (Algorithms 6 and 7), which multiplies
-    the error by some C; see `norm_bound`.
+    Normalising biases the mean by `limiting_squared_error`, which does not average out. Independent Haar and Gaussian
+    maps shrink every vector by 1 - 1/(4k), and the value is exact. Independent Hadamard maps also distort structured
+    vectors, and the value is a bound over all vectors, about 0.12/k² (THEORY.md 7.2 says which part of it is proved).
+    Under a shared rotation the value is that of a vector without structure, about 25/(16k²): no vector exceeds it on
+    average over seeds, but one chosen with knowledge of the seed may. ``unbiased=True`` removes the bias: independent
+    Haar and Gaussian maps divide by E‖Wv‖ (Algorithm 5); the others complete Wv to length √C instead of normalising it
+    (Algorithms 6 and 7), which multiplies the error by about C; see `norm_bound`.
 
-    ``compressed=True`` sends a seed in place of k floats, as `CompPrivUnitG` does, chosen among candidates in R^k.
-    For what floats do to the guarantee otherwise see `PrivUnitG`.
+    ``compressed=True`` sends a seed instead of k floats, selected among candidates in R^k as in `CompPrivUnitG`.
+    Otherwise floats affect the guarantee as in `PrivUnitG`.
 
     Parameters
     ----------
-    dim, epsilon, ball, precision
+    dim, epsilon, ball
+        As in `Mechanism`.
+    precision
         As in `PrivUnitG`.
     sketch_dim
         k, at most N; for ``"haar"`` at most 4096, dim · k at most 2^30, and dim at most 4096 if shared.
@@ -61,8 +65,8 @@ class ProjUnit(WithPrecision):
     shared, unbiased, compressed
         See above.
     seed
-        Public, 0 to 2^64 - 1: of the shared rotation, and of what the reports' seeds mean. Choose it independently of
-        the vectors.
+        Public, 0 to 2^64 - 1: selects the shared rotation, and the maps of the reports' seeds. Choose it independently
+        of the vectors.
 
     Raises
     ------
@@ -94,23 +98,23 @@ class ProjUnit(WithPrecision):
         self._set_int("sketch_dim", 1, MAX_DIM)
         if self.rotation == "gaussian" and self.shared:
             raise InvalidInputError(
-                "a Gaussian map cannot be shared: rows of one Gaussian matrix are no isometry on average, and the mean "
-                "would be off by about its own length however many reports. Use rotation='hadamard' or 'haar'"
+                "a Gaussian map cannot be shared: rows of one Gaussian matrix are not an isometry on average, and the "
+                "mean would err by about its own length for any number of reports. Use rotation='hadamard' or 'haar'"
             )
         if self.sketch_dim > self.map.padded_dim:
             raise InvalidInputError(
-                f"sketch_dim must be at most {self.map.padded_dim}, the rows there are to choose from; got "
+                f"sketch_dim must be at most {self.map.padded_dim}, the number of rows of the rotation; got "
                 f"{self.sketch_dim}"
             )
         if self.compressed:
-            _ = self.compression  # refuses what it cannot serve
+            _ = self.compression  # raises if the parameters are out of range
         check_float16(self, self.cap.scale)
 
     # --- parts ------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def map(self) -> RandomMap:
-        """W as a function of a report's seed."""
+        """The map W as a function of a report's seed."""
         if self.rotation == "hadamard":
             family = SharedHadamardMap if self.shared else HadamardMap
             return family(self.sphere_dim, self.sketch_dim, self.seed)
@@ -126,38 +130,39 @@ class ProjUnit(WithPrecision):
 
     @property
     def norm_bound(self) -> float:
-        """C = min(1 + 2√(t/k) + 2t/k, N/k), t = ln 10⁶: what ‖Wv‖² exceeds with probability 10^-6 or so.
+        """C = min(1 + 2√(t/k) + 2t/k, N/k) with t = ln 10⁶, which ‖Wv‖² exceeds with probability about 10^-6.
 
-        The χ² tail of Laurent and Massart (2000, Lemma 1), which bounds Haar maps' too (Dasgupta and Gupta 2003); under
-        Hadamard maps vectors of a few equal coordinates reach 2·10^-5 at small k. A Wv that is longer is normalised: a
-        bias of at most √(CN/k) times that probability. ‖Wv‖² never exceeds N/k.
+        This is the χ² tail of Laurent and Massart (2000, Lemma 1), which also bounds that of Haar maps (Dasgupta and
+        Gupta 2003); under Hadamard maps the probability is up to 2·10^-5 for vectors of a few equal coordinates at
+        small k. A longer Wv is normalised, which causes a bias of at most √(CN/k) times that probability. ‖Wv‖² never
+        exceeds N/k.
         """
         t, k = _LOG_FAILURE, self.sketch_dim
         return max(1.0, min(1 + 2 * math.sqrt(t / k) + 2 * t / k, self.map.padded_dim / k))
 
     @property
     def inner_dim(self) -> int:
-        """Where PrivUnitG works: k, or k + 1 with the completing coordinate."""
+        """The dimension of PrivUnitG: k, or k + 1 with the completing coordinate."""
         return self.sketch_dim + self.completes
 
     @functools.cached_property
     def compression(self) -> Compression:
-        """The choice among candidates of ``compressed``."""
+        """The choice among candidates, if ``compressed``."""
         return Compression(self.inner_dim, self.epsilon, salt(self.seed, f"{self.kind}/candidates"))
 
     @property
     def cap(self) -> GaussianCap:
-        """p, q₁ and what follows from them."""
+        """The cap's parameters."""
         return self.compression.cap if self.compressed else gaussian_cap(self.inner_dim, self.epsilon)
 
     @property
     def factor(self) -> float:
-        """What Wᵀû is multiplied by: 1/E‖Wv‖ in Algorithm 5, √C in Algorithm 7, else 1."""
+        """The factor of Wᵀû: 1/E‖Wv‖ in Algorithm 5, √C in Algorithm 7, else 1."""
         if self.completes:
             return math.sqrt(self.norm_bound)
         return 1 / self.map.mean_length if self.unbiased else 1.0
 
-    # --- what a kind of mechanism says ------------------------------------------------------------------------
+    # --- what a kind of mechanism defines ---------------------------------------------------------------------
 
     @property
     def layout(self) -> Layout:
@@ -170,7 +175,7 @@ class ProjUnit(WithPrecision):
 
     @functools.cached_property
     def honest_lengths(self) -> tuple[float, float]:
-        """Of the k floats, before the server multiplies them; see `Mechanism.honest_lengths`."""
+        """Lengths of the k floats, before the server multiplies them; see `Mechanism.honest_lengths`."""
         if self.compressed:
             return super().honest_lengths
         return gaussian_lengths(self.cap, self.sketch_dim - 1, self.inner_dim - 1).rounded(self.layout)
@@ -182,11 +187,11 @@ class ProjUnit(WithPrecision):
 
     @property
     def squared_error(self) -> float:
-        """The exact oracles of THEORY.md 7 for Algorithms 1 to 4, 5 and 6.
+        """The closed forms of THEORY.md 7 for Algorithms 1 to 4, 5 and 6.
 
-        For Hadamard maps E‖Wv‖ is taken to be a Haar map's, which is within 1/k of every vector's: so this is within
-        2/k of its error, under a shared map of its average over seeds (proved where dim is a power of two, THEORY.md
-        7.1).
+        For Hadamard maps E‖Wv‖ is replaced by that of a Haar map, which is within 1/k of it for every vector. So the
+        value is within 2/k of the error, or of its average over seeds for a shared map (proved if dim is a power of
+        two, THEORY.md 7.1).
         """
         if self.completes:
             cap = self.cap
@@ -198,18 +203,18 @@ class ProjUnit(WithPrecision):
 
     @property
     def longest_contribution(self) -> float:
-        """No bound for Gaussian maps, some of which are larger; see `Mechanism.longest_contribution`."""
+        """See `Mechanism.longest_contribution`; infinite for Gaussian maps, whose norms are unbounded."""
         return (
             self.factor * self.map.stretch * (self.compression.longest if self.compressed else self.honest_lengths[1])
         )
 
     @property
     def limiting_squared_error(self) -> float:
-        """Squared bias, 0 if unbiased; see `RandomMap.squared_bias` of the map: exact, a bound or an average."""
+        """Squared bias, 0 if unbiased: exact, a bound or an average, as described in `ProjUnit`."""
         return 0.0 if self.unbiased else self.map.squared_bias
 
     def projected(self, units: Floats, seeds: Words) -> Floats:
-        """Return what PrivUnitG gets, rows of length 1: Wv/‖Wv‖, or (Wv, √(C - ‖Wv‖²))/√C: (n, inner_dim)."""
+        """Return the input of PrivUnitG, rows of length 1: Wv/‖Wv‖, or (Wv, √(C - ‖Wv‖²))/√C: (n, inner_dim)."""
         directions, lengths = self.map.directions(units, seeds)
         if not self.completes:
             return directions
@@ -237,11 +242,11 @@ class ProjUnit(WithPrecision):
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
         """Add reports; see `Mechanism.add_steps`."""
-        if seeds.size == 1:  # checked before it is added, and O(k): a total of its own would be O(dim)
+        if seeds.size == 1:  # checked before it is added, in O(k): a separate total would take O(dim)
             self.map.add_steps(self._scaled(values), seeds, total, step, limit)
             return
         added = np.zeros_like(total)
-        rows = max(1, CHUNK_CELLS // self.sketch_dim)  # compressed reports grow a thousandfold
+        rows = max(1, CHUNK_CELLS // self.sketch_dim)  # compressed reports expand a thousandfold
         for start in range(0, seeds.size, rows):
             part = slice(start, start + rows)
             self.map.add_steps(self._scaled(values[part]), seeds[part], added, step, limit)

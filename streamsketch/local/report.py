@@ -1,4 +1,4 @@
-"""Report: what one person sends; and a batch of them."""
+"""Reports: what one person sends, and batches of them."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.local.normal import dot_rows
 from streamsketch.release import Encoded
 
-_FEW = 1 << 12  # values: BLAS starts no threads for them
+_FEW = 1 << 12  # values, for which BLAS starts no threads
 
 if TYPE_CHECKING:
     from streamsketch.local.mechanism import Mechanism
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What a mechanism's reports hold.
+    """The content of a mechanism's reports.
 
     Parameters
     ----------
     count
-        How many values.
+        Number of values.
     dtype
-        Of a value: ``"float32"``, ``"float16"``, ``"int32"``, ``"uint64"``, or ``"bits"`` (kept as uint8, 0 or 1).
+        Type of a value: ``"float32"``, ``"float16"``, ``"int32"``, ``"uint64"``, or ``"bits"`` (uint8 in memory, 0 or
+        1).
     seeded
-        Whether a 64-bit public seed goes with them.
+        Whether a report has a 64-bit public seed.
     """
 
     count: int
@@ -44,34 +45,34 @@ class Layout:
 
     @property
     def value_bits(self) -> int:
-        """How many bits of a report are values."""
+        """Size of a report's values, in bits."""
         return self.count if self.dtype == "bits" else self.count * 8 * self.stored.itemsize
 
     @property
     def bits(self) -> int:
-        """How many bits a report is."""
+        """Size of a report, in bits."""
         return self.value_bits + 64 * self.seeded
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Report(Encoded):
-    """One person's locally private report: safe to send, ε-LDP by itself.
+    """One person's locally private report, which is ε-LDP and so safe to send.
 
-    Made by `Mechanism.randomize`.
+    `Mechanism.randomize` returns it.
 
     Parameters
     ----------
     mechanism
-        What made it, and reads it.
+        The mechanism of the report.
     seed
-        Public, 0 to 2^64 - 1: of the projection or directions that this report used; 0 if the mechanism has none.
+        Public seed of the report's projection or directions, 0 to 2^64 - 1; 0 if the mechanism has none.
     values
-        The randomised values: (count,), of the dtype that ``mechanism.layout`` says. Read-only.
+        The randomised values: (count,), of the dtype of ``mechanism.layout``, read-only.
 
     Raises
     ------
     InvalidInputError
-        For values of another shape or dtype, or that are not finite.
+        For values of another shape or dtype, or values that are not finite.
 
     Examples
     --------
@@ -99,7 +100,7 @@ class Report(Encoded):
 
     @property
     def bits(self) -> int:
-        """Exact size of what is communicated, seed and values; `to_bytes` adds a frame of some 60 bytes."""
+        """Size of the communicated seed and values, in bits; `to_bytes` adds a frame of about 60 bytes."""
         return self.mechanism.layout.bits
 
     @classmethod
@@ -109,7 +110,7 @@ class Report(Encoded):
         Raises
         ------
         WireFormatError
-            If the bytes are not a sound report of that mechanism.
+            If the bytes are not a valid report of that mechanism.
         """
         return cls._decoded(data, mechanism=mechanism)
 
@@ -128,16 +129,16 @@ class Report(Encoded):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Reports:
-    """Many people's reports as two arrays: a sequence of `Report`. Made by `Mechanism.randomize_many`.
+    """Reports of many people as two arrays, and a sequence of `Report`; returned by `Mechanism.randomize_many`.
 
     Parameters
     ----------
     mechanism
-        What made them.
+        The mechanism of the reports.
     seeds
         The public seed of each report: uint64, (n,); 0 if the mechanism has none.
     values
-        (n, count), of the dtype that ``mechanism.layout`` says.
+        The randomised values: (n, count), of the dtype of ``mechanism.layout``.
 
     Raises
     ------
@@ -160,10 +161,10 @@ class Reports:
         _check(self.mechanism, self.seeds, self.values)
 
     def plausible(self) -> NDArray[np.bool_]:
-        """Return which reports have a length that honest ones have: bool, (n,).
+        """Return which reports have a length that an honest report can have: bool, (n,).
 
-        All honest reports do, but one in 10^9 (`Mechanism.honest_lengths`). Nobody is made honest by that: what is
-        limited is how far a false report moves the mean.
+        All honest reports do, except one in 10^9 (`Mechanism.honest_lengths`). The check does not detect false
+        reports, but limits how far each moves the mean.
         """
         return lengths_fit(self.mechanism, self.values)
 
@@ -181,7 +182,7 @@ class Reports:
 
 
 def lengths_fit(mechanism: "Mechanism", values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows of ``values``, (n, count), have a length that honest ones have: bool, (n,)."""
+    """Return which rows of ``values``, (n, count), have a length that an honest report can have: bool, (n,)."""
     least, most = mechanism.honest_lengths
     if most == math.inf:
         return np.ones(values.shape[0], dtype=np.bool_)
@@ -191,7 +192,7 @@ def lengths_fit(mechanism: "Mechanism", values: NDArray[Any]) -> NDArray[np.bool
 
 
 def all_fit(mechanism: "Mechanism", values: NDArray[Any]) -> bool:
-    """Return whether all rows do, as `lengths_fit`; in little time for one."""
+    """Return whether `lengths_fit` holds for all rows; fast for a single row."""
     least, most = mechanism.honest_lengths
     if most == math.inf:
         return True
@@ -202,13 +203,13 @@ def all_fit(mechanism: "Mechanism", values: NDArray[Any]) -> bool:
 
 
 def implausible(mechanism: "Mechanism", values: NDArray[Any]) -> str:
-    """Return what is wrong with the first row of ``values`` whose length no honest report has."""
+    """Return a message about the first row of ``values`` whose length no honest report has."""
     least, most = mechanism.honest_lengths
     first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)
     length = math.sqrt(float(first @ first))
     return (
-        f"a report has the length {length:.6g}, but honest ones of {mechanism!r} have {least:.6g} to {most:.6g}: it "
-        f"was damaged, or is not honest"
+        f"a report has length {length:.6g}, but honest ones of {mechanism!r} have {least:.6g} to {most:.6g}: it was "
+        f"damaged, or is not honest"
     )
 
 
@@ -225,7 +226,7 @@ def _check(mechanism: "Mechanism", seeds: Words, values: NDArray[Any]) -> None:
             f"{values.shape} for {seeds.size} seeds"
         )
     if not layout.seeded and seeds.any():
-        raise InvalidInputError(f"reports of {mechanism!r} have no seed: it must be 0")
+        raise InvalidInputError(f"reports of {mechanism!r} have no seed, so seeds must be 0")
     if layout.dtype == "bits" and (values > 1).any():
         raise InvalidInputError("bits must be 0 or 1")
     if layout.stored.kind == "f" and not np.isfinite(values).all():

@@ -1,4 +1,4 @@
-"""How ProjUnit maps vectors to k dimensions and back: W_i = √(N/k) S_i U_i, or a Gaussian matrix."""
+"""The maps of ProjUnit to k dimensions and back: W_i = √(N/k) S_i U_i, or a Gaussian matrix."""
 
 import contextlib
 import functools
@@ -16,22 +16,22 @@ from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.projections import Gaussian, Rotation, transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries
-_TINY = 1e-12  # a projection this short is rounding, not direction
+_TINY = 1e-12  # a projection this short is a rounding error
 _SEEDS_TRIED = 8
-_WORST, _MARGIN = 0.1193, 32.0  # of the bias that stays under independent Hadamard maps
+_WORST, _MARGIN = 0.1193, 32.0  # of the bias under independent Hadamard maps
 
 
 class RandomMap(ABC):
-    """A public random map W of unit vectors in R^dim to R^k for every seed, with E WᵀW = I.
+    """A public random map W from unit vectors in R^dim to R^k for every report's seed, with E WᵀW = I.
 
     Parameters
     ----------
     dim
-        Of the vectors.
+        Length of the vectors.
     size
         k.
     seed
-        Public seed of what all seeds share.
+        Public seed of the mechanism.
     """
 
     def __init__(self, dim: int, size: int, seed: int) -> None:
@@ -41,12 +41,12 @@ class RandomMap(ABC):
 
     @property
     def padded_dim(self) -> int:
-        """N, the dimension rows are sampled from."""
+        """N, the number of rows to sample from."""
         return self.dim
 
     @property
     def state_dim(self) -> int:
-        """How many cells the server keeps."""
+        """Number of cells that the server keeps."""
         return self.dim
 
     @property
@@ -56,18 +56,18 @@ class RandomMap(ABC):
 
     @property
     def mean_back(self) -> float:
-        """E‖Wᵀu‖², u = Wv/‖Wv‖: 1 along v, and of the other N/k - 1 the share of coordinates that are kept."""
+        """E‖Wᵀu‖² with u = Wv/‖Wv‖: 1 along v, and of the remaining N/k - 1 the share on unpadded coordinates."""
         kept = (self.dim - 1) / max(1, self.padded_dim - 1)
         return 1 + kept * (self.padded_dim / self.size - 1)
 
     @property
     @abstractmethod
     def stretch(self) -> float:
-        """How many times as long as û what it adds to the server's state is at most."""
+        """The largest ratio of the length of û's contribution to the server's state to that of û."""
 
     @property
     def squared_bias(self) -> float:
-        """‖E WᵀWv/‖Wv‖ - v‖² over what differs between reports: exact here, for every v, as the bias is along v."""
+        """‖E WᵀWv/‖Wv‖ - v‖² over the reports' seeds: exact for every v, as the bias is along v."""
         return (1 - self.mean_length) ** 2
 
     @abstractmethod
@@ -79,18 +79,18 @@ class RandomMap(ABC):
         """Return W_iᵀ of each row of ``values``, (n, k): (n, dim)."""
 
     def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
-        """Add what the rows of ``values`` contribute to the server's state, in steps; `Mechanism.add_steps`."""
+        """Add the contributions of the rows of ``values`` to the server's state; see `Mechanism.add_steps`."""
         add_in_chunks(lambda seeds, values: self.lift(values, seeds), seeds, values, total, step, limit)
 
     def mean_of(self, total: Floats) -> Floats:
-        """Return the mean of W_iᵀû_i, given that of the contributions: (dim,)."""
+        """Return the mean of W_iᵀû_i from the mean of the contributions: (dim,)."""
         return total
 
     def directions(self, units: Floats, seeds: Words) -> tuple[Floats, Floats]:
-        """Return u_i = W_i v_i/‖W_i v_i‖, (n, k), and the lengths, (n,).
+        """Return u_i = W_i v_i/‖W_i v_i‖, (n, k), and the lengths ‖W_i v_i‖, (n,).
 
-        Where W_i v_i is 0, u_i is a public direction of the seed, uniform over seeds: it adds no bias. That direction
-        is computed for every report: whether it was needed tells something of the vector.
+        If W_i v_i is 0, u_i is a public direction of the seed, uniform over seeds, which adds no bias. It is computed
+        for every report, since whether it is needed reveals something about the vector.
         """
         projected = self.project(units, seeds)
         lengths = np.sqrt(dot_rows(projected, projected))
@@ -105,7 +105,7 @@ class RandomMap(ABC):
 class HadamardMap(RandomMap):
     """W_i = √(N/k) S_i H D_i / √N, the SRHT: signs, a Hadamard transform, k of N rows (Asi et al. 2023, eq. 2).
 
-    N is the least power of two ≥ dim. Vectors are padded with zeros, rows are drawn from all N.
+    N is the least power of two ≥ dim. Vectors are padded with zeros, and rows are drawn from all N.
     """
 
     @property
@@ -134,14 +134,14 @@ class HadamardMap(RandomMap):
         return streams.streams_of(seeds, self._salts[0])
 
     def project(self, units: Floats, seeds: Words) -> Floats:
-        """Return W_i v_i; see `RandomMap.project`. O(N log N) each."""
+        """Return W_i v_i; see `RandomMap.project`. O(N log N) for each row."""
         out = np.empty((seeds.size, self.size))
         streams.project(units, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
         out /= math.sqrt(self.size)
         return out
 
     def lift(self, values: Floats, seeds: Words) -> Floats:
-        """Return W_iᵀ û_i; see `RandomMap.lift`. O(N log N) each."""
+        """Return W_iᵀ û_i; see `RandomMap.lift`. O(N log N) for each row."""
         out = np.empty((seeds.size, self.dim))
         streams.lift(values, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
         out /= math.sqrt(self.size)
@@ -149,7 +149,7 @@ class HadamardMap(RandomMap):
 
 
 class SharedHadamardMap(HadamardMap):
-    """The SRHT with one D for all (Asi et al. 2023, eq. 3): the server adds S_iᵀû_i in O(k), and transforms once."""
+    """The SRHT with one D for all reports (Asi et al. 2023, eq. 3): the server adds S_iᵀû_i, and transforms once."""
 
     @property
     def state_dim(self) -> int:
@@ -184,16 +184,16 @@ class SharedHadamardMap(HadamardMap):
 
 
 class MatrixMap(RandomMap):
-    """A matrix for every seed, rebuilt from it: O(k²·dim) for a Haar rotation, O(k·dim) for a Gaussian matrix."""
+    """A matrix rebuilt from each seed, in O(k²·dim) for a Haar rotation and O(k·dim) for a Gaussian matrix."""
 
     def __init__(self, dim: int, size: int, seed: int, family: type[Rotation | Gaussian]) -> None:
         super().__init__(dim, size, seed)
         self.family = family
-        projection_of(family, dim, size, seed)  # refuses what it cannot serve
+        projection_of(family, dim, size, seed)  # raises if the sizes are out of range
 
     @property
     def mean_length(self) -> float:
-        """E‖Wv‖: for a Gaussian matrix that of a χ variable over √k."""
+        """E‖Wv‖; for a Gaussian matrix, the mean of a χ variable over √k."""
         return mean_length(None if self.family is Gaussian else self.dim, self.size)
 
     @property
@@ -203,7 +203,7 @@ class MatrixMap(RandomMap):
 
     @property
     def stretch(self) -> float:
-        """√(d/k) for a rotation, and what rounding its entries adds at most; no bound for a Gaussian matrix."""
+        """√(d/k) for a rotation, with a margin for the rounding of its entries; infinite for a Gaussian matrix."""
         if self.family is Gaussian:
             return math.inf
         return math.sqrt(self.dim / self.size) * (1 + 0.5 * math.sqrt(self.size) * 0.5**_FRACTION_BITS)
@@ -225,11 +225,11 @@ class MatrixMap(RandomMap):
 
 
 class SharedHaarMap(RandomMap):
-    """W_i = √(d/k) S_i U with one Haar rotation U of R^d for all: the server adds in O(k), and rotates back once."""
+    """W_i = √(d/k) S_i U with one Haar rotation U for all reports: the server adds S_iᵀû_i, and rotates back once."""
 
     def __init__(self, dim: int, size: int, seed: int) -> None:
         super().__init__(dim, size, seed)
-        projection_of(Rotation, dim, dim, seed)  # refuses what it cannot serve
+        projection_of(Rotation, dim, dim, seed)  # raises if the sizes are out of range
 
     @property
     def stretch(self) -> float:
@@ -253,7 +253,7 @@ class SharedHaarMap(RandomMap):
         return streams.rows_of(streams.streams_of(seeds, self._salt), self.dim, self.size)
 
     def project(self, units: Floats, seeds: Words) -> Floats:
-        """Return W_i v_i; see `RandomMap.project`. O(d²) each."""
+        """Return W_i v_i; see `RandomMap.project`. O(d²) for each row."""
         rotated = units @ self._rotation.T
         return np.take_along_axis(rotated, self._rows(seeds), axis=1) * math.sqrt(self.dim / self.size)
 
@@ -279,7 +279,7 @@ class SharedHaarMap(RandomMap):
 def mean_length(dim: int | None, size: int) -> float:
     """Return E‖Wv‖ for k = ``size`` rows of a Haar rotation of R^dim at scale √(dim/k), or of a Gaussian matrix (None).
 
-    √(d/k) Γ((k+1)/2)Γ(d/2) / (Γ((d+1)/2)Γ(k/2)) (Asi et al. 2023, Lemma F.1); √(2/k) Γ((k+1)/2)/Γ(k/2).
+    They are √(d/k) Γ((k+1)/2)Γ(d/2) / (Γ((d+1)/2)Γ(k/2)) (Asi et al. 2023, Lemma F.1) and √(2/k) Γ((k+1)/2)/Γ(k/2).
     """
     if dim is None:
         return math.sqrt(2 / size) * gamma_ratio(size / 2)
@@ -287,12 +287,13 @@ def mean_length(dim: int | None, size: int) -> float:
 
 
 def scattered_squared_bias(padded_dim: int, size: int) -> float:
-    """Return the most that never averages out under independent Hadamard maps, whatever the vector.
+    """Return a bound on the squared bias under independent Hadamard maps, for any vector.
 
-    To leading order it is (c/k)²((1 - s₄)²/16 + s₆ - s₄²), s_m = Σ|v_i|^m, c = (N-k)/(N-1), and below 0.1193 (c/k)² for
-    every v: 1/16 of it without structure, most with 0.7 of the squared length in one coordinate. At small k vectors
-    whose Wv nearly vanishes leave more: 1 + 32/k covers all that were sought and found. Never above
-    min(k, N/k) + 1 - 2 E‖Wv‖, with E‖Wv‖ at its least: 1/√2, or 1/√(1 + 2c/k). THEORY.md 7.2.
+    To leading order the bias is (c/k)²((1 - s₄)²/16 + s₆ - s₄²) with s_m = Σ|v_i|^m and c = (N-k)/(N-1). It is
+    (c/k)²/16 for a vector without structure, and below 0.1193 (c/k)² for every v; it is largest with 0.7 of the squared
+    length in one coordinate. At small k vectors whose Wv nearly vanishes have more: a factor 1 + 32/k covers all that a
+    search has found. It is never above min(k, N/k) + 1 - 2 E‖Wv‖ at the least E‖Wv‖, 1/√2 or 1/√(1 + 2c/k). See
+    THEORY.md 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)
     shortest = max(math.sqrt(0.5), 1 / math.sqrt(1 + 2 * share / size))
@@ -301,11 +302,11 @@ def scattered_squared_bias(padded_dim: int, size: int) -> float:
 
 
 def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) -> float:
-    """Return what never averages out under one rotation for all: c²(1/16 + 3/2 · d/N)/k², c = (N-k)/(N-1).
+    """Return the squared bias under one rotation for all reports: c²(1/16 + 3/2 · d/N)/k² with c = (N-k)/(N-1).
 
-    To second order in 1/√k, for a vector whose rotated coordinates look Gaussian: no vector leaves more on average over
-    the seeds. One that was built from the seed may leave nearly all of its length. At most what any can be for its
-    E‖Wv‖, min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, which is below at k = 1. THEORY.md 7.2.
+    This holds to second order in 1/√k for a vector whose rotated coordinates look Gaussian; no vector has more on
+    average over the seeds. For a vector constructed from the seed the bias may be nearly its length. The value is at
+    most min(k, E‖Wᵀu‖²) + 1 - 2 E‖Wv‖, the largest possible for that E‖Wv‖; it is smaller at k = 1. See THEORY.md 7.2.
     """
     share = (padded_dim - size) / max(1, padded_dim - 1)
     most = min(float(size), mean_back) + 1 - 2 * mean_length(padded_dim, size)
@@ -313,9 +314,9 @@ def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) 
 
 
 def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: int) -> Rotation | Gaussian:
-    """Return the integer map whose matrix, at its scale, is W.
+    """Return the integer map whose matrix times its scale is W.
 
-    In a few dimensions a seed's Gaussian rows may be dependent, one in some 10^5: then the next seed's are taken.
+    In few dimensions the Gaussian rows of about one seed in 10^5 are dependent; then the next seed is used.
     """
 
     def build(shift: int) -> Rotation | Gaussian:
@@ -324,9 +325,9 @@ def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: 
     for shift in range(_SEEDS_TRIED - 1):
         with contextlib.suppress(InvalidInputError):
             return build(shift)
-    return build(_SEEDS_TRIED - 1)  # if that raises too, the seed is not why
+    return build(_SEEDS_TRIED - 1)  # if this raises too, the seed is not the cause
 
 
 def matrix_of(projection: Rotation | Gaussian) -> Floats:
-    """Return the map's matrix in real units: float64, (k, dim)."""
+    """Return the map's matrix times its scale: float64, (k, dim)."""
     return np.asarray(projection.block(np.arange(projection.dim, dtype=np.uint64)) * projection.scale)

@@ -1,4 +1,4 @@
-"""SQKR: subsampled and quantised coefficients, by randomised response."""
+"""SQKR: subsampled, quantised coefficients with randomised response."""
 
 import dataclasses
 import functools
@@ -25,17 +25,18 @@ ROTATIONS = ("gaussian", "hadamard")
 class SQKR(Mechanism):
     """SQKR: k = max(⌊ε⌋, 1) of a vector's coefficients in a public frame, one bit each, by 2^k-ary randomised response.
 
-    Chen, Kairouz and Özgür 2020 (Section 4). Which coefficients follows from the report's public seed, drawn without
-    regard to v; each is rounded to ±K/√D at random without bias; the k bits are told truthfully with probability
-    (e^ε - 1)/(e^ε - 1 + 2^k), else uniform ones. ε-LDP for any two inputs by that last step alone, decided by integers.
+    Source: Chen, Kairouz and Özgür 2020 (Section 4). The coefficients are selected by the report's public seed,
+    independently of v. Each is rounded to ±K/√D at random without bias. The k bits are reported truthfully with
+    probability (e^ε - 1)/(e^ε - 1 + 2^k), and otherwise replaced by uniform bits. The report is ε-LDP for any two
+    inputs by that last step alone, which is decided by integers.
 
-    - ``rotation="gaussian"``: a frame of 2^64 uniform directions, where v has coefficients that all equal ±K/√D, their
-      signs those of ⟨g, v⟩. Unbiased for every vector in every dimension, as far as SplitMix64's vectors are Gaussian,
-      and K is least. O(dim · k) for person and server.
+    - ``rotation="gaussian"``: a frame of 2^64 uniform directions, where all coefficients of v are ±K/√D with the signs
+      of ⟨g, v⟩. It is unbiased for every vector in every dimension, as far as SplitMix64's vectors are Gaussian, and
+      has the least K. It takes O(dim · k) for the person and the server.
     - ``rotation="hadamard"``: as published, Kashin coefficients in a frame of 4 to 8 times dim signed columns of a
       Hadamard matrix (`KashinFrame`), at K = 1.75 with about twice the error. The server adds a report in O(k), and
-      transforms once. Unbiased for every vector up to sphere_dim = 32. Beyond, it is not for every vector: any such
-      frame has some four coordinates along which (±½, ±½, ±½, ±½) shrinks by an eighth.
+      transforms once. It is unbiased for every vector up to sphere_dim = 32. Beyond, some vectors are biased: any such
+      frame has four coordinates along which (±½, ±½, ±½, ±½) shrinks by an eighth.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class SQKR(Mechanism):
     rotation
         ``"gaussian"`` or ``"hadamard"``.
     seed
-        Public, 0 to 2^64 - 1: of the frame, and of what the reports' seeds mean.
+        Public, 0 to 2^64 - 1: selects the frame, and the coefficients of the reports' seeds.
 
     Raises
     ------
@@ -77,7 +78,7 @@ class SQKR(Mechanism):
 
     @property
     def bits_told(self) -> int:
-        """How many coefficients a report tells of (k): max(⌊ε⌋, 1), and at most 4 · sphere_dim."""
+        """The number of coefficients, and of bits, in a report (k): max(⌊ε⌋, 1), and at most 4 · sphere_dim."""
         return min(max(int(self.epsilon), 1), 4 * self.sphere_dim)
 
     @functools.cached_property
@@ -88,12 +89,12 @@ class SQKR(Mechanism):
 
     @functools.cached_property
     def telling(self) -> int:
-        """How many of the 2^64 words tell the truth."""
+        """The number of the 2^64 words for which the report is truthful."""
         return randomized_response.telling_words(Fraction(self.epsilon), 1 << self.bits_told)
 
     @property
     def amplification(self) -> float:
-        """A: 1 over the probability of the truth."""
+        """A, the inverse of the probability of a truthful report."""
         return 1 / randomized_response.share(self.telling)
 
     @property
@@ -108,7 +109,7 @@ class SQKR(Mechanism):
 
     @property
     def _size(self) -> float:
-        return self.amplification * self.frame.reach / self.bits_told
+        return self.amplification * self.frame.scale / self.bits_told
 
     @property
     def cell_size(self) -> float:
@@ -126,25 +127,25 @@ class SQKR(Mechanism):
 
     @property
     def squared_error(self) -> float:
-        """A²B²/k + A(1 - 1/k) - 1, B = √π Γ((d+1)/2)/Γ(d/2), exactly.
+        """A²B²/k + A(1 - 1/k) - 1 with B = √π Γ((d+1)/2)/Γ(d/2), exactly.
 
-        In a Hadamard frame A²K²d/k + A(1 - 1/k)(D-d)/(D-1) - 1, to within A.
+        In a Hadamard frame it is A²K²d/k + A(1 - 1/k)(D-d)/(D-1) - 1 to within A.
         """
         a, k = self.amplification, self.bits_told
-        return (a * self.frame.reach) ** 2 / k + a * self.frame.cross_terms(k) - 1
+        return (a * self.frame.scale) ** 2 / k + a * self.frame.cross_terms(k) - 1
 
     def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
         """Write reports; see `Mechanism.fill`."""
         people, k = values.shape
         seeds[:] = secret_words(bits, people)
-        told = self.frame.coefficients(units / np.sqrt(dot_rows(units, units))[:, np.newaxis], seeds, k)
+        coefficients = self.frame.coefficients(units / np.sqrt(dot_rows(units, units))[:, np.newaxis], seeds, k)
         drawn = secret_words(bits, people * (2 * k + 1)).reshape(people, 2 * k + 1)
-        truth = uniforms(drawn[:, :k]) < (1 + told) / 2
+        truth = uniforms(drawn[:, :k]) < (1 + coefficients) / 2
         honest = randomized_response.below(drawn[:, 2 * k :], self.telling)
         values[...] = np.where(honest, truth, drawn[:, k : 2 * k] >> np.uint64(63))
 
     def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
-        """Return what reports stand for in the frame; see `Mechanism.contributions`."""
+        """Return the contributions in the frame; see `Mechanism.contributions`."""
         return self.frame.lift(values, seeds, self._size)
 
     def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:

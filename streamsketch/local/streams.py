@@ -1,7 +1,7 @@
-"""Public randomness that a report's seed stands for: words, signs and rows by their counter.
+"""Public randomness derived from a report's seed: words, signs and rows by counter.
 
-A report's seed, mixed with a salt that says what for, starts a stream; word i of it is SplitMix64's finaliser of
-start + (i + 1) · γ (Steele, Lea and Flood 2014). So any word is found without those before it, on every machine.
+A report's seed, mixed with a salt for its use, starts a stream. Word i of the stream is SplitMix64's finaliser of
+start + (i + 1) · γ (Steele, Lea and Flood 2014), so any word can be computed without the previous ones.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ _1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)
 
 
 def salt(seed: int, label: str) -> np.uint64:
-    """Return the salt of one use of the seeds of reports: the field element of (seed, label)."""
+    """Return the salt for one use of reports' seeds: the field element of (seed, label)."""
     return np.uint64(field_elements(seed, label, 1)[0])
 
 
 @kernel
 def stream_of(seed: np.uint64, salted: np.uint64) -> np.uint64:
-    """Return where a seed's stream starts."""
+    """Return the start of a seed's stream."""
     return mix(seed ^ mix(salted))
 
 
@@ -34,10 +34,10 @@ def word(start: np.uint64, index: int) -> np.uint64:
 
 @kernel
 def gaussian_vector(seed: np.uint64, salted: np.uint64, words: Words, out: Floats) -> None:
-    """Write the standard Gaussians that a seed means; ``words`` is scratch of their number.
+    """Write the standard Gaussians of a seed; ``words`` is scratch of the same size.
 
-    Words are mixed once more, with a key of their stream: all streams run along one cycle of 2^64 words, so vectors of
-    bare words would be windows of one another, and caps would fill less evenly than `compressed.shares` says.
+    Words are mixed once more with a key of their stream. All streams are parts of one cycle of 2^64 words, so without
+    this, vectors would overlap, and caps would be covered less evenly than `compressed.shares` assumes.
     """
     start = stream_of(seed, salted)
     key = mix(start)
@@ -59,7 +59,7 @@ def gaussian_vectors(seeds: Words, salted: np.uint64, size: int) -> Floats:
 def sample_rows(start: np.uint64, size: int, taken: Bytes, rows: Ints) -> None:
     """Write distinct rows of [0, size), every set of them equally likely up to 2^-16, in O(rows) (Floyd's algorithm).
 
-    ``taken`` holds ``size`` zeros, and does again afterwards. size ≤ 2^24, so the products stay below 2^64.
+    ``taken`` has ``size`` zeros before and after the call. size ≤ 2^24, so the products stay below 2^64.
     """
     first = size - rows.size
     for i in range(rows.size):
@@ -75,7 +75,7 @@ def sample_rows(start: np.uint64, size: int, taken: Bytes, rows: Ints) -> None:
 
 @kernel
 def rows_of(starts: Words, size: int, count: int) -> Ints:
-    """Return the ``count`` distinct rows of [0, size) that each stream picks: int64, (n, count); see `sample_rows`."""
+    """Return ``count`` distinct rows of [0, size) for each stream: int64, (n, count); see `sample_rows`."""
     rows = np.empty((starts.size, count), dtype=np.int64)
     taken = np.zeros(size, dtype=np.uint8)
     for i in range(starts.size):
@@ -85,7 +85,7 @@ def rows_of(starts: Words, size: int, count: int) -> Ints:
 
 @kernel
 def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
-    """Write ``cells`` times a stream's signs: cell j is negated if bit j mod 64 of word j // 64 is 1."""
+    """Write ``cells`` times the signs of a stream: cell j is negated if bit j mod 64 of word j // 64 is 1."""
     given, signed = cells.view(np.uint64), out.view(np.uint64)  # a negation flips bit 63
     for block in range(0, cells.size, 64):
         signs = word(start, block >> 6)
@@ -96,7 +96,7 @@ def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
 
 @kernel
 def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
-    """Write S_i H± D_i v_i of each row of ``vectors``, H± with entries ±1 of order ``size``: (n, k)."""
+    """Write S_i H± D_i v_i for each row of ``vectors``, where H± has entries ±1 and order ``size``: (n, k)."""
     cells = np.empty(size, dtype=np.float64)
     taken = np.zeros(size, dtype=np.uint8)
     rows = np.empty(out.shape[1], dtype=np.int64)
@@ -111,7 +111,7 @@ def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, o
 
 @kernel
 def lift(values: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
-    """Write the first coordinates of D_i H± S_iᵀ of each row of ``values``: (n, d)."""
+    """Write the first coordinates of D_i H± S_iᵀ times each row of ``values``: (n, d)."""
     cells = np.empty(size, dtype=np.float64)
     taken = np.zeros(size, dtype=np.uint8)
     rows = np.empty(values.shape[1], dtype=np.int64)
@@ -126,7 +126,7 @@ def lift(values: Floats, sign_starts: Words, row_starts: Words, size: int, out: 
 
 @kernel
 def add_rows(values: Floats, matrix: Floats, out: Floats) -> None:
-    """Add Wᵀ û to ``out``, row after row: BLAS has an order of its own, and another last bit on other machines."""
+    """Add Wᵀ û to ``out``, row by row: the order of sums in BLAS, and so the last bit, differs between machines."""
     for row in range(values.size):
         for j in range(out.size):
             out[j] += values[row] * matrix[row, j]
@@ -134,7 +134,7 @@ def add_rows(values: Floats, matrix: Floats, out: Floats) -> None:
 
 @kernel
 def scatter(steps: Ints, row_starts: Words, taken: Bytes, total: Ints) -> None:
-    """Add S_iᵀ of each row of ``steps`` to ``total``: O(k) each; ``taken`` is as in `sample_rows`."""
+    """Add S_iᵀ times each row of ``steps`` to ``total``, in O(k) each; ``taken`` as in `sample_rows`."""
     rows = np.empty(steps.shape[1], dtype=np.int64)
     for i in range(steps.shape[0]):
         sample_rows(row_starts[i], total.size, taken, rows)
@@ -144,7 +144,7 @@ def scatter(steps: Ints, row_starts: Words, taken: Bytes, total: Ints) -> None:
 
 @kernel
 def streams_of(seeds: Words, salted: np.uint64) -> Words:
-    """Return where each seed's stream starts: uint64, (n,)."""
+    """Return the start of each seed's stream: uint64, (n,)."""
     starts = np.empty_like(seeds)
     for i in range(seeds.size):
         starts[i] = stream_of(seeds[i], salted)
