@@ -43,13 +43,13 @@ def test_a_join_estimates_all_pairs(connection: Any) -> None:
 
 def test_every_function_is_the_library_s(connection: Any) -> None:
     x, y = release(500), release(900)
-    asked = "SELECT inner_product($x, $y).value, cosine($x, $y).value, squared_norm($x).value, promise($y)"
+    asked = "SELECT inner_product($x, $y).value, cosine($x, $y).value, squared_norm($x).value, guarantee($y)"
     row = connection.execute(asked, {"x": x.to_bytes(), "y": y.to_bytes()}).fetchone()
     estimates = (ss.inner_product(x, y).value, ss.cosine(x, y).value, ss.squared_norm(x).value)
     assert row == (*estimates, str(y.guarantee))
-    assert connection.execute("SELECT promise(NULL::BLOB)").fetchone() == (None,)
+    assert connection.execute("SELECT guarantee(NULL::BLOB)").fetchone() == (None,)
 
 
 def test_what_is_no_sketch_ends_the_query(connection: Any) -> None:
     with pytest.raises(Exception, match="not the first bytes of a private sketch"):
-        connection.execute("SELECT promise('junk'::BLOB)").fetchall()
+        connection.execute("SELECT guarantee('junk'::BLOB)").fetchall()

@@ -101,7 +101,7 @@ def test_places_do_not_mix() -> None:
             combine(one, other)
     with pytest.raises(ss.InvalidInputError, match="different places"):
         one.combine(other, populations="disjoint")
-    with pytest.raises(ss.InvalidInputError, match="no error bar for noise that was added before the map"):
+    with pytest.raises(ss.InvalidInputError, match="no standard error for noise added before the map"):
         ss.cosine(one, ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET))
 
 

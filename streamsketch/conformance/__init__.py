@@ -1,1 +1,1 @@
-"""What other implementations check themselves against."""
+"""Test cases for other implementations of the exchange format."""

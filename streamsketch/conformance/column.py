@@ -1,4 +1,4 @@
-"""Print a column of an `sjlt-block` map as (row, sign) pairs, after WIRE.md, without libraries.
+"""Print a column of an `sjlt-block` map as (row, sign) pairs, following WIRE.md, with the standard library only.
 
 Usage: ``python column.py SEED SKETCH_DIM SPARSITY INDEPENDENCE INDEX``.
 """

@@ -13,7 +13,7 @@ from streamsketch.estimation.views import AnySketch, check_comparable, differenc
 from streamsketch.projections import MapVariance
 from streamsketch.release import InputNoise, OutputNoise
 
-_CANCELLED = 1e-6  # a gap this small beside its terms keeps fewer than ten digits
+_CANCELLED = 1e-6  # a difference this small relative to its terms keeps fewer than ten digits
 
 
 def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
@@ -27,7 +27,7 @@ def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
     Returns
     -------
     Estimates
-        Its fields are (n, n) float64 arrays, symmetric, zero on the diagonal; ``estimates[i, j]`` is
+        (n, n) float64 arrays in squared data units, symmetric, zero on the diagonal; ``estimates[i, j]`` is
         ``squared_distance(sketches[i], sketches[j])`` up to rounding.
 
     Raises
@@ -50,37 +50,37 @@ class Block(NamedTuple):
 
     cells: Ints
     """(n, k), in grid steps."""
-    units: NDArray[np.float64]
-    """What a step of each sketch counts in data units: (n,)."""
+    cell_units: NDArray[np.float64]
+    """The grid step of each sketch's cells, in data units: (n,)."""
     k2: NDArray[np.float64]
-    """Each noise's second cumulant, in data units: (n,)."""
+    """The second cumulant of each sketch's noise, in data units: (n,)."""
     k4: NDArray[np.float64]
-    """Each noise's fourth cumulant, in data units: (n,)."""
-    law: MapVariance
+    """The fourth cumulant of each sketch's noise, in data units: (n,)."""
+    variance: MapVariance
     effect: OutputNoise | InputNoise
 
 
 def block_of(sketches: Sequence[AnySketch]) -> Block:
-    """Return sketches that `check_comparable` has passed as one block for `distances_between`."""
+    """Return sketches that `check_comparable` accepts as one block for `distances_between`."""
     views = [view_of(sketch) for sketch in sketches]
     return Block(
-        np.stack([view.steps for view in views]),
+        np.stack([view.cells for view in views]),
         np.array([view.cell_unit for view in views]),
         np.array([view.noise.k2 for view in views]),
         np.array([view.noise.k4 for view in views]),
-        views[0].law,
+        views[0].variance,
         place_of(views).effect,
     )
 
 
 def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     """Estimate squared distances between two blocks: (n, m) arrays; ``same`` zeroes the diagonal."""
-    law, effect = rows.law, rows.effect
+    effect = rows.effect
     k2, k4 = rows.k2[:, None] + columns.k2, rows.k4[:, None] + columns.k4
     x, y = _from_first(rows, rows), _from_first(columns, rows)
     value = _squared_gaps(x, y, rows, columns) - effect.count * k2
     size = np.maximum(value, 0.0)
-    projection_variance = law.of_squared_norm(size, _fourth_power_sums(x, y, (k2, k4), rows, size))
+    projection_variance = rows.variance.of_squared_norm(size, _fourth_power_sums(x, y, (k2, k4), rows, size))
     noise_variance = np.maximum(effect.squared_norm_variance(size, k2, k4), 0.0)
     if same:
         for array in (value, projection_variance, noise_variance):
@@ -89,23 +89,24 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
 
 
 def _from_first(block: Block, rows: Block) -> NDArray[np.float64]:
-    """Return cells less those of the first row, in data units: (n, k). Large sums in common would cost digits."""
-    unit = rows.units[0]
-    if (block.units == unit).all():
-        from_first = unit * difference(block.cells, rows.cells[0])
+    """Return cells minus those of the first row, in data units: (n, k). Large common sums would cost digits."""
+    first = rows.cell_units[0]
+    if (block.cell_units == first).all():
+        from_first = first * difference(block.cells, rows.cells[0])
     else:
-        from_first = block.units[:, None] * block.cells.astype(np.float64) - unit * rows.cells[0].astype(np.float64)
+        cells = block.cells.astype(np.float64)
+        from_first = block.cell_units[:, None] * cells - first * rows.cells[0].astype(np.float64)
     return np.asarray(from_first, dtype=np.float64)
 
 
 def _squared_gaps(x: NDArray[np.float64], y: NDArray[np.float64], rows: Block, columns: Block) -> NDArray[np.float64]:
-    """Return ‖x_i - y_j‖² for all rows: by one matrix product, and directly where that would cancel its digits."""
+    """Return ‖x_i - y_j‖² for all rows: by one matrix product, and directly where that would lose digits."""
     squares_x, squares_y = np.einsum("ik,ik->i", x, x), np.einsum("ik,ik->i", y, y)
     scale = squares_x[:, None] + squares_y
     gaps: NDArray[np.float64] = scale - 2 * (x @ y.T)
     for i, j in np.argwhere(gaps <= _CANCELLED * scale):
-        if rows.units[i] == columns.units[j]:
-            gap = rows.units[i] * difference(rows.cells[i], columns.cells[j])
+        if rows.cell_units[i] == columns.cell_units[j]:
+            gap = rows.cell_units[i] * difference(rows.cells[i], columns.cells[j])
         else:
             gap = x[i] - y[j]
         gaps[i, j] = gap @ gap
@@ -119,7 +120,7 @@ def _fourth_power_sums(
     rows: Block,
     size: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
-    if rows.law.fourth <= 0:
+    if rows.variance.fourth <= 0:
         return None
     sums = np.stack([((y - cells) ** 4).sum(axis=1) for cells in x])
-    return np.clip(rows.effect.fourth_power_sum(sums, size, *noise, rows.law), 0.0, size**2)
+    return np.clip(rows.effect.fourth_power_sum(sums, size, *noise, rows.variance), 0.0, size**2)

@@ -1,4 +1,4 @@
-"""Estimates: values with their standard errors and intervals."""
+"""Estimates: values with standard errors and confidence intervals."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ _SHOWN = 3  # of many estimates
 
 
 class Interval(NamedTuple):
-    """A confidence interval."""
+    """A confidence interval, ends included."""
 
     low: float
     high: float
@@ -37,29 +37,29 @@ class Intervals(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Estimate:
-    """An estimated quantity and how far off it may be.
+    """An estimate with its standard error and intervals.
 
-    Estimates from sketches, and their intervals, hold under these conditions:
+    Estimates from sketches and their intervals are valid under these conditions:
 
-    - No cell's exact sum, noise included, has left the 63 bits of an integer. Cells count modulo 2^64, so a larger sum
-      comes out as another number; that is no matter of privacy (THEORY.md 4.2), and nothing refuses it.
-    - The noise is what the releases state. What is contradicted by the release itself raises `NoiseMismatchWarning`.
-    - Errors are nearly normal. With one cell an item (`CountSketch`, `OPORP`, an `SJLT` of sparsity 1) they are not
-      where few items make all of a difference: a collision of two of them in a cell is rare and costs much. Of 95 %
-      intervals 81 % were then seen to cover without noise (1024 cells, 21 items), and 89 % with a quarter of the map's
-      variance from noise. Use a larger sparsity, or Chebyshev intervals.
-    - The estimate was not selected for its value, else see `selected_interval`.
+    - The exact sum of every cell, noise included, fits into 63 bits. Cells count modulo 2^64, so a larger sum wraps to
+      another number. This does not affect privacy (THEORY.md 4.2) and is not detected.
+    - The noise is what the releases state. A release that contradicts itself raises `NoiseMismatchWarning`.
+    - Errors are nearly normal. With one cell for each item (`CountSketch`, `OPORP`, an `SJLT` of sparsity 1) they are
+      not if the difference consists of few items: two of them rarely collide in a cell, but then the error is large.
+      In simulations 95 % intervals then covered in 81 % of cases without noise (1024 cells, 21 items), and in 89 % with
+      noise of a quarter of the map's variance. Use a larger sparsity, or Chebyshev intervals.
+    - The estimate was not selected for its value; otherwise use `selected_interval`.
 
     Parameters
     ----------
     value
-        The estimate, in data units. A squared quantity may come out negative when noise dominates.
+        The estimate, in data units. That of a squared quantity may be negative where noise dominates.
     projection_variance
         The part of its variance that comes from the random projection.
     noise_variance
         The part that comes from privacy noise.
     lowest, highest
-        The quantity's possible range, to which intervals are cut.
+        The quantity's possible range, to which intervals are clipped.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Estimate:
 
     @property
     def variance(self) -> float:
-        """Projection's and noise's variance together."""
+        """The sum of the projection's and the noise's variance."""
         return self.projection_variance + self.noise_variance
 
     @property
@@ -96,7 +96,7 @@ class Estimate:
         }
 
     def scaled(self, factor: float) -> "Estimate":
-        """Return the estimate of ``factor`` times the quantity, for ``factor`` > 0: the same in another unit."""
+        """Return the estimate of ``factor`` times the quantity, for ``factor`` > 0, as for another unit of measure."""
         return Estimate(
             self.value * factor,
             self.projection_variance * factor**2,
@@ -106,50 +106,59 @@ class Estimate:
         )
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
-        """Return an interval around the value, cut to the quantity's possible range.
+        """Return an interval around the value, clipped to the quantity's possible range.
 
-        Where noise made the value impossible by more than its reach, that leaves the nearest possible point.
+        If noise puts the value outside the range by more than the half-width, the interval is the nearest possible
+        point.
 
         Parameters
         ----------
         confidence
-            Probability in (0, 1) with which the interval shall hold the true quantity.
+            Probability in (0, 1) with which the interval is to contain the true quantity.
         method
-            ``"normal"``: the normal quantile times the standard error. With few cells it covers less, as an estimate
-            that is too small states an error that is too small: for a squared norm of many coordinates 95 % are 92.0 %
-            from 32 cells, 94.2 % from 128 and 94.9 % from 1024. ``"chebyshev"``: 1/√(1 - confidence) times it, which
-            would hold for any distribution if the variance were known and not estimated: of such a norm 95 % are 71.2 %
-            from one cell, 91.6 % from 4, 96.3 % from 8 and 99.5 % from 32.
+            ``"normal"``: the half-width is the normal quantile times the standard error. With few cells the coverage is
+            lower, since an estimate that is too small also has too small a standard error: for the squared norm of many
+            coordinates, 95 % intervals cover in 92.0 % of cases with 32 cells, 94.2 % with 128 and 94.9 % with 1024.
+            ``"chebyshev"``: 1/√(1 - confidence) times the standard error, which would be valid for any distribution if
+            the variance were known: for such a norm, 95 % intervals cover in 71.2 % of cases with one cell, 91.6 % with
+            4, 96.3 % with 8 and 99.5 % with 32.
+
+        Returns
+        -------
+        Interval
+            Its ends ``low`` and ``high``, in the units of ``value``.
 
         Raises
         ------
         InvalidInputError
             For a confidence outside (0, 1) or another method.
         """
-        reach = _width(confidence, method) * self.standard_error
-        low, high = (min(max(end, self.lowest), self.highest) for end in (self.value - reach, self.value + reach))
+        half_width = _quantile(confidence, method) * self.standard_error
+        ends = self.value - half_width, self.value + half_width
+        low, high = (min(max(end, self.lowest), self.highest) for end in ends)
         return Interval(low, high)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
-        """Return an interval for a squared distance that was selected for its value, as that to a nearest neighbour.
+        """Return an interval for a squared distance selected for its value, such as that to the nearest neighbour.
 
-        The least of many estimates is too small, and so is its standard error: `interval` covers far less of selected
-        estimates than it says. This one is simultaneous for all candidates, so it covers whichever are selected: with
-        Bonferroni's quantile z at 1 - (1 - confidence) / ``candidates``, and up to the largest distance D that has the
-        value within z standard errors *of D*, whose map's part grows as D². Each of n streams has n - 1 candidates; the
-        confidence is for the intervals of one stream. It rests on normal errors at that quantile, see THEORY.md 4.
+        The least of many estimates is biased downwards, and so is its standard error, so `interval` covers a selected
+        quantity far less often than its confidence. This interval is simultaneous for all candidates and so covers
+        whichever is selected. It uses Bonferroni's quantile z at 1 - (1 - confidence) / ``candidates``, and extends up
+        to the largest distance D for which the value lies within z standard errors *of D*; the map's part of these
+        grows with D². Each of n streams has n - 1 candidates; the confidence is for the intervals of one stream. Errors
+        must be normal at that quantile; see THEORY.md 4.
 
         Parameters
         ----------
         candidates
-            From how many estimates it was selected, at least 1.
+            Number of estimates from which this one was selected, at least 1.
         confidence
-            Probability in (0, 1) with which the intervals of all candidates shall hold the true quantities.
+            Probability in (0, 1) with which the intervals of all candidates are to contain the true quantities.
 
         Returns
         -------
         Interval
-            The upper end is `highest` where the cells are too few for any.
+            The upper end is `highest` if there are too few cells for a finite one.
 
         Raises
         ------
@@ -176,7 +185,7 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Estimates:
-    """Many estimates at once, as float64 arrays of equal shape; fields mean what they do in `Estimate`.
+    """Many estimates as float64 arrays of equal shape, with the fields of `Estimate`.
 
     Examples
     --------
@@ -195,7 +204,7 @@ class Estimates:
 
     @property
     def variance(self) -> Floats:
-        """Projection's and noise's variance together."""
+        """The sum of the projection's and the noise's variance."""
         return self.projection_variance + self.noise_variance
 
     @property
@@ -204,22 +213,22 @@ class Estimates:
         return np.sqrt(self.variance)
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Intervals:
-        """Return the intervals around the values; parameters and errors as `Estimate.interval`."""
-        reach = _width(confidence, method) * self.standard_error
+        """Return the intervals around the values; parameters and errors as in `Estimate.interval`."""
+        half_width = _quantile(confidence, method) * self.standard_error
         return Intervals(
-            np.clip(self.value - reach, self.lowest, self.highest),
-            np.clip(self.value + reach, self.lowest, self.highest),
+            np.clip(self.value - half_width, self.lowest, self.highest),
+            np.clip(self.value + half_width, self.lowest, self.highest),
         )
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:
-        """Return intervals for estimates that were selected for their value; see `Estimate.selected_interval`."""
+        """Return intervals for estimates selected for their values; see `Estimate.selected_interval`."""
         return _selected(self, candidates, confidence)
 
-    __iter__ = None  # arrays of arrays have no one order; name an estimate by its indices
+    __iter__ = None  # the order of iteration would be ambiguous; index estimates instead
 
     def __getitem__(self, place: int | tuple[int, ...]) -> Estimate:
         if np.ndim(self.value[place]):
-            raise InvalidInputError(f"name one estimate by {self.value.ndim} indices, as in estimates[i, j]")
+            raise InvalidInputError(f"select one estimate by {self.value.ndim} indices, as in estimates[i, j]")
         return Estimate(
             float(self.value[place]),
             float(self.projection_variance[place]),
@@ -229,7 +238,7 @@ class Estimates:
         )
 
     def to_arrow(self, keys: Any) -> "pa.Table":
-        """Return the estimates between all pairs of n keys as an Arrow table, which every data frame can be made of.
+        """Return the estimates between all pairs of n keys as an Arrow table.
 
         Parameters
         ----------
@@ -239,14 +248,14 @@ class Estimates:
         Returns
         -------
         pyarrow.Table
-            Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, a row for each
-            pair of different keys. In a row and from row to row keys ascend, so that the order of the sketches, which
-            may be that of events, shows nothing.
+            Columns ``first``, ``second``, ``estimate``, ``standard_error``, ``low_95`` and ``high_95``, with a row for
+            each pair of different keys. Keys ascend within a row and from row to row, so the table does not reveal the
+            order of the sketches, which may be that of events.
 
         Raises
         ------
         InvalidInputError
-            If these are not (n, n) estimates for n keys, or the keys are of several types.
+            If these are not (n, n) estimates for n keys, or the keys have several types.
 
         Examples
         --------
@@ -290,7 +299,7 @@ class Estimates:
 
 
 def rounded(value: float, standard_error: float) -> str:
-    """Return a value with the digits that its standard error leaves meaning to: two of the error's own.
+    """Return a value rounded to two significant digits of its standard error.
 
     Examples
     --------
@@ -304,7 +313,7 @@ def rounded(value: float, standard_error: float) -> str:
 
 def _selected(estimates: Estimate | Estimates, candidates: int, confidence: float) -> Intervals:
     if type(candidates) is not int or candidates < 1:
-        raise InvalidInputError(f"an estimate is selected from at least 1 candidate, got {candidates!r:.40}")
+        raise InvalidInputError(f"candidates must be an integer of at least 1, got {candidates!r:.40}")
     if not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
     z = -float(ndtri((1 - confidence) / (2 * candidates)))
@@ -314,7 +323,7 @@ def _selected(estimates: Estimate | Estimates, candidates: int, confidence: floa
     )
     low = value - z * np.sqrt(of_map + of_noise)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # D - value = z √(p D² + noise), p the map's relative variance
+        # solve D - value = z √(p D² + noise), p the map's relative variance
         rest = 1 - z**2 * np.where(value > 0, of_map / value**2, 0.0)
         high = np.where(rest > 0, (value + z * np.sqrt(of_map + of_noise * np.maximum(rest, 0.0))) / rest, math.inf)
     return Intervals(
@@ -322,8 +331,8 @@ def _selected(estimates: Estimate | Estimates, candidates: int, confidence: floa
     )
 
 
-def _width(confidence: float, method: str) -> float:
-    """Return how many standard errors an interval reaches to each side."""
+def _quantile(confidence: float, method: str) -> float:
+    """Return the half-width of an interval in standard errors."""
     if not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
     if method == "normal":

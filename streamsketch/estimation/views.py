@@ -1,4 +1,4 @@
-"""Sketches as estimators see them: cells in grid steps and in data units, with their noise and its place."""
+"""Sketches as estimators use them: cells in grid steps and in data units, with their noise and its place."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -27,20 +27,31 @@ _NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in
 
 
 class View(NamedTuple):
-    """One sketch's cells, and what its error bars rest on."""
+    """The cells of one sketch, and what determines its standard errors."""
 
-    steps: Ints  # cells
-    cell_unit: float  # of a step, in data units
+    cells: Ints  # in grid steps
+    cell_unit: float  # in data units
     values: NDArray[np.float64]  # cells in data units
     noise: Cumulants  # in data units
-    law: MapVariance
+    variance: MapVariance
     effect: OutputNoise | InputNoise
 
 
 def check_comparable(sketches: Sequence[AnySketch]) -> None:
-    """Raise unless all are sketches of one projection with independent noises; errors as `squared_distance`.
+    """Raise unless all are sketches of one projection with independent noise, added at the same place.
 
-    Warns of releases that contradict what they state of their noise.
+    Releases that contradict their own statement of the noise cause a `NoiseMismatchWarning`.
+
+    Raises
+    ------
+    TypeError
+        If one is not a sketch.
+    IncompatibleProjectionsError
+        If the projections differ.
+    DependentNoiseError
+        If two contain the noise of one release.
+    InvalidInputError
+        If noise was added at different places.
     """
     for sketch in sketches:
         if not isinstance(sketch, PrivateSketch | Sketch):
@@ -53,14 +64,14 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
 
 
 def views_of(*sketches: AnySketch) -> list[View]:
-    """Return the views of comparable sketches; errors as `check_comparable`."""
+    """Return the views of comparable sketches; raises what `check_comparable` raises."""
     check_comparable(sketches)
     views = [view_of(sketch) for sketch in sketches]
     return [view._replace(effect=place_of(views).effect) for view in views]
 
 
 def place_of(views: Sequence[View]) -> View:
-    """Return a view that has noise, if there is one: a raw sketch has none, and fits any place."""
+    """Return the first view with noise, if any: a raw sketch has none, and is comparable with any place of noise."""
     return next((view for view in views if view.noise.k2 > 0), views[0])
 
 
@@ -68,21 +79,22 @@ def view_of(sketch: AnySketch) -> View:
     """Return the view of one sketch."""
     projection = sketch.projection
     if isinstance(sketch, PrivateSketch):
-        steps, unit = sketch.values, sketch.cell_unit
+        cells, cell_unit = sketch.values, sketch.cell_unit
         noise = sketch.noise.scaled(float(sketch.multiplier) * noise_unit(projection, sketch.noise_place))
         effect = effect_of(projection, sketch.noise_place)
     else:
-        steps, unit, noise, effect = sketch.state(), projection.cell_unit, Cumulants(), effect_of(projection, "output")
-    return View(steps, unit, unit * steps.astype(np.float64), noise, projection.variance, effect)
+        cells, cell_unit, noise = sketch.state(), projection.cell_unit, Cumulants()
+        effect = effect_of(projection, "output")
+    return View(cells, cell_unit, cell_unit * cells.astype(np.float64), noise, projection.variance, effect)
 
 
 def gap_of(x: View, y: View) -> NDArray[np.float64]:
     """Return x - y in data units."""
-    return x.cell_unit * difference(x.steps, y.steps) if x.cell_unit == y.cell_unit else x.values - y.values
+    return x.cell_unit * difference(x.cells, y.cells) if x.cell_unit == y.cell_unit else x.values - y.values
 
 
 def difference(x: Ints, y: Ints) -> NDArray[np.float64]:
-    """Return x - y, subtracted as integers: past 2^53 floats would round both to steps wider than their difference."""
+    """Return x - y, subtracted as integers: beyond 2^53, floats may be coarser than the difference."""
     exact = (x - y).astype(np.float64)
     if max(_largest(x), _largest(y)) <= _NO_OVERFLOW:
         return exact

@@ -1,1 +1,1 @@
-"""The library inside other tools: scikit-learn and DuckDB."""
+"""Integrations with other libraries: scikit-learn and DuckDB."""

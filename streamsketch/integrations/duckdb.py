@@ -1,6 +1,6 @@
-"""Questions to releases in SQL: functions for DuckDB over the sketches of a table.
+"""SQL functions for DuckDB that estimate from published sketches.
 
-For the way in, `Sketch.update_rows` and `SketchTable.update_rows` take a relation of DuckDB as it is.
+To sketch DuckDB's own data, pass a relation to `Sketch.update_rows` or `SketchTable.update_rows`.
 """
 
 import functools
@@ -10,16 +10,16 @@ from streamsketch.estimation import Estimate, cosine, inner_product, squared_dis
 from streamsketch.release import PrivateSketch
 
 _ESTIMATE = "STRUCT(value DOUBLE, standard_error DOUBLE, low_95 DOUBLE, high_95 DOUBLE)"
-_KEPT = 1024  # releases that stay decoded: a join meets each of them many times
+_KEPT = 1024  # decoded releases in the cache: a join uses each of them many times
 
 
 def register(connection: Any) -> None:
-    """Give a connection functions over sketches: distances, products, cosines, norms and promises.
+    """Register SQL functions of published sketches on a connection.
 
-    They are ``squared_distance``, ``inner_product``, ``cosine``, ``squared_norm`` and ``promise``. Their arguments are
-    sketches in the exchange format: the column ``sketch`` of a table that `PrivateTable.save` wrote, or the content of
-    a ``.sketch`` file. An estimate is a struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; a promise
-    is text. A NULL gives NULL; what is no sound sketch ends the query with its error.
+    The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)`` and ``squared_norm(x)`` return a
+    struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; ``guarantee(x)`` returns text.
+    Arguments are sketches in the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or the
+    content of a ``.sketch`` file. NULL gives NULL. An invalid sketch raises an error, which aborts the query.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def register(connection: Any) -> None:
         name = estimator.__name__
         connection.create_function(name, _of_two(estimator), ["BLOB", "BLOB"], _ESTIMATE)
     connection.create_function("squared_norm", _norm, ["BLOB"], _ESTIMATE)
-    connection.create_function("promise", _promise, ["BLOB"], "VARCHAR")
+    connection.create_function("guarantee", _guarantee, ["BLOB"], "VARCHAR")
 
 
 def _of_two(estimator: Any) -> Any:
@@ -49,7 +49,7 @@ def _norm(x: bytes) -> dict[str, float]:
     return _fields(squared_norm(_release(x)))
 
 
-def _promise(x: bytes) -> str:
+def _guarantee(x: bytes) -> str:
     return str(_release(x).guarantee)
 
 

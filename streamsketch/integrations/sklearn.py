@@ -1,4 +1,4 @@
-"""Projections as a scikit-learn transformer; needs the extra ``streamsketch[sklearn]``."""
+"""Projections as a scikit-learn transformer; requires the extra ``streamsketch[sklearn]``."""
 
 import dataclasses
 from typing import Any, Self
@@ -14,29 +14,29 @@ from streamsketch.projections import KINDS, projection_from_fields
 
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Project rows by any map of this library: ``X ↦ X Sᵀ``, in floating point.
+    """Project rows by any map of this library, ``X ↦ X Sᵀ``, in floating point.
 
-    Fitting looks at the number of columns only, so it learns nothing from the data, and two parties with
-    the same parameters have the same map. Nothing here is private; see `PrivateProjection`.
+    Fitting uses only the number of columns, so it learns nothing from the data, and parties with the same parameters
+    have the same map. The output is not private; see `streamsketch.PrivateProjection`.
 
     Parameters
     ----------
     n_components
-        The sketch_dim of the projection.
+        The ``sketch_dim`` of the projection.
     kind
-        The map: a kind as `Projection.to_json` names it.
+        The kind of map, as named by `Projection.to_json`.
     seed
-        Public seed.
+        Public seed, 0 to 2^64 - 1.
     options
-        Further fields of the projection, such as ``{"sparsity": 8}``; not those that other parameters give. Without
-        ``sparsity``, kinds that have one take the least of 4 and n_components.
+        Further fields of the projection, such as ``{"sparsity": 8}``. The default ``sparsity``, for kinds that have
+        one, is the smaller of 4 and ``n_components``.
 
     Attributes
     ----------
     projection_
-        The `Projection`, after `fit`.
+        The `Projection`, set by `fit`.
     n_features_in_
-        Its dim.
+        The ``dim`` of the projection, set by `fit`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Raises
         ------
         ValueError
-            For what scikit-learn refuses as data, or parameters that are none of a projection (`InvalidInputError`).
+            For data that scikit-learn rejects, or invalid parameters of the projection (`InvalidInputError`).
         """
         del y
         validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
@@ -83,12 +83,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:  # noqa: N803 - as above
-        """Return ``X Sᵀ``: (n, n_components), float32 for float32, else float64.
+        """Return ``X Sᵀ``: (n, n_components), float32 for float32 input, else float64.
 
         Raises
         ------
         ValueError
-            For what scikit-learn refuses as data, or another number of columns than in `fit`.
+            For data that scikit-learn rejects, or another number of columns than in `fit`.
         """
         check_is_fitted(self)
         checked = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
