@@ -18,8 +18,8 @@ def register(connection: Any) -> None:
 
     The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)`` and ``squared_norm(x)`` return a
     struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; ``guarantee(x)`` returns text.
-    Arguments are sketches in the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or the
-    content of a ``.sketch`` file. NULL gives NULL. An invalid sketch raises an error, which aborts the query.
+    Arguments are sketches in the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or
+    the content of a ``.sketch`` file. NULL gives NULL. An invalid sketch raises an error, which aborts the query.
 
     Parameters
     ----------
