@@ -56,7 +56,7 @@ def test_mistakes_are_named_and_change_nothing() -> None:
     sketch, table = PROJECTION.sketch(), PROJECTION.table()
     with pytest.raises(TypeError, match="got a dict"):
         sketch.update_rows(COLUMNS, index="item")
-    with pytest.raises(ss.InvalidInputError, match=r"must have price once each; it has \['shop', 'item'"):
+    with pytest.raises(ss.InvalidInputError, match=r"must have price exactly once; it has \['shop', 'item'"):
         sketch.update_rows(pa.table(COLUMNS), index="item", value="price")
     twice = pa.table([["a"], ["b"]], names=["item", "item"])
     with pytest.raises(ss.InvalidInputError, match="item once each"):

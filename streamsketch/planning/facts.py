@@ -1,4 +1,4 @@
-"""What a plan starts from: the streams, the goal and the privacy budget."""
+"""Inputs of a plan: the streams, the goal and the privacy budget."""
 
 import dataclasses
 import math
@@ -14,35 +14,34 @@ from streamsketch.privacy import Budget, Neighbours
 from streamsketch.projections import MAX_SKETCH_DIM
 
 _MOST_EVENTS = 1 << 60
-_LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared; of them the squares, as shares of a variance, are finite
+_LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared distances whose own squares are finite
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Streams:
-    """What is known of the streams without looking at them: public facts, or guesses.
+    """What is known about the streams without looking at them: public facts, or guesses.
 
     Parameters
     ----------
     dim
         Number of possible indices; `streamsketch.HASHED_DIM` for keys that will be hashed.
     squared_distances
-        The squared distances ‖x - y‖₂² that matter, one or several, in squared data units. Left out, they are those of
-        two unrelated streams of ``events`` counts each, which seldom meet in a coordinate: twice the events, the least
-        that unrelated streams of counts can have.
+        One or several squared distances ‖x - y‖₂² of interest, in squared data units. The default is 2 · ``events``,
+        for two unrelated streams of ``events`` counts each: the least that streams without common coordinates can have.
     events
-        How many updates one stream makes.
+        Number of updates in one stream.
     spread
-        The least number of coordinates that make a difference. Two streams that differ in one item only are estimated
-        with heavier tails than two that differ in a thousand (THEORY.md 4.1); 1 if nothing is known.
+        The least number of coordinates in which two streams differ. Estimates for streams that differ in one item only
+        have heavier tails than for those that differ in a thousand (THEORY.md 4.1). Use 1 if nothing is known.
     step
-        What all values are multiples of: 1 for counts, ``"1/100"`` for cents; None for real numbers, for which the plan
-        chooses a resolution that moves no squared distance by more than a thousandth, if noise can be sampled on so
-        fine a grid. That needs ``events``.
+        The number of which all values are multiples: 1 for counts, ``"1/100"`` for cents. None for real numbers: the
+        plan then chooses a resolution that moves no squared distance by more than a thousandth, if noise can be sampled
+        on so fine a grid. That needs ``events``.
 
     Raises
     ------
     InvalidInputError
-        For a fact out of range, or too few of them.
+        For a fact that is out of range or missing.
 
     Examples
     --------
@@ -67,7 +66,7 @@ class Streams:
             object.__setattr__(self, "step", step)
         elif self.events is None:
             raise InvalidInputError(
-                "for real values (step=None) a plan needs events, the number of updates of a stream"
+                "for real values (step=None) a plan needs events, the number of updates in a stream"
             )
         object.__setattr__(self, "squared_distances", self._distances())
 
@@ -76,7 +75,7 @@ class Streams:
         if given is None:
             if self.events is None or self.step != 1:
                 raise InvalidInputError(
-                    "a plan needs the squared_distances that matter; for streams of counts (step=1), events will do"
+                    "a plan needs squared_distances; for streams of counts (step=1), events is enough"
                 )
             return (2.0 * self.events,)
         found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
@@ -87,7 +86,7 @@ class Streams:
                     f"{distance!r:.40}"
                 )
         if not found:
-            raise InvalidInputError("squared_distances is empty; name at least one that matters")
+            raise InvalidInputError("squared_distances is empty; give at least one")
         return tuple(sorted({float(distance) for distance in found}))
 
     @property
@@ -96,11 +95,11 @@ class Streams:
         return cast("tuple[float, ...]", self.squared_distances)  # __post_init__ made it one
 
     def truncation(self, resolution: Fraction) -> float:
-        """Return how far truncating values to a grid can move a squared distance, as a share of the least one.
+        """Return a bound on how far truncation to a grid moves a squared distance, as a share of the least one.
 
-        Each update loses less than the grid step g, so of n updates a stream a difference z loses e with ‖e‖₂ ≤ 2ng,
-        and its square moves by at most 2‖z‖‖e‖ + ‖e‖²: as much only if all updates meet in one coordinate, and nothing
-        if the values are multiples of g.
+        Each update loses less than the grid step g, so with n updates in each stream a difference z loses e with
+        ‖e‖₂ ≤ 2ng, and ‖z‖² moves by at most 2‖z‖‖e‖ + ‖e‖². The bound is reached only if all updates fall on one
+        coordinate; it is 0 if the values are multiples of g.
         """
         if self.step is not None and (Fraction(self.step) / resolution).denominator == 1:
             return 0.0
@@ -110,20 +109,20 @@ class Streams:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What the estimates shall reach, and what they may cost.
+    """The accuracy to reach, and the limits on its cost.
 
     Parameters
     ----------
     relative_error
-        The error, as a share of each squared distance, that shall be exceeded with chance 1 - ``confidence`` at
-        most, in (0, 10]. None: as little as can be had. The noise's part is taken as normal: with few cells and much
-        confidence Laplace noise exceeds it more often, 0.6 % instead of 0.1 % of 16 cells, 0.2 % of 100.
+        The error, as a share of each squared distance, to be exceeded with probability at most 1 - ``confidence``, in
+        (0, 10]. None asks for the least error. The noise's part is taken as normal: with few cells and high confidence
+        Laplace noise exceeds it more often, in 0.6 % of cases instead of 0.1 % with 16 cells, 0.2 % with 100.
     confidence
         In [0.5, 1 - 1e-9].
     max_cells
-        The most cells of a sketch: each takes 8 bytes in memory.
+        The largest number of cells of a sketch; each takes 8 bytes in memory.
     max_nonzeros
-        The most cells that one update may touch.
+        The largest number of cells that one update may touch.
 
     Raises
     ------
@@ -155,13 +154,13 @@ class Goal:
 
     @property
     def miss(self) -> float:
-        """The chance that may be left: 1 - ``confidence``."""
+        """The probability of a larger error that the goal accepts: 1 - ``confidence``."""
         return 1 - self.confidence
 
 
 @dataclasses.dataclass(frozen=True)
 class Protection:
-    """How much privacy may be lost, and whose."""
+    """A budget and the neighbour relation."""
 
     budget: Budget
     neighbours: Neighbours

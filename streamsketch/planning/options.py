@@ -1,4 +1,4 @@
-"""The sketches a plan chooses between, each with what it costs and how far off it will be."""
+"""The sketches that a plan chooses between, with their costs and predicted errors."""
 
 import dataclasses
 import functools
@@ -31,12 +31,12 @@ _LEAST_CELLS = 16
 _MOST_SPARSITY = 256
 _FINER = 16  # rounding Gaussian noise to the grid adds 3 grid steps² to its variance: on a finer grid, next to none
 _TRUNCATION = 1e-3  # of a squared distance
-_WORTH = 0.99  # of the variance: a change that leaves more is not worth it
+_WORTH = 0.99  # of the variance: a change that saves less than 1 % is not worth it
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A projection with a mechanism, its price and its predicted error.
+    """A projection with a mechanism, its cost and its predicted error.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class Option:
     mechanism, noise
         The name of a noise, ``"laplace"`` or ``"gaussian"``, and its calibrated distribution.
     estimates
-        For each squared distance that matters, what an estimate of it will be: its standard error, and the projection's
-        and the noise's part.
+        For each squared distance, the predicted estimate: its standard error, and the projection's and the noise's
+        parts of it.
     laws
-        For each, the law of its relative error.
+        For each squared distance, the distribution of its relative error.
     miss
-        The chance of exceeding ``errors``, 1 - confidence.
+        The probability of exceeding ``errors``, 1 - confidence.
     by_rule
         Whether ``mechanism="auto"``, the rule δ < exp(-Δ1²/Δ2²), would choose this mechanism.
     """
@@ -65,7 +65,7 @@ class Option:
 
     @functools.cached_property
     def errors(self) -> tuple[float, ...]:
-        """For each distance, the relative error exceeded with chance ``miss`` at most, by the worst difference."""
+        """For each distance, the relative error exceeded with probability at most ``miss``, for the worst vector."""
         return tuple(law.half_width(self.miss) for law in self.laws)
 
     @property
@@ -75,31 +75,31 @@ class Option:
 
     @property
     def cells(self) -> int:
-        """Cells of a sketch."""
+        """Number of cells of a sketch."""
         return self.projection.sketch_dim
 
     @property
     def nonzeros(self) -> int:
-        """Cells that one update touches."""
+        """Number of cells that one update touches."""
         return nonzeros_of(self.projection)
 
     @property
     def is_raw(self) -> bool:
-        """Whether this is no sketch, but noise on the raw histogram."""
+        """Whether this option is noise on the raw histogram, without a projection."""
         return isinstance(self.projection, Identity)
 
     def reaches(self, relative_error: float) -> bool:
-        """Return whether ``error`` is at most this, without the search that finds ``error``."""
+        """Return whether ``error`` is at most ``relative_error``, without searching for ``error``."""
         return all(law.miss_chance(relative_error) <= self.miss for law in self.laws)
 
     def beats(self, other: "Option") -> bool:
-        """Return whether this is at least as good on every count, and better on one: errors, cells and nonzeros."""
+        """Return whether this is no worse in errors, cells and nonzeros, and better in at least one of them."""
         mine, theirs = ((*one.errors, one.cells, one.nonzeros) for one in (self, other))
         return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
 
 
 def nonzeros_of(projection: Projection) -> int:
-    """Return how many cells one update touches."""
+    """Return the number of cells that one update touches."""
     if isinstance(projection, BlockHashed):
         return projection.blocks
     return 1 if isinstance(projection, OPORP | Identity) else projection.sketch_dim
@@ -108,8 +108,8 @@ def nonzeros_of(projection: Projection) -> int:
 def options_for(streams: Streams, goal: Goal, protection: Protection) -> list[Option]:
     """Return every option within the goal's limits.
 
-    Maps with random columns (Gaussian, FJLT, very sparse, …) are left out: their sensitivities are larger than those of
-    the maps here at no less variance (KKMM; README, "Which projection"), and take O(dim · sketch_dim) to find.
+    Maps with random columns (Gaussian, FJLT, very sparse, …) are left out: at the same variance their sensitivities are
+    larger (Kenthapadi et al. 2013; README, "Which projection"), and take O(dim · sketch_dim) to find.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def options_for(streams: Streams, goal: Goal, protection: Protection) -> list[Op
     for projection in _projections(streams, goal, protection):
         try:
             found += _with_each_mechanism(projection, streams, goal, protection)
-        except InvalidInputError as error:  # noise too wide to sample; another map's may not be
+        except InvalidInputError as error:  # noise too wide to sample; that of another map may not be
             refusal = refusal or error
     if not found:
         raise refusal or InvalidInputError(
@@ -132,10 +132,10 @@ def options_for(streams: Streams, goal: Goal, protection: Protection) -> list[Op
 
 
 def grid_for(streams: Streams, goal: Goal, protection: Protection) -> Fraction:
-    """Return the values' step, or for real numbers the bound over a power of two.
+    """Return the step of the values, or for real numbers the neighbours' bound divided by a power of two.
 
-    As fine as it takes for truncation to move no squared distance by a thousandth, but no finer than the samplers of
-    all mechanisms and the cells can take.
+    The grid is fine enough for truncation to move no squared distance by a thousandth, but no finer than the samplers
+    of all mechanisms and the cells allow.
     """
     if streams.step is not None:
         return Fraction(streams.step)
@@ -149,7 +149,7 @@ def grid_for(streams: Streams, goal: Goal, protection: Protection) -> Fraction:
 
 
 def _projections(streams: Streams, goal: Goal, protection: Protection) -> Iterator[Projection]:
-    independence = min(256, max(4, math.ceil(2 * math.log(1 / goal.miss))))  # as `SJLT.for_accuracy`
+    independence = min(256, max(4, math.ceil(2 * math.log(1 / goal.miss))))  # as in `SJLT.for_accuracy`
     agreed: dict[str, Any] = {"dim": streams.dim, "resolution": grid_for(streams, goal, protection)}
     if streams.dim <= min(MAX_SKETCH_DIM, goal.max_cells):
         yield Identity(**agreed)
@@ -157,7 +157,7 @@ def _projections(streams: Streams, goal: Goal, protection: Protection) -> Iterat
     while cells <= goal.max_cells and cells < streams.dim:
         shape = agreed | {"sketch_dim": cells, "seed": 0, "independence": independence}
         yield CountSketch(**shape)
-        # else it is as exact as CountSketch, and many times as slow
+        # otherwise OPORP is no more accurate than CountSketch, and many times slower
         if (streams.dim - cells) < _WORTH * (streams.dim - 1):
             yield OPORP(**shape)
         sparsity = 2
@@ -225,9 +225,10 @@ def _law(projection: Projection, estimate: Estimate, spread: int) -> ErrorLaw:
 
 
 def _meetings(projection: Projection) -> tuple[int, float]:
-    """Return the cells a coordinate is added to, and the chance that another meets it in a given one of them.
+    """Return the number of cells of a coordinate, and the probability that another collides with it in a given one.
 
-    (0, 0.0) for a map whose errors are taken as normal: SRHT has `Rademacher`'s inner products, without replacement.
+    (0, 0.0) for a map whose errors are taken as normal: SRHT has the inner products of `Rademacher`, without
+    replacement.
     """
     if isinstance(projection, BlockHashed):
         return projection.blocks, projection.blocks / projection.sketch_dim

@@ -1,4 +1,4 @@
-"""The planner: from what is known of the streams to a projection, a mechanism and a predicted error."""
+"""The planner: chooses a projection and a mechanism, and predicts the error, from public facts about the streams."""
 
 import dataclasses
 import math
@@ -14,33 +14,33 @@ from streamsketch.projections import MAX_SKETCH_DIM, Projection
 from streamsketch.release import guarantee_of
 
 _NEAR_BEST = 1.05  # the optimum is flat: half the cells often cost less than this
-_MOST_EPSILON = 100.0  # more is no privacy worth planning for
+_MOST_EPSILON = 100.0  # beyond it there is no privacy worth planning for
 _EPSILON_STEP = 1.02
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A choice of sketch, what it will do, and what else there was.
+    """A recommended sketch with its predicted errors, and the alternatives.
 
     Parameters
     ----------
     streams, goal, epsilon, delta, neighbours
-        What was asked.
+        The arguments of `plan`.
     chosen
         The recommended option.
     options
         All options within the goal's limits, fewest cells first.
     met
-        Whether ``chosen`` reaches the goal's relative error; None if there was none.
+        Whether ``chosen`` reaches the goal's relative error; None if the goal has none.
     epsilon_needed
-        If it does not: the least ε, to 2 % and then rounded up to two digits, with which some option within the limits
-        would; None if none up to 100.
+        If it does not: the least ε, to 2 % and then rounded up to two digits, at which some option within the limits
+        does; None if there is none up to 100.
     cells_needed
-        If it does not: the fewest cells, beyond ``max_cells``, with which some option would at the given ε; None if no
-        number of cells would.
+        If it does not: the fewest cells, beyond ``max_cells``, with which some option does at the given ε; None if no
+        number of cells is enough.
     epsilon_to_see
-        If there was no goal and the error is more than 100 % of a distance: an ε, about the least, with which the
-        recommended option has less at all distances; None if none up to 100.
+        If the goal has no relative error and the predicted error exceeds 100 % of some distance: nearly the least ε at
+        which it is below 100 % for all distances; None if there is none up to 100.
 
     Examples
     --------
@@ -65,9 +65,9 @@ class Plan:
     epsilon_to_see: float | None = None
 
     def projection(self, seed: int) -> Projection:
-        """Return the recommended projection, with a public seed that was chosen before anyone looked at data.
+        """Return the recommended projection with a public seed, which must be chosen independently of the data.
 
-        Noise on the raw histogram has no seed: it is ignored there.
+        Noise on the raw histogram has no seed; ``seed`` is then ignored.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def release_arguments(self) -> dict[str, Any]:
-        """The arguments of `Sketch.release`: epsilon, delta, neighbours and mechanism."""
+        """The arguments for `Sketch.release` as a dict: epsilon, delta, neighbours and mechanism."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -89,17 +89,17 @@ class Plan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a release of the plan will promise: Laplace noise keeps ε with δ = 0, whatever δ was allowed."""
+        """The guarantee of a release by this plan. Laplace noise spends no δ, whatever the budget allows."""
         return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.neighbours)
 
     @property
     def raw(self) -> Option | None:
-        """Noise on the raw histogram, the better of its mechanisms; None where the domain is too large for it."""
+        """Noise on the raw histogram with the better mechanism; None if the domain is too large."""
         return min((one for one in self.options if one.is_raw), key=lambda one: one.error, default=None)
 
     @property
     def other_mechanism(self) -> Option | None:
-        """The recommended map with the other mechanism, or the best of them, where others give the guarantee."""
+        """The recommended map with the best of the other mechanisms; None unless others give the guarantee."""
         same = self.chosen.projection.replace(resolution=1)
         others = [
             one
@@ -110,9 +110,9 @@ class Plan:
         return min(others, key=lambda one: (not one.by_rule, one.error), default=None)
 
     def alternatives(self) -> list[Option]:
-        """Return a few options to set beside the recommended one, itself among them, fewest cells first.
+        """Return a few options to compare, the recommended one included, fewest cells first.
 
-        The best of other sizes and of other sparsities, the other mechanism, and the raw histogram.
+        They are the best of other sizes and sparsities, the other mechanism, and the raw histogram.
         """
         sketches = [one for one in self.options if not one.is_raw]
         found = [self.chosen]
@@ -128,7 +128,7 @@ class Plan:
         return sorted(unique, key=lambda option: (option.cells, option.nonzeros, option.error))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as what JSON can hold: numbers, text, lists and objects."""
+        """Return the plan as a dict of values that JSON can represent."""
         return as_dict(self)
 
     def __str__(self) -> str:
@@ -138,31 +138,37 @@ class Plan:
 def plan(
     streams: Streams, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0, goal: Goal | None = None
 ) -> Plan:
-    """Return the sketch to agree on, with the error its estimates will have, before any data.
+    """Return a plan: the sketch to agree on, and the errors of its estimates, before any data are seen.
 
-    With a relative error as the goal, it is the sketch with the fewest cells that reaches it, and of these the one with
-    the cheapest updates, and then the one with the least error. Without, it is the smallest whose error is within 5 %
-    of the least, or the raw histogram, if that has the least. Either way no other option is better on every count. The
-    mechanism is the one with less error at the distances that matter, which need not be the one that the rule
-    δ < exp(-Δ1²/Δ2²) names.
+    If the goal has a relative error, the recommended sketch is the one with the fewest cells that reaches it; ties are
+    broken by the cost of an update, then by the error. Otherwise it is the smallest sketch whose error is within 5 % of
+    the least, or the raw histogram if that has the least error. Either way no other option is better in every respect.
+    The mechanism is the one with less error at the given distances, which need not be the one that the rule
+    δ < exp(-Δ1²/Δ2²) selects.
 
-    An option's standard error is that of `squared_distance` (THEORY.md 4): exact for differences that many items make,
-    and too large for those of few: of the map's part two equal items have 1/√2, and a single one nothing. The error at
-    a confidence is the normal law's, and for differences of few items the law of THEORY.md 4.1, where sparsity pays.
+    An option's standard error is that of `squared_distance` (THEORY.md 4). It is exact for differences in many items
+    and too large for those in few: for two equal items the map's part is 1/√2 of it, and for a single one 0. The error
+    at a confidence follows the normal distribution, and for differences in few items, where sparsity pays, the
+    distribution of THEORY.md 4.1.
 
     Parameters
     ----------
     streams
-        What is known of them.
+        What is known about the streams.
     epsilon, delta, neighbours
         As in `Sketch.release`.
     goal
-        What to reach, within which limits; by default as little error as can be had.
+        The accuracy to reach and its limits; by default the least error within the default limits.
+
+    Returns
+    -------
+    Plan
+        Its `Plan.projection` and `Plan.release_arguments` are what the parties agree on; ``print`` shows all of it.
 
     Raises
     ------
     TypeError
-        If streams, neighbours or goal are of another type.
+        If streams, neighbours or goal have another type.
     InvalidInputError
         For ε or δ out of range, a bound below the streams' step, or limits that leave no option.
 
@@ -190,7 +196,7 @@ def plan(
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
     found = Plan(streams, goal, budget.epsilon, budget.delta, neighbours, chosen, ordered, met)
     if met is None and chosen.error > 1:
-        # the recommended option has up to _NEAR_BEST times the least error: so much below 1 must the least be
+        # the recommended option has up to _NEAR_BEST times the least error, which must be below 1 by that factor
         seen = dataclasses.replace(goal, relative_error=1 / _NEAR_BEST)
         return dataclasses.replace(found, epsilon_to_see=_epsilon_needed(streams, seen, protection))
     if met is not False:
@@ -203,10 +209,10 @@ def plan(
 
 
 def _recommended(options: list[Option], goal: Goal) -> Option:
-    """Return the first, by cells, nonzeros and error, of the options that are good enough.
+    """Return the first, by cells, nonzeros and error, of the options that are accurate enough.
 
-    None of the others is better on every count: it would be good enough too, and come first. Where nothing but
-    exactness is asked for and the raw histogram has most of it, it is not beaten either, and needs no projection.
+    No other option is better in every respect, as it would be accurate enough too and come first. Without a goal, a raw
+    histogram with the least error is not beaten either, and needs no projection.
     """
     best = min(options, key=lambda one: (one.error, one.cells, one.nonzeros))
     if goal.relative_error is None and best.is_raw:
@@ -216,7 +222,7 @@ def _recommended(options: list[Option], goal: Goal) -> Option:
 
 
 def _epsilon_needed(streams: Streams, goal: Goal, protection: Protection) -> float | None:
-    """Return the least ε that reaches the goal, rounded up to two digits or so; errors fall with ε."""
+    """Return the least ε that reaches the goal, rounded up to about two digits; errors decrease with ε."""
     wanted = float(goal.relative_error or 0)
 
     def reached(epsilon: float) -> bool:
@@ -246,6 +252,6 @@ def _cells_needed(streams: Streams, goal: Goal, protection: Protection) -> int |
 
 
 def _best(options: Iterable[Option]) -> list[Option]:
-    """Return the option with the least error, alone in a list; no option of none."""
+    """Return the option with the least error in a list, which is empty if there are no options."""
     best = min(options, key=lambda option: option.error, default=None)
     return [] if best is None else [best]

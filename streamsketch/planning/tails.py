@@ -1,7 +1,8 @@
-"""How often an estimate misses by more than its standard error suggests: the tails that more nonzeros make lighter.
+"""Tails of estimates beyond the normal approximation, which more nonzeros make lighter.
 
-Where a difference is spread over many coordinates, the error of its squared length is normal. Where q equal ones make
-all of it, two of them seldom meet in a cell, but each meeting costs much. THEORY.md 4.1 derives the law used here.
+If a difference is spread over many coordinates, the error of its squared length is nearly normal. If it consists of q
+equal coordinates, two of them seldom collide in a cell, but each collision causes a large error. THEORY.md 4.1 derives
+the distribution used here.
 """
 
 import dataclasses
@@ -12,25 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ive, ndtr, ndtri
 
-_FEW_MEETINGS = 40.0  # expected; with more, the law is normal
+_FEW_MEETINGS = 40.0  # expected; with more, the error is normal
 _MOST_MEETINGS = 60
 _STEPS = 24  # of bisection: to 1e-6 of the bracket
 
 
 @dataclasses.dataclass(frozen=True)
 class ErrorLaw:
-    """The law of a squared distance's relative error, (D̂ - D) / D.
+    """The distribution of the relative error of a squared distance, (D̂ - D) / D.
 
     Parameters
     ----------
     map_variance, noise_variance
-        The parts of its variance, relative to D².
+        The projection's and the noise's parts of its variance, relative to D².
     blocks
-        How many cells each coordinate is added to (s); 0 for a map whose errors are taken as normal.
+        Number of cells that each coordinate is added to (s); 0 for a map whose errors are taken as normal.
     meeting
-        The chance that two coordinates meet in a given one of them.
+        Probability that two coordinates collide in a given one of these cells.
     spread
-        The least number of equal coordinates that can make a difference.
+        The least number of equal coordinates in a difference.
 
     Examples
     --------
@@ -51,21 +52,21 @@ class ErrorLaw:
         """The square root of the variance."""
         return math.sqrt(self.map_variance + self.noise_variance)
 
-    def miss_chance(self, reach: float) -> float:
-        """Return the chance that the relative error exceeds ``reach``, for the worst difference."""
-        normal = 2 * float(ndtr(-reach / self.standard_error)) if self.standard_error else 0.0
+    def miss_chance(self, half_width: float) -> float:
+        """Return the probability that the relative error exceeds ``half_width``, for the worst difference."""
+        normal = 2 * float(ndtr(-half_width / self.standard_error)) if self.standard_error else 0.0
         chances, shifts = _meetings(self.blocks, self.meeting, self.spread)
         if not chances.size:
             return normal
-        noise = max(math.sqrt(self.noise_variance), 1e-6 * reach)
-        few = 2 * (chances * ndtr((shifts - reach) / noise)).sum(axis=1)
+        noise = max(math.sqrt(self.noise_variance), 1e-6 * half_width)
+        few = 2 * (chances * ndtr((shifts - half_width) / noise)).sum(axis=1)
         return max(normal, float(few.max()))
 
     def half_width(self, miss: float) -> float:
-        """Return the reach that the relative error exceeds with chance ``miss`` at most."""
+        """Return the half-width that the relative error exceeds with probability at most ``miss``."""
         if not self.standard_error:
             return 0.0
-        # the normal law is one of those it must hold for; Chebyshev's inequality holds for all
+        # the normal distribution gives a lower bound, Chebyshev's inequality an upper one
         low, high = -float(ndtri(miss / 2)) * self.standard_error, self.standard_error / math.sqrt(miss)
         if self.miss_chance(low * (1 + 1e-9)) <= miss:
             return low
@@ -77,7 +78,7 @@ class ErrorLaw:
 
 @functools.lru_cache(maxsize=4096)
 def _meetings(blocks: int, meeting: float, spread: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return, for each number q of items, the chances of n = …, -1, 0, 1, … signed meetings, and their errors."""
+    """Return, for each number q of items, the probabilities of n = …, -1, 0, 1, … signed collisions and the errors."""
     counts = np.unique(np.rint(2 ** (np.arange(2, 41) / 2)))
     counts = counts[counts >= spread]
     expected = blocks * meeting * counts * (counts - 1) / 2

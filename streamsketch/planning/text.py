@@ -1,4 +1,4 @@
-"""A plan as text of 80 columns, and as what JSON can hold."""
+"""A plan as text of 80 columns, and as a dict for JSON."""
 
 import json
 import math
@@ -16,13 +16,13 @@ from streamsketch.release import sensitivity_of
 if TYPE_CHECKING:
     from streamsketch.planning.planner import Plan
 
-_HOPELESS = 100.0  # an error of so many times the distance is shown in three digits, as a power of ten if large
+_HOPELESS = 100.0  # errors of more than this multiple of the distance are shown in three digits
 _LONG = 1e8
 _SAY_RAW = "no sketch: raw histogram"
 
 
 def as_text(plan: "Plan") -> str:
-    """Return the plan for people."""
+    """Return the plan as text for people."""
     blocks = [
         filled(f"Plan: {_headline(plan.chosen)}."),
         filled(f"Each release: {plan.guarantee}."),
@@ -35,7 +35,7 @@ def as_text(plan: "Plan") -> str:
 
 
 def as_dict(plan: "Plan") -> dict[str, Any]:
-    """Return the plan for programs."""
+    """Return the plan as a dict for programs."""
     return {
         "projection": _projection(plan.chosen),
         "mechanism": plan.chosen.mechanism,
@@ -72,7 +72,7 @@ def _option(option: Option) -> dict[str, Any]:
 
 
 def _projection(option: Option) -> dict[str, Any]:
-    """Return a projection's fields but the seed, which a plan does not choose."""
+    """Return a projection's fields except the seed, which a plan does not choose."""
     fields: dict[str, Any] = json.loads(option.projection.to_json())
     return {name: value for name, value in fields.items() if name != "seed"}
 
@@ -94,7 +94,7 @@ def _cells(option: Option) -> str:
 
 
 def name_of(option: Option) -> str:
-    """Return a map's short name."""
+    """Return the short name of an option's map."""
     if option.is_raw:
         return _SAY_RAW
     if isinstance(option.projection, BlockHashed) and not isinstance(option.projection, Rademacher):
@@ -151,7 +151,7 @@ def _choices(plan: "Plan") -> str:
 
 
 def _notes(plan: "Plan") -> Iterator[str]:
-    yield from _on_what_drowns(plan)
+    yield from _on_lost_distances(plan)
     yield from _on_mechanism(plan)
     yield from _on_sparsity(plan)
     yield from _on_raw(plan)
@@ -164,20 +164,20 @@ def _notes(plan: "Plan") -> Iterator[str]:
         share = plan.streams.truncation(plan.chosen.projection.grid)
         yield (
             f"At resolution {plan.chosen.projection.resolution} truncation moves no squared distance by more than "
-            f"{_percent(1.01 * share)}, even if all updates meet in one coordinate."
+            f"{_percent(1.01 * share)}, even if all updates fall on one coordinate."
         )
 
 
-def _on_what_drowns(plan: "Plan") -> Iterator[str]:
+def _on_lost_distances(plan: "Plan") -> Iterator[str]:
     errors = zip(plan.streams.distances, plan.chosen.errors, strict=True)
-    drowned = [f"{distance:,.6g}" for distance, error in errors if error > 1]
-    if not drowned or plan.met is not None:  # where there is a goal, the verdict says what it takes
+    lost = [f"{distance:,.6g}" for distance, error in errors if error > 1]
+    if not lost or plan.met is not None:  # where there is a goal, the verdict says what it takes
         return
-    many = len(drowned) > 1
+    many = len(lost) > 1
     yield (
-        f"{'Squared distances' if many else 'A squared distance'} of {' and '.join(drowned)} "
-        f"{'drown' if many else 'drowns'} in the error, which is larger {_at(plan)} confidence: such streams cannot be "
-        f"told apart. "
+        f"{'Squared distances' if many else 'A squared distance'} of {' and '.join(lost)} "
+        f"{'are smaller than their errors' if many else 'is smaller than its error'} {_at(plan)} confidence: such "
+        f"streams cannot be distinguished. "
         + (
             f"It takes ε = {plan.epsilon_to_see:g} instead of {plan.epsilon:g}."
             if plan.epsilon_to_see is not None
@@ -190,7 +190,7 @@ def _on_mechanism(plan: "Plan") -> Iterator[str]:
     chosen, other = plan.chosen, plan.other_mechanism
     if plan.delta == 0:
         pure = " and ".join(name.title() for name, kind in NOISES.items() if not kind.needs_delta)
-        yield f"δ = 0 leaves {pure} noise only."
+        yield f"δ = 0 allows {pure} noise only."
         return
     if other is None:
         return
@@ -198,13 +198,13 @@ def _on_mechanism(plan: "Plan") -> Iterator[str]:
     sensitivity = sensitivity_of(chosen.projection, plan.neighbours)
     power = sensitivity.l1**2 // sensitivity.l2_squared
     sign = "<" if math.log(plan.delta) < -power else "≥"
-    says = f"δ = {plan.delta:g} {sign} exp(-{power}), so the rule of thumb says {rule.mechanism.title()} noise"
+    says = f"δ = {plan.delta:g} {sign} exp(-{power}), so the rule of thumb selects {rule.mechanism.title()} noise"
     compared = f"± {_percent(chosen.error)}, against ± {_percent(other.error)} with {other.mechanism.title()} noise"
     if chosen.by_rule:
         yield f"{says}. So does the exact comparison: {compared}."
     else:
         yield (
-            f"{says}, but exactly compared {exact.mechanism.title()} noise is better: {compared}. Release with "
+            f"{says}, but in the exact comparison {exact.mechanism.title()} noise is better: {compared}. Release with "
             f"mechanism={exact.mechanism!r}."
         )
 
@@ -219,14 +219,14 @@ def _on_sparsity(plan: "Plan") -> Iterator[str]:
     if fewer:
         best = min(fewer, key=lambda one: one.error)
         yield (
-            f"Sparsity s = {chosen.nonzeros} buys lighter tails for differences of few items: "
+            f"Sparsity s = {chosen.nonzeros} gives lighter tails for differences in few items: "
             f"± {_percent(chosen.error)}, against ± {_percent(best.error)} with s = 1."
         )
     if more:
         best = min(more, key=lambda one: one.error)
         lighter = best.error < chosen.error
         yield (
-            f"More nonzeros {'have lighter tails still' if lighter else 'do not pay here'}: at best "
+            f"More nonzeros {'give still lighter tails' if lighter else 'do not help here'}: at best "
             f"± {_percent(best.error)} with s = {best.nonzeros}, by {best.mechanism.title()} noise."
         )
 
@@ -241,11 +241,11 @@ def _on_raw(plan: "Plan") -> Iterator[str]:
     best = min(sketches, key=lambda one: one.error)
     if plan.chosen is raw:
         yield (
-            f"The domain is small and known, so a sketch only loses: noise on its {_cells(raw)} means "
+            f"The domain is small and known, so a sketch has no advantage: noise on its {_cells(raw)} gives "
             f"± {_percent(raw.error)}, the best sketch ± {_percent(best.error)} with {_cells(best)}."
         )
     else:
-        better = "would be more exact" if raw.error < plan.chosen.error else "would be less exact"
+        better = "would be more accurate" if raw.error < plan.chosen.error else "would be less accurate"
         yield f"Noise on the raw histogram, {_cells(raw)}, {better}: ± {_percent(raw.error)}."
 
 

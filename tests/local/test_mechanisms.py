@@ -215,7 +215,7 @@ def test_json_of_no_mechanism_is_refused(text: str, problem: str) -> None:
 
 
 def test_json_of_another_class_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="of PrivUnit, not of ProjUnit"):
+    with pytest.raises(InvalidInputError, match="describes a PrivUnit, not a ProjUnit"):
         ProjUnit.from_json(zoo()["PrivUnit"].to_json())
     with pytest.raises(InvalidInputError, match="kind must be"):
         mechanism_from_fields({})

@@ -97,9 +97,9 @@ def test_sparsity_is_paid_for_where_tails_matter() -> None:
     usual = ss.plan(NEAR, **ONE)
     rare = ss.plan(FAR, delta=1e-6, goal=ss.Goal(max_cells=4096, confidence=1 - 1e-6), **ONE)
     assert usual.chosen.nonzeros == 1
-    assert "More nonzeros do not pay here" in str(usual)
+    assert "More nonzeros do not help here" in str(usual)
     assert rare.chosen.nonzeros >= 8
-    assert "buys lighter tails" in str(rare)
+    assert "gives lighter tails" in str(rare)
     # differences known to be spread over many items have no such tails
     spread = ss.Streams(dim=ss.HASHED_DIM, squared_distances=4e6, spread=100_000)
     assert ss.plan(spread, goal=ss.Goal(max_cells=4096, confidence=1 - 1e-6), **ONE).chosen.nonzeros == 1
@@ -193,8 +193,8 @@ def test_hopeless_plans_fit_too() -> None:
     ("facts", "message"),
     [
         ({"dim": 0, "squared_distances": 1}, "dim must be an int in"),
-        ({"dim": 9}, "needs the squared_distances"),
-        ({"dim": 9, "events": 5, "step": "1/100"}, "needs the squared_distances"),
+        ({"dim": 9}, "needs squared_distances"),
+        ({"dim": 9, "events": 5, "step": "1/100"}, "needs squared_distances"),
         ({"dim": 9, "squared_distances": []}, "is empty"),
         ({"dim": 9, "squared_distances": -1.0}, "must be a number in"),
         ({"dim": 9, "squared_distances": [4, math.nan]}, "must be a number in"),

@@ -55,7 +55,7 @@ def test_limits_are_raised_for_a_block_and_by_the_environment(monkeypatch: pytes
 
 
 def test_a_name_that_is_no_limit_is_answered_with_those_that_are() -> None:
-    with pytest.raises(TypeError, match=r"no limit most\. The limits are max_bytes, max_table_bytes"):
+    with pytest.raises(TypeError, match=r"unknown limit most; the limits are max_bytes, max_table_bytes"):
         ss.reading_limits(most=3).__enter__()
 
 
@@ -249,7 +249,7 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
     x, y = _published(gaussian, b"x"), _published(gaussian, b"y")
     assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
     with ss.reading_limits(max_entries=4095):
-        with pytest.raises(ss.InvalidInputError, match="4,096 entries, over the limit of 4,095; raise max_entries"):
+        with pytest.raises(ss.InvalidInputError, match="4,096 entries to enumerate, over the limit of 4,095; raise max_entries"):
             signs.angle(x, y, norm_x=9, norm_y=9)
         released = gaussian.sketch().release(epsilon=1, neighbours=ss.L1(1))
         assert "4,096 entries" in released.explain().check.reason
