@@ -23,7 +23,7 @@ class SketchOverflowError(StreamsketchError, OverflowError):
 
 
 class DependentNoiseError(StreamsketchError, ValueError):
-    """Two releases share noise, so sums, differences and error bars that assume independence would be wrong."""
+    """Two releases share noise, so sums, differences and standard errors that assume independence would be wrong."""
 
 
 class WireFormatError(StreamsketchError, ValueError):

@@ -1,4 +1,4 @@
-"""What anyone computes from releases: distances, products, cosines and norms, with error bars."""
+"""Estimates from releases: distances, inner products, cosines and norms, with standard errors."""
 
 import lazy_loader
 
