@@ -1,4 +1,4 @@
-"""Exact, mergeable, secret: sketches of one stream or of one a key, and bounds on what a unit contributes."""
+"""Exact, mergeable, secret sketches of one stream or of one per key, and contribution bounding."""
 
 import lazy_loader
 

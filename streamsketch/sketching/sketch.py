@@ -23,9 +23,9 @@ _BUFFER = 1024  # single events wait here, so that a kernel call serves many
 class Sketch:
     """One stream's sketch ``y = A x̃``: exact int64 cells, mergeable, and **secret**.
 
-    A merge is exact and independent of order, so any split of a stream over any number of workers gives the
-    same bits. The state is never printed and has no public byte format: publish what `release` returns.
-    Copies, pickles and comparisons are exact. Not safe for use by several threads at once.
+    A merge is exact and independent of order, so splitting a stream over any number of workers gives the same bits.
+    The state is never printed and has no public byte format: publish what `release` returns. Copies, pickles and
+    comparisons are exact. A sketch must not be used by several threads at once.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Sketch:
         self._indices = self._values = memoryview(bytearray())
 
     def _fit_buffer(self, slots: int) -> None:
-        """Let ``slots`` events wait in the buffer, or none where values must meet the grid first."""
+        """Give the buffer room for ``slots`` events, or none if values must be quantised first."""
         if self._projection.grid != 1:
             slots = 0
         if slots != len(self._indices):
@@ -73,7 +73,7 @@ class Sketch:
 
     @classmethod
     def from_state(cls, projection: Projection, state: Ints, mass: int, *, ids: DataIds | None = None) -> "Sketch":
-        """Return a sketch that holds a copy of the given cells.
+        """Return a sketch with a copy of the given cells.
 
         Parameters
         ----------
@@ -82,12 +82,14 @@ class Sketch:
         state
             Cells: int64, (sketch_dim,), in grid steps.
         mass
-            Σ|q| of the updates they sum up, in grid steps; 2^63 - 1 stands for that and more.
+            The l1 bound Σ|q| of the updates in ``state``, in grid steps; 2^63 - 1 stands for all larger ones.
         ids
             Ids of the data; by default new ones.
 
         Raises
         ------
+        TypeError
+            If ``state`` is not a NumPy array.
         InvalidInputError
             If ``state`` is not int64 of shape (sketch_dim,), or ``mass`` is smaller than a cell allows.
         """
@@ -115,24 +117,24 @@ class Sketch:
         Parameters
         ----------
         indices
-            One integer in [0, dim), or a one-dimensional array, list or Arrow column of them. Text, bytes,
-            dates and times are hashed (dim must then be 2^60). For tuples, pass
-            ``projection.indices_of(…)`` of their parts as columns; a tuple by itself is a list of indices.
+            One integer in [0, dim), or a one-dimensional array, list or Arrow column of them. Text, bytes, dates and
+            times are hashed (dim must then be 2^60). For tuples, pass ``projection.indices_of(…)`` of their parts as
+            columns; a tuple itself is read as a list of indices.
         values
-            One number for all, or one for each index: integers, floats or decimals in data units, positive
-            or negative. Each becomes trunc(value / resolution), so fractions need a resolution below 1. A float
-            counts as the binary number it is: 0.29 on a grid of 1/100 is 28 steps, ``Decimal("0.29")`` is 29.
+            One number for all, or one for each index: integers, floats or decimals in data units, positive or negative.
+            Each becomes trunc(value / resolution), so fractions need a resolution below 1. A float is taken at its
+            exact binary value: 0.29 on a grid of 1/100 is 28 steps, ``Decimal("0.29")`` is 29.
 
         Raises
         ------
         InvalidInputError
             For an index out of range, NaN, infinities, a value of 2^63 grid steps or more, nulls, wrong types or
-            lengths that differ. The sketch is then as it was.
+            lengths that differ. The sketch is then unchanged.
 
         Notes
         -----
-        Cells are sums modulo 2^64. A sum that leaves 63 bits is never refused, as one event would then decide whether
-        there is a release; it costs accuracy and no privacy (THEORY.md 4.2). `mass` tells the party of it.
+        Cells are sums modulo 2^64. A sum that exceeds 63 bits is never refused, as one event would then decide whether
+        there is a release; it costs accuracy but no privacy (THEORY.md 4.2). `mass` shows it to the party.
         """
         if type(indices) is int and type(values) is int:
             try:
@@ -159,23 +161,23 @@ class Sketch:
         self._mass = min(self._projection.add_to(self._state, encoded, quantised, self._mass), MAX_MASS)
 
     def update_rows(self, rows: Any, *, index: str | Sequence[str], value: str | None = None) -> None:
-        """Add the rows of a whole table: of pandas, polars, Arrow, DuckDB, or any other with Arrow's C stream.
+        """Add the rows of a table of pandas, polars, Arrow, DuckDB, or any other library with Arrow's C stream.
 
         Parameters
         ----------
         rows
-            The table; what is lazy is read batch by batch.
+            The table; lazy ones are read batch by batch.
         index
-            Column of indices, or several, read as a tuple.
+            Name of the column of indices, or several names for tuples.
         value
-            Column of values; by default each row counts 1.
+            Name of the column of values; by default each row counts 1.
 
         Raises
         ------
         TypeError
-            If ``rows`` is no such table.
+            If ``rows`` is not such a table.
         InvalidInputError
-            For columns that are not there, and as `update`. After any error the sketch is as it was.
+            For missing columns, and as in `update`. After any error the sketch is unchanged.
 
         Examples
         --------
@@ -261,16 +263,16 @@ class Sketch:
 
     @property
     def mass(self) -> int:
-        """Σ|q| over all updates, in grid steps, as secret as the cells; 2^63 - 1 stands for that and more.
+        """The l1 bound Σ|q| over all updates, in grid steps, as secret as the cells; saturates at 2^63 - 1.
 
-        No cell exceeds it times the map's largest entry; where that passes 2^63, cells may have wrapped around.
+        No cell exceeds ``mass`` times the map's largest entry; if that is 2^63 or more, cells may have wrapped around.
         """
         self._flush()
         return self._mass
 
     @property
     def data_ids(self) -> DataIds:
-        """Random ids of the data inside, which copies, pickles and merges inherit (`streamsketch.data.data_ids`)."""
+        """Random ids of the data, inherited by copies, pickles and merges (see `streamsketch.data.data_ids`)."""
         return self._ids
 
     def copy(self) -> "Sketch":
@@ -313,26 +315,31 @@ class Sketch:
         delta: float = 0.0,
         mechanism: str = "auto",
     ) -> "PrivateSketch":
-        """Return what may leave the party: the cells plus exact discrete noise from the OS's CSPRNG.
+        """Return a private release: the cells plus exact discrete noise from the operating system's CSPRNG.
 
-        The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork
-        and Roth 2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the
-        analytic calibration of Balle and Wang 2018, Theorem 8, carried to the lattice (THEORY.md 3). Every call is
-        one more release of the same data; what they spend adds up (`streamsketch.compose`).
+        The result is (ε, δ)-differentially private for ``neighbours``: for ``"laplace"`` with δ = 0 (Dwork and Roth
+        2014, Theorem 3.6, on the integer lattice; Stausholm 2021, Lemma 1), for ``"gaussian"`` by the analytic
+        calibration of Balle and Wang 2018, Theorem 8, extended to the lattice (THEORY.md 3). Every call is another
+        release of the same data, and the privacy losses add up (`streamsketch.compose`).
 
         Parameters
         ----------
         epsilon
             Privacy loss bound in nats, > 0.
         neighbours
-            Which change of the stream must stay hidden: ``L1(bound)`` or ``OneCoordinate(bound)``. A unit that
-            contributes more than the bound must be clipped before it reaches the sketch.
+            The neighbour relation, that is, the change of the stream to hide: ``L1(bound)`` or
+            ``OneCoordinate(bound)``. Contributions of a unit beyond the bound must be clipped before they are sketched.
         delta
             In [0, 1).
         mechanism
-            ``"auto"``: Laplace when δ < exp(-Δ1²/Δ2²), else Gaussian (Stausholm 2021, Note 5).
-            ``"laplace"``, ``"gaussian"``: that one. ``"least-variance"``: the one with the smaller predicted
-            variance of a squared distance between close streams.
+            ``"laplace"`` or ``"gaussian"``; ``"auto"`` for Laplace if δ < exp(-Δ1²/Δ2²) and otherwise Gaussian
+            (Stausholm 2021, Note 5); or ``"least-variance"`` for the smaller predicted variance of a squared distance
+            between close streams.
+
+        Returns
+        -------
+        PrivateSketch
+            The release, which may leave the party.
 
         Raises
         ------
@@ -353,17 +360,17 @@ class Sketch:
 
 
 def index_column(projection: Projection, columns: Sequence[Any]) -> Any:
-    """Return one column of an index as it is, several as the indices of tuples."""
+    """Return a single column of an index as it is, and several columns as the indices of tuples."""
     return columns[0] if len(columns) == 1 else projection.indices_of(*columns)
 
 
 def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Ints, Ints]:
-    """Return (indices, values) as int64 arrays of equal length, (n,): encoded and on the grid.
+    """Return encoded indices and quantised values as int64 arrays of equal length, (n,).
 
     Raises
     ------
     InvalidInputError
-        For wrong types, NaN, nulls or lengths that differ. Ranges of integers are the kernel's to check.
+        For wrong types, NaN, nulls or lengths that differ. The kernel checks the range of integer indices.
     """
     if type(indices) is np.ndarray and indices.dtype is _INT64 and indices.strides == _CONTIGUOUS:
         whole = projection.has_unit_grid  # the common case, in little time

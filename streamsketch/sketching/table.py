@@ -1,4 +1,4 @@
-"""SketchTable: the sketches of many keys as one array."""
+"""SketchTable: the sketches of many keys in one array."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class SketchTable(Mapping[Any, Sketch]):
-    """Many keys' sketches as one (n_keys, sketch_dim) int64 array: one kernel call ingests a batch for all.
+    """The sketches of many keys as one (n_keys, sketch_dim) int64 array: one kernel call adds a batch for all keys.
 
-    Secret, exact and mergeable as `Sketch` is. Keys are text, bytes, integers or dates, of one type in a
-    column. A key appears with its first event; reading ``table[key]`` gives a copy of its sketch. Keys come in
-    ascending order, whatever the order of the events: the order in which they are published then depends on them alone.
+    A table is secret, exact and mergeable, like `Sketch`. Keys are text, bytes, integers or dates, of one type in each
+    column. A key is added with its first event; ``table[key]`` returns a copy of its sketch. Iteration is in ascending
+    order of keys, so that the order of publication depends on the keys alone, not on the order of events.
 
     Parameters
     ----------
     projection
         The public map.
     keys
-        Keys to hold from the start, without events.
+        Keys to start with, without events.
 
     Examples
     --------
@@ -58,23 +58,25 @@ class SketchTable(Mapping[Any, Sketch]):
     def from_state(
         cls, projection: Projection, keys: Any, cells: Ints, masses: Ints, *, ids: DataIds | None = None
     ) -> "SketchTable":
-        """Return a table that holds copies of the given sketches, as `cells` and `masses` gave them.
+        """Return a table with copies of the given sketches, as returned by `cells` and `masses`.
 
         Parameters
         ----------
         projection
             The public map.
         keys
-            Column of n different keys.
-        cells, masses
-            int64: (n, sketch_dim) and (n,), as for `Sketch.from_state`.
+            Column of n distinct keys.
+        cells
+            Cells: int64, (n, sketch_dim), in grid steps.
+        masses
+            The l1 bound of each sketch: int64, (n,), in grid steps.
         ids
             Ids of the data; by default new ones.
 
         Raises
         ------
         InvalidInputError
-            For other shapes or types, keys that repeat, or as `Sketch.from_state`.
+            For other shapes or types, keys that repeat, or an l1 bound that is smaller than a cell allows.
         """
         table = cls(projection, keys)
         count = len(table)
@@ -106,12 +108,12 @@ class SketchTable(Mapping[Any, Sketch]):
         Raises
         ------
         InvalidInputError
-            As `Sketch.update`; the table is then as it was.
+            As in `Sketch.update`, and for keys without a canonical form; the table is then unchanged.
         """
         self.add_steps(*keyed_steps(self._projection, keys, indices, values))
 
     def update_rows(self, rows: Any, *, key: str, index: str | Sequence[str], value: str | None = None) -> None:
-        """Add the rows of a whole table, as `Sketch.update_rows`, to the sketches of the keys in a column of it."""
+        """Add the rows of a table to the sketches of the keys in column ``key``; otherwise as `Sketch.update_rows`."""
         names = names_of(index)
         added = SketchTable(self._projection)
         added._ids = self._ids
@@ -121,19 +123,21 @@ class SketchTable(Mapping[Any, Sketch]):
         self.merge(added)
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
-        """Add events that are on the grid already, their keys given by their places in a list.
+        """Add events that are quantised already, with keys given by their positions in a list.
 
         Parameters
         ----------
         distinct
-            Different keys; those that no event names are left out.
+            Distinct keys; those without an event are not added.
         codes, indices, steps
-            Columns of integers, (n,): place in ``distinct``, index in [0, dim), value in grid steps.
+            Columns of integers, (n,): position in ``distinct``, index in [0, dim), value in grid steps.
 
         Raises
         ------
         InvalidInputError
-            As `Sketch.update`; the table is then as it was.
+            For an index out of range; the table is then unchanged.
+        IndexError
+            For a code out of range; the table is then unchanged.
         """
         codes = np.ascontiguousarray(codes, dtype=np.int32 if codes.dtype == np.int32 else np.int64)
         used = seen(codes, len(distinct))
@@ -152,7 +156,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._cells, self._masses, self._slots = cells, masses, slots
 
     def _resized(self, rows: int) -> tuple[Ints, Ints]:
-        """Return copies of the cells and masses with room for ``rows`` keys."""
+        """Return copies of the cells and l1 bounds with room for ``rows`` keys."""
         used = len(self._slots)
         cells = np.zeros((rows, self._projection.sketch_dim), dtype=np.int64)
         cells[:used] = self._cells[:used]
@@ -167,8 +171,10 @@ class SketchTable(Mapping[Any, Sketch]):
 
         Raises
         ------
-        TypeError, IncompatibleProjectionsError
-            As `Sketch.merge`; this table is then as it was.
+        TypeError
+            If ``other`` is not a SketchTable.
+        IncompatibleProjectionsError
+            If the projections differ; this table is then unchanged.
         """
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
@@ -193,23 +199,23 @@ class SketchTable(Mapping[Any, Sketch]):
 
     @property
     def data_ids(self) -> DataIds:
-        """Random ids of the data inside; each key's sketch has ids of its own, derived from these and the key."""
+        """Random ids of the data; each key's sketch has its own ids, derived from these and the key."""
         return self._ids
 
     @property
     def cells(self) -> Ints:
-        """A copy of all exact cells, which are secret: int64, (n_keys, sketch_dim), in the keys' order."""
+        """A copy of all exact cells, which are secret: int64, (n_keys, sketch_dim), in the order of the keys."""
         return self._cells[self._ordered_slots()]
 
     def cells_in_parts(self, rows: int) -> Iterator[Ints]:
-        """Yield copies of `cells`, of at most so many keys at once: a copy of all may be too large."""
+        """Yield `cells` in copies of at most ``rows`` keys, since a copy of all may be too large."""
         slots = self._ordered_slots()
         for start in range(0, len(self), rows):
             yield self._cells[slots[start : start + rows]]
 
     @property
     def masses(self) -> Ints:
-        """A copy of each key's `Sketch.mass`, as secret: int64, (n_keys,)."""
+        """A copy of the l1 bound of each key, `Sketch.mass`, which is secret: int64, (n_keys,), in grid steps."""
         return self._masses[self._ordered_slots()]
 
     @property
@@ -222,7 +228,7 @@ class SketchTable(Mapping[Any, Sketch]):
         return Sketch.from_state(self._projection, self._cells[slot], int(self._masses[slot]), ids=ids)
 
     def sketch_of(self, key: Any) -> Sketch:
-        """Return a copy of a key's sketch; of a key without events an empty one, which differs in nothing else."""
+        """Return a copy of a key's sketch, or an empty sketch for a key without events."""
         if key in self._slots:
             return self[key]
         empty = np.zeros(self._projection.sketch_dim, dtype=np.int64)
@@ -327,14 +333,14 @@ class SketchTable(Mapping[Any, Sketch]):
 
 
 def _rank(key: Any) -> tuple[str, Any]:
-    """Return what orders keys of all types: text by code point, bytes bytewise, numbers and dates by size."""
+    """Return a sort key for keys of all types: text by code point, bytes bytewise, numbers and dates by size."""
     return type(key).__name__, key
 
 
 def keyed_steps(
     projection: Projection, keys: Any, indices: Any, values: Any
 ) -> tuple[list[Any], NDArray[Any], Ints, Ints]:
-    """Return a batch of events as `SketchTable.add_steps` takes it; parameters and errors as `SketchTable.update`."""
+    """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
     encoded, quantised = encode_batch(projection, indices, values)
     column = _keys(keys)
     if not pa.types.is_dictionary(column.type):

@@ -1,1 +1,1 @@
-"""Contribution bounding: what one privacy unit may add to the sketches of a table."""
+"""Contribution bounding: limits what one privacy unit adds to the sketches of a table."""

@@ -1,9 +1,8 @@
-"""Events with their privacy units, made sound: on the grid, heavy values cut, malformed rows dropped.
+"""Events with their privacy units: values quantised and clipped, malformed rows dropped.
 
-An error raised for one unit's malformed row would end everybody's job because of one person's data, and tell of it. So
-what is wrong with a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, a field of another
-type where rows are Python objects) costs that row; what is wrong with a *column* (its type, its name) is the caller's
-mistake and raises.
+An error for a malformed row of one unit would abort the whole job because of one person's data, and reveal it. So a
+fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, a field of another type in
+rows of Python objects) drops that row; a fault in a *column* (its type, its name) is the caller's mistake and raises.
 """
 
 import dataclasses
@@ -27,7 +26,7 @@ from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
 
 Slot: TypeAlias = tuple[Any, int]
-"""A key and a window (its last moment, in microseconds), which together name a sketch."""
+"""A key and a window (its last moment, in microseconds), which together identify a sketch."""
 
 Row: TypeAlias = tuple[Any, Any, Any, Any]
 """(unit, key, index, value)."""
@@ -43,18 +42,18 @@ _VALUES: tuple[type, ...] = (int, float, Decimal, Fraction)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contributions:
-    """Sound events of many units, on the grid: columns of equal length.
+    """Valid, quantised events of many units, as columns of equal length.
 
     Parameters
     ----------
     units
         Digests of the privacy units, by `UnitDigests`: uint64, (n, 2).
     slots
-        Different slots.
+        Distinct slots.
     codes
-        Each event's place in ``slots``: int64, (n,).
+        The position of each event's slot in ``slots``: int64, (n,).
     indices, steps
-        Index in [0, dim), value in grid steps: int64, (n,).
+        Indices in [0, dim), and values in grid steps: int64, (n,).
     """
 
     units: Words
@@ -67,17 +66,17 @@ class Contributions:
         return self.codes.size
 
     def rows(self, rows: NDArray[Any]) -> "Contributions":
-        """Return some of the events, by a mask or their places."""
+        """Return some of the events, selected by a mask or by positions."""
         return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
 
     def compact(self) -> "Contributions":
-        """Return the same events without slots that none of them is in: before events are sent in many parts."""
+        """Return the same events without unused slots, for sending events in many parts."""
         slots, codes = used_slots(self.slots, self.codes)
         return dataclasses.replace(self, slots=slots, codes=codes)
 
 
 def used_slots(slots: list[Slot], codes: Ints) -> tuple[list[Slot], Ints]:
-    """Return the slots that codes name, and the codes of these."""
+    """Return the slots that occur in ``codes``, and the codes renumbered to match."""
     used = np.zeros(len(slots), dtype=bool)
     used[codes] = True
     places: Ints = np.cumsum(used) - 1
@@ -85,7 +84,7 @@ def used_slots(slots: list[Slot], codes: Ints) -> tuple[list[Slot], Ints]:
 
 
 def concatenated(parts: Sequence[Contributions]) -> Contributions:
-    """Return all parts' events as one."""
+    """Return the events of all parts as one object."""
     slots: dict[Slot, int] = {}
     codes = [np.empty(0, dtype=np.int64)]
     for part in parts:
@@ -106,9 +105,9 @@ class Reader:
     Parameters
     ----------
     projection
-        The public map: for its grid and its indices.
+        The public map, for its grid and its indices.
     limit
-        The most grid steps that one unit may add to one slot; larger values are cut to it.
+        The largest number of grid steps that one unit may add to one slot; values are clipped to it.
     secret
         32 bytes, the key of the units' digests.
     """
@@ -119,12 +118,12 @@ class Reader:
         self._reach = math.ceil((limit + 1) * projection.grid)  # values beyond it are limit steps at least
 
     def columns(self, unit: Any, key: Any, index: Sequence[Any], value: Any, window: int) -> Contributions:
-        """Return the sound events of Arrow columns of equal length; ``value=None`` counts 1 an event.
+        """Return the valid events of Arrow columns of equal length; with ``value=None`` each event counts 1.
 
         Raises
         ------
         InvalidInputError
-            For a column of a type that holds no keys, or no values.
+            For columns of different lengths, or of a type that is not valid for keys or values.
         """
         names = ["unit", "key", *("index" for _ in index)]
         arrays = [_plain(arrow_column(column, name)) for column, name in zip([unit, key, *index], names, strict=True)]
@@ -148,10 +147,10 @@ class Reader:
             return _salvaged(functools.partial(read, decoded), 0, len(decoded[0]))
 
     def rows(self, rows: Sequence[Sequence[Any]], window: int) -> Contributions:
-        """Return the sound events of rows (unit, key, index, value) whose fields have one type each.
+        """Return the valid events of rows (unit, key, index, value) whose fields have one type each.
 
-        Rows may come from people, so none of them raises: fields of a type that holds no keys or no values, and text as
-        an index where the projection takes numbers, cost these rows.
+        Rows may come from people, so none raises: rows with a field of an invalid type, or with text as an index where
+        the projection needs numbers, are dropped.
         """
         units, keys, indices, values = zip(*rows, strict=True)
         fields = zip(rows[0], (_INDICES, _KEYS, _INDICES, _VALUES), strict=True)
@@ -195,7 +194,7 @@ class Reader:
                 raise InvalidInputError(f"the value column must hold integers, floats or decimals, got {kind}; cast it")
 
     def _sound(self, arrays: list[pa.Array], values: pa.Array | None) -> pa.Array:
-        """Return which rows have nothing missing, a finite value, and an index in range."""
+        """Return which rows have no nulls, a finite value, and an index in range."""
         masks = [pc.is_valid(array) for array in arrays]
         if len(arrays) == 3 and pa.types.is_integer(value_type(arrays[2])):
             index = arrays[2].dictionary_decode() if pa.types.is_dictionary(arrays[2].type) else arrays[2]
@@ -234,7 +233,7 @@ class Reader:
         return np.clip(steps, -self._limit, self._limit)
 
     def _nearer(self, value: Any) -> Fraction:
-        """Return a finite number cut to the reach; a Decimal's exponent alone can be larger than memory."""
+        """Return a finite number clipped to the bound; the exponent of a Decimal could make it larger than memory."""
         if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MAX_EXPONENT:
             far = -self._reach if value.is_signed() else self._reach
             return Fraction(0 if value.adjusted() < 0 else far)
@@ -243,7 +242,7 @@ class Reader:
         return max(min(Fraction(value), Fraction(self._reach)), Fraction(-self._reach))
 
     def _within_reach(self, values: Any) -> Any:
-        """Cut heavy values before they meet the grid, which holds 63 bits."""
+        """Clip values before they are quantised to 63 bits."""
         if not isinstance(values, pa.Array):
             return [self._nearer(value) for value in values]
         if pa.types.is_decimal(values.type) or len(values) == 0:
@@ -258,7 +257,7 @@ class Reader:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Return a column in a layout that all that follows knows; equal keys stay equal."""
+    """Return a column in one of the layouts handled here; equal keys stay equal."""
     if pa.types.is_dictionary(array.type):
         if array.dictionary.null_count:
             return _plain(array.dictionary_decode())
@@ -287,7 +286,7 @@ def is_malformed(row: Row) -> bool:
 
 
 def _salvaged(read: Callable[[int, int], Contributions], start: int, stop: int) -> Contributions:
-    """Read rows together; where that fails, by halves, until single malformed rows are left out."""
+    """Read rows together; if that fails, by halves, until the malformed rows are left out."""
     try:
         return read(start, stop)
     except InvalidInputError:

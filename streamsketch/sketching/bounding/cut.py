@@ -1,8 +1,8 @@
-"""The cut itself: at most ``max_keys`` slots a unit, and at most ``limit`` grid steps of it in each.
+"""Contribution bounding: at most ``max_keys`` slots per unit, and at most ``limit`` grid steps of it in each.
 
-What is kept of a unit depends on that unit's events and on the secret alone, never on other units, on the order of
-events or on how a pipeline was run. So taking one unit away takes its kept events out and changes nothing else: no more
-than ``max_keys`` slots move, each by at most ``limit`` steps in ℓ1 (THEORY.md 4.2).
+Which events of a unit are kept depends on that unit's events and the secret alone, not on other units, the order of
+events or the execution of a pipeline. So removing a unit removes its kept events and changes nothing else: at most
+``max_keys`` slots change, each by at most ``limit`` steps in ℓ1 (THEORY.md 4.2).
 """
 
 import dataclasses
@@ -21,16 +21,16 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounded:
-    """What is left of many units' events.
+    """The kept events of many units.
 
     Parameters
     ----------
     slots
-        Different slots.
+        Distinct slots.
     codes, indices, steps
-        Events as in `Contributions`, in an order of their own.
+        Events as in `Contributions`, in another order.
     units_of
-        How many units are left in each slot: int64, (len(slots),). One unit moves at most ``max_keys`` of these
+        The number of units kept in each slot: int64, (len(slots),). One unit changes at most ``max_keys`` of these
         counts, by 1 each.
     """
 
@@ -42,20 +42,20 @@ class Bounded:
 
 
 def bounded(events: Contributions, *, max_keys: int, limit: int, secret: bytes) -> Bounded:
-    """Cut all units' events to their bounds.
+    """Return the events clipped to the bounds of each unit.
 
-    A unit in more than ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. Where a unit's
-    absolute values sum to more than ``limit`` in one slot, its events enter in an order shuffled by index until the
-    limit is reached; the last one enters in part.
+    A unit in more than ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. If a unit's
+    absolute values sum to more than ``limit`` in one slot, its events are taken in an order shuffled by index until the
+    limit is reached; the last one is taken in part.
 
     Parameters
     ----------
     events
-        All events of the units in question: a unit that is split over two calls has two budgets.
+        All events of these units: a unit split over two calls would have two budgets.
     max_keys, limit
         The bounds; 0 < limit < 2^62.
     secret
-        32 bytes, unknown to whoever can influence the data.
+        32 bytes, unknown to anyone who can influence the data.
     """
     order = np.lexsort((events.codes, events.units[:, 1], events.units[:, 0]))
     events = events.rows(order)
@@ -81,7 +81,7 @@ def bounded(events: Contributions, *, max_keys: int, limit: int, secret: bytes) 
 
 
 def _starts(events: Contributions) -> tuple[Flags, Flags]:
-    """Return which of the sorted rows begin a new unit, and a new unit or slot."""
+    """Return which of the sorted rows start a new unit, and which start a new pair of unit and slot."""
     new_unit = np.ones(len(events), dtype=bool)
     new_unit[1:] = (events.units[1:] != events.units[:-1]).any(axis=1)
     new_pair = new_unit.copy()
@@ -90,16 +90,16 @@ def _starts(events: Contributions) -> tuple[Flags, Flags]:
 
 
 class _Draws:
-    """Secret numbers for units and slots, which depend on nothing else."""
+    """Secret numbers that depend on units and slots alone."""
 
     def __init__(self, slots: list[Slot], secret: bytes) -> None:
         self._slots = [window.to_bytes(8, "little", signed=True) + canonical_bytes(key) for key, window in slots]
         self._secret = secret
 
     def slot_ranks(self, units: Words, codes: Ints) -> tuple[Words, Words]:
-        """Return what a unit's slots are ordered by, and what decides in the unlikely case of a tie.
+        """Return the ranks of a unit's slots, and numbers that break the unlikely ties: uint64, (n,) each.
 
-        The value of an 8-wise independent polynomial at unit plus slot: uint64, (n,) each.
+        A rank is the value of an 8-wise independent polynomial at unit plus slot.
         """
         digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
         slots = np.frombuffer(digests, dtype="<u8")[codes]
@@ -122,7 +122,7 @@ class _Draws:
 
 
 def _kept_pairs(pairs: Contributions, new_unit: Flags, max_keys: int, draws: _Draws) -> Flags:
-    """Return which pairs of unit and slot are kept, given one event of each, those of a unit together."""
+    """Return which pairs of unit and slot are kept, given one event of each, grouped by unit."""
     first_of_unit = np.append(np.flatnonzero(new_unit), new_unit.size)
     slots_of_unit = np.diff(first_of_unit)
     kept = np.ones(new_unit.size, dtype=bool)
@@ -136,7 +136,7 @@ def _kept_pairs(pairs: Contributions, new_unit: Flags, max_keys: int, draws: _Dr
 
 
 def _shuffled(events: Contributions, pair_of_row: Ints, limit: int, draws: _Draws) -> Words:
-    """Return each row's place in the queue for its pair's limit; 0 where the limit is not reached."""
+    """Return each row's place in the queue for its pair's limit, or 0 if the pair is within the limit."""
     queue = np.zeros(len(events), dtype=np.uint64)
     starts = np.flatnonzero(np.diff(pair_of_row, prepend=-1))
     stops = np.append(starts[1:], len(events))
@@ -150,7 +150,7 @@ def _shuffled(events: Contributions, pair_of_row: Ints, limit: int, draws: _Draw
 
 @kernel
 def exceeds(steps: Ints, starts: Ints, stops: Ints, limit: int) -> Flags:
-    """Return which runs of rows have Σ|steps| > limit; |steps| ≤ limit < 2^62, so no sum passes 2^63."""
+    """Return which runs of rows have Σ|steps| > limit, for |steps| ≤ limit < 2^62, so that no sum exceeds 2^63."""
     over = np.zeros(starts.size, dtype=np.bool_)
     for run in range(starts.size):
         left = limit
@@ -164,7 +164,7 @@ def exceeds(steps: Ints, starts: Ints, stops: Ints, limit: int) -> Flags:
 
 @kernel
 def shuffle(indices: Words, starts: Ints, stops: Ints, coefficients: Words, queue: Words) -> None:
-    """Write the value of each run's own polynomial at its rows' indices, in GF(2^64)."""
+    """Write the value in GF(2^64) of each run's own polynomial at the indices of its rows."""
     for run in range(starts.size):
         rows = slice(starts[run], stops[run])
         evaluate(indices[rows], coefficients[run], queue[rows])
@@ -172,7 +172,7 @@ def shuffle(indices: Words, starts: Ints, stops: Ints, coefficients: Words, queu
 
 @kernel
 def cut_steps(groups: Ints, steps: Ints, limit: int) -> None:
-    """Cut ``steps`` in place so that Σ|steps| ≤ limit in each run of equal ``groups``; |steps| ≤ limit < 2^62."""
+    """Clip ``steps`` in place to Σ|steps| ≤ limit in each run of equal ``groups``, for |steps| ≤ limit < 2^62."""
     left = limit
     for i in range(steps.size):
         if i > 0 and groups[i] != groups[i - 1]:

@@ -1,4 +1,4 @@
-"""Short names for privacy units, keyed by a secret: fast on whole columns, and hardly ever equal for two units."""
+"""Keyed digests of privacy units: fast on whole columns, with a negligible probability of collision."""
 
 import hashlib
 from typing import TypeAlias
@@ -17,10 +17,10 @@ _8, _WORD_BYTES = np.uint64(8), 8
 
 
 class UnitDigests:
-    """Hashes units to two words: the unit's bytes as a polynomial over GF(2^64), at two secret points below 2^60.
+    """Hashes units to two words: a polynomial over GF(2^64) of the unit's bytes, at two secret points below 2^60.
 
     Two different units of at most n bytes share a digest with probability at most ((n/8 + 1) / 2^60)² over the choice
-    of the secret, whatever the names (Carter and Wegman 1979).
+    of the secret, for any names (Carter and Wegman 1979).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class UnitDigests:
 
 
 def _as_bytes(units: pa.Array) -> tuple[int, Bytes, Ints]:
-    """Return a tag for the kind of name, and the names' bytes one after the other, with where each ends."""
+    """Return a tag for the type of the names, their concatenated bytes, and the end of each."""
     kind = value_type(units)
     if pa.types.is_integer(kind):
         numbers = units.to_numpy(zero_copy_only=False)
@@ -82,7 +82,7 @@ def _check_text(units: pa.Array) -> None:
 
 @kernel
 def unit_polynomials(tag: int, data: Bytes, stops: Ints, points: Words, out: Words) -> None:
-    """Write Σ wᵢ·xⁿ⁻ⁱ in GF(2^64) for each name: w₀ its tag and length, then its words of eight bytes, x each point."""
+    """Write Σ wᵢ·xⁿ⁻ⁱ in GF(2^64) for each name and point x: w₀ has tag and length, then come words of eight bytes."""
     start = 0
     for i in range(stops.size):
         stop = stops[i]
