@@ -50,8 +50,8 @@ def check_entries(projection: Projection, *, raw: bool = False) -> None:
     what = f"the matrix of this {type(projection).__name__} with dim={projection.dim} and sketch_dim="
     if entries > most:
         raise InvalidInputError(
-            f"{what}{projection.sketch_dim} has {entries:,} entries to enumerate, over the limit of {most:,}; raise "
-            f"{name} by reading_limits if you trust the source"
+            f"{what}{projection.sketch_dim} takes an enumeration of {entries:,} entries, over the limit of {most:,}; "
+            f"raise {name} by reading_limits if you trust the source"
         )
     if kept > limits.max_matrix_bytes:
         raise InvalidInputError(

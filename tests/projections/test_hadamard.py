@@ -100,7 +100,7 @@ def test_an_empty_batch_stays_empty() -> None:
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros(3), r"power of two as its length, got the shape \(3,\)"),
+        (np.zeros(3), r"must be a power of two, got shape \(3,\)"),
         (np.zeros((2, 0)), r"power of two"),
         (np.zeros(()), r"power of two"),
         (np.zeros(4, dtype=np.int32), "int64, float64 or float32, got int32"),
