@@ -249,7 +249,9 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
     x, y = _published(gaussian, b"x"), _published(gaussian, b"y")
     assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
     with ss.reading_limits(max_entries=4095):
-        with pytest.raises(ss.InvalidInputError, match="4,096 entries to enumerate, over the limit of 4,095; raise max_entries"):
+        with pytest.raises(
+            ss.InvalidInputError, match="4,096 entries to enumerate, over the limit of 4,095; raise max_entries"
+        ):
             signs.angle(x, y, norm_x=9, norm_y=9)
         released = gaussian.sketch().release(epsilon=1, neighbours=ss.L1(1))
         assert "4,096 entries" in released.explain().check.reason
