@@ -29,7 +29,7 @@ def kkmm_any_matrix(epsilon: float, delta: float) -> float:
     """Return 4√ln(1/δ)/ε, for ε < ln(1/δ): for a Gaussian matrix nobody has looked at (KKMM Theorem 2).
 
     A matrix of k > 2(ln d + ln(2/δ)) rows has an ℓ2 sensitivity above 2 with probability below δ/2, and that is hidden
-    in δ. For the matrix in use it is a gamble: either its sensitivity is below 2, or the promise is broken.
+    in δ. For the matrix in use it is a gamble: either its sensitivity is below 2, or the guarantee is broken.
     """
     if not epsilon < math.log(1 / delta):
         raise ValueError(f"Theorem 2 is for epsilon < ln(1/delta), got {epsilon} and {math.log(1 / delta):.3g}")

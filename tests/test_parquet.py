@@ -24,7 +24,7 @@ def test_tables_round_trip_with_their_keys(tmp_path: Path, keys: list[object]) -
     assert ss.load(tmp_path / "table.parquet", expect=PROJECTION) == sketches
 
 
-def test_any_parquet_reader_finds_the_promise_and_the_projection(tmp_path: Path) -> None:
+def test_any_parquet_reader_finds_the_guarantee_and_the_projection(tmp_path: Path) -> None:
     ss.PrivateTable({"a": release()}).save(tmp_path / "table.parquet")
     table = pq.read_table(tmp_path / "table.parquet")
     (row,) = table.to_pylist()

@@ -167,7 +167,7 @@ def cases() -> dict[str, tuple[list[Any], float]]:
         "a merge of tables beside both": ([mine, theirs, merged], 2.0),
         "a merge of tables": ([merged], 1.0),
         "a merge beside a row of a part": ([merged, mine["a"]], 2.0),
-        "a larger promise for a row": ([one, tampered(rows["a"], epsilon=4.0)], 5.0),
+        "a larger guarantee for a row": ([one, tampered(rows["a"], epsilon=4.0)], 5.0),
     }
 
 
@@ -207,7 +207,7 @@ def test_a_table_explains_itself_as_one_release() -> None:
     assert isinstance(told, TableExplanation)
     assert told == ss.explain(table)
     assert [keys for _, keys in told.groups] == [("a", "b", "c")]
-    assert str(told).startswith("3 keys (a, b, c)\n\nPromise    ε = 1, δ = 0 for one sale")
+    assert str(told).startswith("3 keys (a, b, c)\n\nGuarantee  ε = 1, δ = 0 for one sale")
     assert max(map(len, str(told).splitlines())) <= 80
     json.dumps(told.to_dict())
     thin = ss.PrivateTable({"a": alone(), "b": tampered(alone(), noise=Cumulants(0.5, 0.1))}).explain()

@@ -87,7 +87,7 @@ def test_every_release_has_fresh_noise_and_leaves_the_sketch_as_it_was() -> None
     assert len({release.values[0] - sketch.state()[0] for release in releases}) > 1
 
 
-def test_a_release_says_what_was_promised() -> None:
+def test_a_release_says_what_was_guaranteed() -> None:
     sketch = sketch_of(1)
     laplace = sketch.release(epsilon=0.5, delta=1e-9, neighbours=ss.L1(2, unit="sale"))
     assert laplace.guarantee == ss.Guarantee(

@@ -104,8 +104,8 @@ class SignPairs:
         """Say why angles are missing, and where an order by Hamming distance may not be theirs."""
         if any(pair.angle is None for pair in pairs):
             say(_WITHOUT_NORMS)
-        promises = {release.explain() for release in self._releases.values()}
-        if by_hamming and (len(promises) > 1 or len(set(self._norms.values())) > 1):
+        guarantees = {release.explain() for release in self._releases.values()}
+        if by_hamming and (len(guarantees) > 1 or len(set(self._norms.values())) > 1):
             say(_NOT_ALIKE)
 
 

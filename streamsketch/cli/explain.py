@@ -1,4 +1,4 @@
-"""``streamsketch explain``: what releases promise, alone and together."""
+"""``streamsketch explain``: what releases guarantee, alone and together."""
 
 import dataclasses
 from enum import StrEnum
@@ -19,7 +19,7 @@ from streamsketch.release import Published, PublishedTable
 _SHARED = "{} and {} hold some of the same data, so their populations are not disjoint."
 _SHOWN_PAIRS = 5
 _ELSEWHERE = {"each", "sharing"}  # of a joint explanation: said by file
-_DIFFERENT = "Together: these releases hide different changes, {}, so their ε do not add up to one promise."
+_DIFFERENT = "Together: these releases hide different changes, {}, so their ε do not add up to one guarantee."
 
 
 class Populations(StrEnum):

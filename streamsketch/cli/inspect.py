@@ -1,4 +1,4 @@
-"""``streamsketch inspect``: what a file holds and what it promises."""
+"""``streamsketch inspect``: what a file holds and what it guarantees."""
 
 import warnings
 from pathlib import Path
@@ -37,7 +37,7 @@ def inspect(
     system: Annotated[bool, typer.Option("--system", help="Show this machine instead: how it hashes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a file of sketches holds and what it promises."""
+    """Show what a file of sketches holds and what it guarantees."""
     if system == (file is not None):
         raise typer.BadParameter("name one file, or give --system")
     if file is None:
@@ -100,7 +100,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         )
         return
     facts = {
-        "promise": str(release.guarantee),
+        "guarantee": str(release.guarantee),
         "projection": projection.to_json(),
         "fingerprint": projection.fingerprint,
         "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
@@ -125,7 +125,7 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
         show_json(told)
         return
     facts = {
-        "promise": str(published.guarantee),
+        "guarantee": str(published.guarantee),
         "kind": kind,
         "projection": projection.to_json(),
         "fingerprint": projection.fingerprint,
@@ -159,7 +159,7 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
     show_facts(
         str(file),
         {
-            "promise": str(releases.guarantee),
+            "guarantee": str(releases.guarantee),
             "projection": projection.to_json(),
             "fingerprint": projection.fingerprint,
             "keys": f"{len(releases):,}",

@@ -55,7 +55,7 @@ def mean(
         return
     facts = {
         "mean of": f"{len(files)} streams",
-        "promise": str(average.guarantee),
+        "guarantee": str(average.guarantee),
         "noise per cell": f"standard deviation {noise:.4g}, in data units",
         "squared norm": f"{norm}, {100 * confidence:.4g} % interval {interval}",
     }

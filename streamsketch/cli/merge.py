@@ -35,7 +35,7 @@ def merge(
         )
     if all(raw):
         if populations is not None:
-            raise ss.InvalidInputError("--populations is about releases; raw sketches promise nothing yet")
+            raise ss.InvalidInputError("--populations is about releases; raw sketches guarantee nothing yet")
         _merge_raw(files, new_file(output, SUFFIX, "a sum of raw sketches"), as_json=as_json)
         return
     new_file(output, ".sketch", "a sum of releases")
@@ -44,7 +44,7 @@ def merge(
     if as_json:
         show_json({"file": str(output), "secret": False, "guarantee": guarantee_fields(total.guarantee)})
         return
-    show_facts(str(output), {"promise": str(total.guarantee), "squared norm": str(ss.squared_norm(total))})
+    show_facts(str(output), {"guarantee": str(total.guarantee), "squared norm": str(ss.squared_norm(total))})
 
 
 def _merge_raw(files: list[Path], output: Path, *, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    The promise is for a unit that keeps to the bound, and the bound is not enforced here: cut what a unit adds up to
+    The guarantee is for a unit that keeps to the bound, and the bound is not enforced here: cut what a unit adds up to
     before it is sketched. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
     values must be multiples of the resolution.
 
@@ -66,10 +66,10 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         else:
             _check_keys(file, state, public_key, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
-        promise = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
+        guarantee = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
         if raw.releases and not again:
-            raise ss.InvalidInputError(_cost(file, raw.releases, promise))
-        # remembered before it is written: a failure between the two costs a release, not a promise
+            raise ss.InvalidInputError(_cost(file, raw.releases, guarantee))
+        # remembered before it is written: a failure between the two costs a release, not a guarantee
         released = release_held(raw, file, public_keys=public_key or None, keys_are_public=keys_are_public, **privacy)
     try:
         released.save(output)
@@ -78,12 +78,12 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             f"{output} cannot be written: {error.strerror or error}. {file} remembers the release already; once there "
             f"is room, say --again to release once more, which counts as another"
         ) from None
-    total = _together([*raw.releases, PastRelease(promise, "")])
+    total = _together([*raw.releases, PastRelease(guarantee, "")])
     if as_json:
-        fields = guarantee_fields(promise)
+        fields = guarantee_fields(guarantee)
         show_json({"file": str(output), "sketches": len(released.rows), "guarantee": fields, "together": total})
         return
-    facts = {"promise": str(promise)}
+    facts = {"guarantee": str(guarantee)}
     if raw.releases:
         facts["in all"] = f"{total}, with {len(raw.releases)} before"
     if not isinstance(state, ss.Sketch):
@@ -112,11 +112,11 @@ def _check_keys(file: Path, table: ss.SketchTable, public_keys: list[str] | None
         raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
 
 
-def _cost(file: Path, releases: Sequence[PastRelease], promise: ss.Guarantee) -> str:
+def _cost(file: Path, releases: Sequence[PastRelease], guarantee: ss.Guarantee) -> str:
     count = "once" if len(releases) == 1 else f"{len(releases)} times"
     return (
         f"{file} was released {count} before: {'; '.join(str(past.guarantee) for past in releases)}. With this one, "
-        f"{_together([*releases, PastRelease(promise, '')])}. Use the release that is there, or say --again if that "
+        f"{_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or say --again if that "
         f"is meant"
     )
 

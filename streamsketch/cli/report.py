@@ -29,7 +29,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a page of distances, neighbours and a map, with error bars and what is promised.
+    """Write a page of distances, neighbours and a map, with error bars and what is guaranteed.
 
     It is one file that needs no network and no script, and as public as the releases are.
     """

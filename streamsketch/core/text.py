@@ -79,6 +79,6 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> str:
 def printable(text: object) -> str:
     """Return text that changes nothing but its place: without control and direction characters, and of one line.
 
-    A stranger's key of several lines could else say whatever a promise says.
+    A stranger's key of several lines could else say whatever a guarantee says.
     """
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))

@@ -1,4 +1,4 @@
-"""What a release promises, to whom, and what it does not, in words a person can check."""
+"""What a release guarantees, to whom, and what it does not, in words a person can check."""
 
 import lazy_loader
 

@@ -16,7 +16,7 @@ _LARGE_EPSILON = 100.0  # e^ε is finite
 
 @dataclasses.dataclass(frozen=True)
 class Explained(ABC):
-    """What a release promises.
+    """What a release guarantees.
 
     It depends on what the release says of itself and on nothing in it that was measured, so releases made alike have
     equal explanations.
@@ -68,12 +68,12 @@ class Explained(ABC):
     @property
     @abstractmethod
     def theorems(self) -> list[str]:
-        """What the promise rests on."""
+        """What the guarantee rests on."""
 
     @property
     @abstractmethod
     def check(self) -> NoiseCheck:
-        """Whether the noise stated is enough for the promise."""
+        """Whether the noise stated is enough for the guarantee."""
 
     @property
     @abstractmethod
@@ -83,7 +83,7 @@ class Explained(ABC):
     @property
     @abstractmethod
     def not_protected(self) -> list[str]:
-        """What the promise does not cover."""
+        """What the guarantee does not cover."""
 
     @property
     def assumed(self) -> list[str]:
@@ -95,7 +95,7 @@ class Explained(ABC):
         """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
 
     def _beyond(self, alike: str) -> list[str]:
-        """Return what no promise covers; ``alike`` is what a release is for."""
+        """Return what no guarantee covers; ``alike`` is what a release is for."""
         near = self.guarantee.neighbours
         return [
             f"What one {near.unit} adds beyond the bound of {near.bound}, unless it was cut before it was sketched.",

@@ -1,4 +1,4 @@
-"""What several releases promise together."""
+"""What several releases guarantee together."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ INDIVIDUAL = "individual differential privacy is not differential privacy and co
 
 @dataclasses.dataclass(frozen=True)
 class JointExplanation:
-    """What several releases promise to somebody who may be in all of them, or in one at most.
+    """What several releases guarantee to somebody who may be in all of them, or in one at most.
 
     Parameters
     ----------
@@ -185,6 +185,6 @@ def _explain_one(release: Published) -> Any:
 
 def _spent(told: Explained | TableExplanation) -> Spent:
     guarantee, check = cast("Guarantee", told.guarantee), told.check
-    # noise that also stands for a choice of keys, or is not what the file says, counts by the promise
+    # noise that also stands for a choice of keys, or is not what the file says, counts by the guarantee
     sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)

@@ -1,4 +1,4 @@
-"""What one release promises, how, and what it does not."""
+"""What one release guarantees, how, and what it does not."""
 
 import dataclasses
 import functools
@@ -51,7 +51,7 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Explanation(Explained):
-    """What a release promises: who is protected, how, how much noise that means, and what is not protected.
+    """What a release guarantees: who is protected, how, how much noise that means, and what is not protected.
 
     It depends on what the release says of itself, and on its cells only where they contradict that, so releases made
     alike have equal explanations.
@@ -73,9 +73,9 @@ class Explanation(Explained):
     >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
     >>> explanation = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).explain()
     >>> explanation.check.reason
-    'scale 4 at ℓ1 sensitivity 4 gives ε = 1, within the promised ε = 1'
+    'scale 4 at ℓ1 sensitivity 4 gives ε = 1, within the guaranteed ε = 1'
     >>> print(str(explanation).splitlines()[0])
-    Promise    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace,
+    Guarantee  ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace,
     """
 
     guarantee: Guarantee
@@ -99,12 +99,12 @@ class Explanation(Explained):
         if self.releases > 1:
             told.append(f"{self.releases} releases were added up or subtracted; {self._composed}.")
         if self.multiplier != 1:
-            told.append(f"The cells count {self.multiplier} times: post-processing, which changes no promise.")
+            told.append(f"The cells count {self.multiplier} times: post-processing, which changes no guarantee.")
         return told
 
     @property
     def theorems(self) -> list[str]:
-        """What the promise rests on."""
+        """What the guarantee rests on."""
         mechanism = self.guarantee.mechanism
         kinds = {type(step.noise) for step in mechanism.noises}
         found = [kind.theorem for kind in NOISES.values() if kind in kinds]
@@ -177,7 +177,7 @@ class Explanation(Explained):
 
     @property
     def not_protected(self) -> list[str]:
-        """What the promise does not cover."""
+        """What the guarantee does not cover."""
         told = self._beyond("streams")
         if self.guarantee.mechanism.keys is None:
             told.append(WHO_TAKES_PART)
@@ -210,7 +210,7 @@ def _one_cell_each(projection: Projection) -> bool:
 
 
 def explain_release(release: PrivateSketch) -> Explanation:
-    """Return what a release promises; see `Explanation`."""
+    """Return what a release guarantees; see `Explanation`."""
     return Explanation(
         release.guarantee,
         release.projection,

@@ -1,4 +1,4 @@
-"""What published signs promise, how, and what they do not."""
+"""What published signs guarantee, how, and what they do not."""
 
 import dataclasses
 import functools
@@ -145,7 +145,7 @@ class SignsExplained(Explained):
 
 @dataclasses.dataclass(frozen=True)
 class SignExplanation(SignsExplained):
-    """What a `SignSketch` promises: who is protected, how, how often signs are wrong, and what is not protected.
+    """What a `SignSketch` guarantees: who is protected, how, how often signs are wrong, and what is not protected.
 
     It depends on what the release says of itself and on no sign of it, so releases made alike have equal explanations.
 
@@ -161,7 +161,7 @@ class SignExplanation(SignsExplained):
     >>> x = OPORP(dim=784, sketch_dim=256, seed=1).sketch()
     >>> told = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
     >>> told.check.reason
-    'DP-SignOPORP-RR flips with 1/(exp(2) + 1) for the promised ε = 2, as stated here'
+    'DP-SignOPORP-RR flips with 1/(exp(2) + 1) for the guaranteed ε = 2, as stated here'
     >>> [(at.degrees, round(math.degrees(at.expected.angle.standard_error), 1)) for at in told.angles]
     [(30, 8.9), (60, 9.5), (90, 9.7)]
     """
@@ -184,14 +184,14 @@ class SignExplanation(SignsExplained):
 
     @property
     def theorems(self) -> list[str]:
-        """What the promise rests on."""
+        """What the guarantee rests on."""
         mechanism = self.guarantee.mechanism
         found = [_THEOREMS[step.method] for step in mechanism.flips if step.method in _THEOREMS]
         return found if mechanism.keys is None else [*found, KeySelection.theorem]
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
-        """Whether the flips stated are enough for the promise."""
+        """Whether the flips stated are enough for the guarantee."""
         return check_flips(self.guarantee, self.projection, self.flipped)
 
     def flip_chance(self, cell: float) -> float | None:
@@ -230,7 +230,7 @@ class SignExplanation(SignsExplained):
 
     @property
     def not_protected(self) -> list[str]:
-        """What the promise does not cover."""
+        """What the guarantee does not cover."""
         told = self._beyond("vectors")
         if self.guarantee.mechanism.keys is None:
             told.append(WHO_TAKES_PART)
@@ -246,7 +246,7 @@ class SignExplanation(SignsExplained):
 
 @dataclasses.dataclass(frozen=True)
 class IndividualSignExplanation(SignsExplained):
-    """What an `IndividualSignSketch` promises, which is less than differential privacy, and what it does not.
+    """What an `IndividualSignSketch` guarantees, which is less than differential privacy, and what it does not.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class IndividualSignExplanation(SignsExplained):
 
     @property
     def theorems(self) -> list[str]:
-        """What the promise rests on."""
+        """What the guarantee rests on."""
         return [f"{_INDIVIDUAL_THEOREMS[self.flipped]}, {_CORRECTED}"]
 
     @functools.cached_property
@@ -301,15 +301,15 @@ class IndividualSignExplanation(SignsExplained):
 
     @property
     def not_protected(self) -> list[str]:
-        """What the promise does not cover."""
+        """What the guarantee does not cover."""
         near = self.guarantee.neighbours
         beyond, _, alike, _ = self._beyond("vectors")
         return [
             "Which signs were perturbed: the data at hand decided, nothing hides it, and it may tell of them.",
             beyond,
-            f"All that is behind one person, if that is more than one {near.unit}: no promise is for two of them.",
+            f"All that is behind one person, if that is more than one {near.unit}: no guarantee is for two of them.",
             alike,
-            "The same data released again, here or elsewhere: nothing is promised for both together.",
+            "The same data released again, here or elsewhere: nothing is guaranteed for both together.",
             WHO_TAKES_PART,
             EXACT_SKETCH,
         ]
@@ -319,7 +319,7 @@ class IndividualSignExplanation(SignsExplained):
 
 
 def explain_signs(release: Signs) -> SignExplanation | IndividualSignExplanation:
-    """Return what published signs promise.
+    """Return what published signs guarantee.
 
     Raises
     ------

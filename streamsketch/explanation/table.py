@@ -10,8 +10,8 @@ from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, PublishedTable, Verdict
 
 ONE_RELEASE = (
-    "A table counts as one release: the promise of each key covers all of its keys, as long as no unit is in more keys "
-    "than the promise says (in one, where it says nothing). A unit in more of them spends ε in each."
+    "A table counts as one release: the guarantee of each key covers all of its keys, as long as no unit is in more "
+    "keys than the guarantee says (in one, where it says nothing). A unit in more of them spends ε in each."
 )
 _WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
 _NAMED_KEYS = 5

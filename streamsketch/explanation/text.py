@@ -24,11 +24,11 @@ _NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for th
 
 
 def said_of(told: Explained) -> list[tuple[str, list[str]]]:
-    """Return what is promised, under short headings, as sentences."""
+    """Return what is guaranteed, under short headings, as sentences."""
     conditions = [f"{condition}." for condition in told.guarantee.conditions]
     verdict = _VERDICTS.get(told.check.verdict, told.enough)
     return [
-        ("Promise", [f"{told.guarantee}."]),
+        ("Guarantee", [f"{told.guarantee}."]),
         ("Protected", [f"{told.who}."]),
         *([("Only if", conditions)] if conditions else []),
         ("Meaning", [f"{told.meaning}."]),
@@ -70,11 +70,11 @@ def text_of(told: Explained, heading: str, rows: Sequence[Sequence[str]]) -> str
 
 
 def joint_as_text(told: "JointExplanation") -> str:
-    """Return what the releases promise together, for people, without the explanation of each."""
+    """Return what the releases guarantee together, for people, without the explanation of each."""
     title = f"Together, {_count(told)}:"
     unit, budget = told.guarantee.neighbours.unit, _budget(told.guarantee.epsilon, told.guarantee.delta)
     if told.populations == "disjoint":
-        said = [f"if no {unit} is in two of the streams, the largest promise holds: {budget} (parallel composition)."]
+        said = [f"if no {unit} is in two of the streams, the largest guarantee holds: {budget} (parallel composition)."]
     else:
         said = [f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."]
         if told.finer is not None:
@@ -96,7 +96,7 @@ def verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
     """Return what the checks of several releases mean for their composition, in sentences."""
     said = []
     if short := verdicts["too little"]:
-        said.append(f"WARNING: {short} of them state too little noise for their promise, so this does not hold.")
+        said.append(f"WARNING: {short} of them state too little noise for their guarantee, so this does not hold.")
     if unchecked := verdicts["not checked"]:
         said.append(f"The noise of {unchecked} of them was not checked: this holds only if it is enough.")
     return said
@@ -160,7 +160,7 @@ def _part(part: NoisePart) -> dict[str, Any]:
 
 
 def joint_as_dict(told: "JointExplanation") -> dict[str, Any]:
-    """Return what the releases promise together, for programs, with the explanation of each."""
+    """Return what the releases guarantee together, for programs, with the explanation of each."""
     finer = told.finer
     return {
         "each": [one.to_dict() for one in told.each],
@@ -179,7 +179,7 @@ def _budget(epsilon: float, delta: float) -> str:
 
 
 def rounded_up(budget: float) -> str:
-    """Return an ε or δ with up to six digits, rounded up, so that no promise looks better than it is.
+    """Return an ε or δ with up to six digits, rounded up, so that no guarantee looks better than it is.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Budget:
         """
         delta = _sum_rounded_up([one.delta for one in budgets])
         if delta >= 1:
-            raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they promise nothing")
+            raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they guarantee nothing")
         return Budget(_sum_rounded_up([one.epsilon for one in budgets]), delta)
 
     @staticmethod

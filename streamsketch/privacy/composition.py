@@ -1,4 +1,4 @@
-"""What several releases of the same people promise together, where sums of ε say too much."""
+"""What several releases of the same people guarantee together, where sums of ε say too much."""
 
 import dataclasses
 import math
@@ -33,9 +33,9 @@ class Spent:
     Parameters
     ----------
     epsilon, delta
-        Its promise.
+        Its guarantee.
     sigma
-        For Gaussian noise, its standard deviation over the ℓ2 sensitivity, by which the promise holds at every δ at
+        For Gaussian noise, its standard deviation over the ℓ2 sensitivity, by which the guarantee holds at every δ at
         once; None for noise of which no more is used than (ε, δ).
     """
 
@@ -46,7 +46,7 @@ class Spent:
 
 @dataclasses.dataclass(frozen=True)
 class Accounted:
-    """A promise of several releases together, and how it was found."""
+    """A guarantee of several releases together, and how it was found."""
 
     epsilon: float
     delta: float

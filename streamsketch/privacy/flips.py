@@ -122,7 +122,7 @@ def flips(levels: Ints, rate: Fraction, bits: BitSource) -> Ints:
     """Draw for each level L ≥ 0 whether its sign flips: 1 with probability 1/(e^{rate·L} + 1), else 0, exactly.
 
     Levels above 2^62 / n, n the rate's numerator, count as that: capping is 1-Lipschitz, so it keeps what a flip law
-    promises, and the probability there is below e^-1023.
+    guarantees, and the probability there is below e^-1023.
 
     Parameters
     ----------

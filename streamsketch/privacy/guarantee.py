@@ -1,4 +1,4 @@
-"""What a release promises: neighbour relations, guarantees, and how guarantees add up."""
+"""What a release guarantees: neighbour relations, guarantees, and how guarantees add up."""
 
 import dataclasses
 import math
@@ -32,7 +32,7 @@ class Neighbours(ABC):
         What is protected, in a word: ``"event"``, ``"flight"``, ``"user"``.
     max_keys
         How many sketches one unit may touch, each by at most ``bound``, where many keys' sketches are released
-        together: the promise then holds for all of them as one table (THEORY.md 4.2).
+        together: the guarantee then holds for all of them as one table (THEORY.md 4.2).
     """
 
     bound: Exact
@@ -144,8 +144,8 @@ class Guarantee:
     mechanism
         What was done, with its exact parameter; its text is like ``discrete Laplace, scale 4``.
     conditions
-        What must be true of the data or the public seed for the promise to hold, one sentence each, nothing the library
-        can check; usually none. Kept sorted, each once. They go wherever the guarantee goes.
+        What must be true of the data or the public seed for the guarantee to hold, one sentence each; the library
+        checks none of it. Usually empty. Kept sorted, each once. They go wherever the guarantee goes.
 
     Examples
     --------

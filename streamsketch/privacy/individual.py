@@ -1,4 +1,4 @@
-"""What individual differential privacy promises: less than differential privacy, in a type of its own."""
+"""What individual differential privacy guarantees: less than differential privacy, in a type of its own."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from streamsketch.privacy.mechanism import Mechanism
 class IndividualGuarantee:
     """(ε, δ)-**individual** differential privacy of one data set, which is **not** differential privacy.
 
-    The promise is for the data set at hand and each of its neighbours, with the mechanism calibrated to that data set
+    The guarantee is for the data set at hand and each of its neighbours, with the mechanism calibrated to that data set
     (Li and Li 2023, Definition A.1; Soria-Comas et al. 2017): which signs were perturbed depends on the data, and so
     may tell of them. It does not compose with anything, so `streamsketch.compose` refuses it (THEORY.md 6.5).
 

@@ -42,7 +42,7 @@ class PrivateSketch(Published):
     noise
         Cumulants of one noise, in grid steps of the place where it was added: for output noise, of ``values``.
     guarantee
-        What was promised to the people in the data.
+        What was guaranteed to the people in the data.
     noise_place
         ``"output"``: noise on each cell. ``"input"``: on each coordinate, before the map. ``"hadamard"``: after the
         Hadamard step of an FJLT. The last two come from `release_vector`.
@@ -155,7 +155,7 @@ class PrivateSketch(Published):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised to the people in the data."""
+        """What was guaranteed to the people in the data."""
         return self._guarantee
 
     @property

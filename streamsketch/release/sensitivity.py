@@ -67,7 +67,7 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivit
 def guarantee_of(
     noise: Noise, budget: Budget, neighbours: Neighbours, *, layers: int = 1, place: NoisePlace = "output"
 ) -> Guarantee:
-    """Return what noise calibrated to a budget promises: Laplace keeps ε with δ = 0, whatever δ was allowed.
+    """Return what noise calibrated to a budget guarantees: Laplace keeps ε with δ = 0, whatever δ was allowed.
 
     Parameters
     ----------

@@ -8,9 +8,9 @@ import numpy as np
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimates, pairwise, rounded
 from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import against_plan, expected
-from streamsketch.report.promises import promises
 from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
 from streamsketch.report.text import cells, short, templates
 
@@ -64,7 +64,7 @@ def page_of(
             releases=len(releases),
             projection=projection,
             cells=f"{projection.sketch_dim:,}",
-            promises=promises(releases, published or releases),
+            guarantees=guarantees(releases, published or releases),
             planned=None if plan is None else against_plan(plan, releases),
             expected=expected(releases),
             heat=heat_map(names, distances, order),

@@ -56,17 +56,17 @@ def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch])
 
 
 def _against_plan(plan: Mapping[str, Any], kinds: list[Explanation]) -> dict[str, Any]:
-    goal, promise = plan["goal"], plan["guarantee"]
+    goal, guarantee = plan["goal"], plan["guarantee"]
     errors = []
     for predicted in plan["chosen"]["predictions"]:
         value, error = float(predicted["squared_distance"]), float(predicted["standard_error"])
         now = max(told.at_distance(value).standard_error for told in kinds)
         errors.append((f"{value:,.6g}", [rounded(error, error), rounded(now, now), _percent(predicted)]))
     return {
-        "epsilon": f"{float(promise['epsilon']):g}",
-        "delta": f"{float(promise['delta']):g}",
-        "unit": promise["unit"],
-        "bound": promise["bound"],
+        "epsilon": f"{float(guarantee['epsilon']):g}",
+        "delta": f"{float(guarantee['delta']):g}",
+        "unit": guarantee["unit"],
+        "bound": guarantee["bound"],
         "noise": plan["chosen"]["noise"],
         "goal": None if goal["relative_error"] is None else _percent(goal),
         "confidence": f"{100 * float(goal['confidence']):.10g}\u00a0%",

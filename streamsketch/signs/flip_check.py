@@ -1,4 +1,4 @@
-"""Whether the flips that published signs state are enough for what they promise."""
+"""Whether the flips that published signs state are enough for what they guarantee."""
 
 import functools
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ _TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to 
 def check_flips(
     guarantee: Guarantee, projection: Projection, law: FlipLaw, *, most_entries: int | None = None
 ) -> NoiseCheck:
-    """Compare the flips stated with those that the mechanism named draws for the promise; see `NoiseCheck`.
+    """Compare the flips stated with those that the mechanism named draws for the guarantee; see `NoiseCheck`.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     if missing:
         return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not say")
     keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if guarantee.mechanism.keys else ""
-    found = f"{mechanism.name} {allowed} for the promised ε = {guarantee.epsilon:g}{keys}"
+    found = f"{mechanism.name} {allowed} for the guaranteed ε = {guarantee.epsilon:g}{keys}"
     if law.shape != allowed.shape:
         return NoiseCheck("too little", f"{found}, and other flips are stated: {law}")
     if law.rate <= allowed.rate * (1 + _TOLERANCE):
@@ -75,7 +75,7 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
 def check_individual(
     guarantee: IndividualGuarantee, projection: Projection, method: Method, *, most_entries: int | None = None
 ) -> NoiseCheck:
-    """Say that individual promises cannot be checked, unless no data at all could have been released so.
+    """Say that individual guarantees cannot be checked, unless no data at all could have been released so.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def warn_of_flips(releases: Iterable[Signs]) -> None:
 
 
 def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
-    """Return the mechanism of a single release, with what it promises but a share for the keys; else None.
+    """Return the mechanism of a single release, with what it guarantees but a share for the keys; else None.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class Signs(Published):
     packed
         ⌈sketch_dim / 8⌉ bytes: bit i mod 8 of byte i // 8 is 1 where cell i's published sign is +; the rest is 0.
     guarantee
-        What was promised.
+        What was guaranteed.
     release_id
         8 random bytes: estimates between a release and itself are refused.
 
@@ -79,7 +79,7 @@ class Signs(Published):
 
     @property
     def guarantee(self) -> Any:
-        """What was promised."""
+        """What was guaranteed."""
         return self._guarantee
 
     @property
@@ -129,7 +129,7 @@ class SignSketch(Signs):
     law
         The flips' law.
     guarantee
-        What was promised to the people in the data.
+        What was guaranteed to the people in the data.
     data_ids
         As in `PrivateSketch`.
 
@@ -185,7 +185,7 @@ class SignSketch(Signs):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised to the people in the data."""
+        """What was guaranteed to the people in the data."""
         guarantee: Guarantee = self._guarantee
         return guarantee
 
@@ -210,7 +210,7 @@ class IndividualSignSketch(Signs):
     method
         ``"iDP-SignRP-G"``, ``"iDP-SignRP-RR"`` or ``"iDP-SignOPORP"``.
     guarantee
-        What was promised: an `IndividualGuarantee`.
+        What was guaranteed: an `IndividualGuarantee`.
 
     Raises
     ------
@@ -245,7 +245,7 @@ class IndividualSignSketch(Signs):
         return self._method
 
     def explain(self) -> "IndividualSignExplanation":
-        """Return what is promised, which is no differential privacy, to whom, and what is not protected."""
+        """Return what is guaranteed, which is no differential privacy, to whom, and what is not protected."""
         return cast("IndividualSignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:
@@ -253,7 +253,7 @@ class IndividualSignSketch(Signs):
 
     @property
     def guarantee(self) -> IndividualGuarantee:
-        """What was promised: individual differential privacy only."""
+        """What was guaranteed: individual differential privacy only."""
         guarantee: IndividualGuarantee = self._guarantee
         return guarantee
 
@@ -261,7 +261,7 @@ class IndividualSignSketch(Signs):
 def _check_made(projection: Projection, method: Method, guarantee: IndividualGuarantee) -> None:
     """Refuse what no mechanism of individual privacy makes: the guarantee would be somebody's invention."""
     if guarantee.mechanism != method:
-        raise InvalidInputError(f"signs made by {method} were promised by {guarantee.mechanism}: one must be wrong")
+        raise InvalidInputError(f"signs made by {method} were guaranteed by {guarantee.mechanism}: one must be wrong")
     if (guarantee.delta > 0) != (method == "iDP-SignRP-G"):
         raise InvalidInputError(
             f"only iDP-SignRP-G has a delta, and always one: got {method} with delta = {guarantee.delta!r}"

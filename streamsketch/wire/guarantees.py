@@ -36,7 +36,7 @@ _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "h
 
 
 def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
-    """Return a promise as a message."""
+    """Return a guarantee as a message."""
     neighbours = guarantee.neighbours
     return wire_pb2.Guarantee(
         epsilon=guarantee.epsilon,
@@ -92,7 +92,7 @@ def place_name(place: NoisePlace) -> str:
 
 
 def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
-    """Return a message's promise; raise `WireFormatError` if it is unsound."""
+    """Return a message's guarantee; raise `WireFormatError` if it is unsound."""
     return at("guarantee", lambda: _guarantee(message))
 
 

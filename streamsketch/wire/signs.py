@@ -67,23 +67,23 @@ def _message(release: Signs) -> Any:
 
 def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Signs:
     projection = projection_of(message.projection, expect)
-    promised = guarantee_of(message.guarantee)
+    stated = guarantee_of(message.guarantee)
     if kind is SignSketch:
-        if not promised.conditions and any(step.norm_bound is not None for step in promised.mechanism.flips):
+        if not stated.conditions and any(step.norm_bound is not None for step in stated.mechanism.flips):
             raise WireFormatError(
                 "guarantee.conditions",
-                "are missing: a mechanism for norms of at least a bound promises nothing for every vector; its maker "
+                "are missing: a mechanism for norms of at least a bound guarantees nothing for every vector; its maker "
                 "says of which",
             )
         law = at("law", lambda: law_of("law", message.law))
         return SignSketch(
-            projection, message.signs, law, promised, release_id=message.release_id, data_ids=message.data_ids
+            projection, message.signs, law, stated, release_id=message.release_id, data_ids=message.data_ids
         )
     if message.guarantee.conditions:
         raise WireFormatError("guarantee.conditions", "individual guarantees have none")
     individual = at(
         "guarantee",
-        lambda: IndividualGuarantee(promised.epsilon, promised.delta, promised.neighbours, str(promised.mechanism)),
+        lambda: IndividualGuarantee(stated.epsilon, stated.delta, stated.neighbours, str(stated.mechanism)),
     )
     return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
 

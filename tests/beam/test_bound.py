@@ -252,7 +252,7 @@ def test_no_data_at_all_is_noise_for_every_public_key(tmp_path: Path) -> None:
     assert sorted(key for key, _ in run(build, tmp_path)[0]) == ["a", "b"]
 
 
-def test_bounds_on_trust_cut_nothing_and_promise_the_same(tmp_path: Path) -> None:
+def test_bounds_on_trust_cut_nothing_and_guarantee_the_same(tmp_path: Path) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         rows = pipeline | beam.Create([("a", "x", 900.0)])
         return rows | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True) | SketchPerKey(PROJECTION)
@@ -296,7 +296,7 @@ def test_each_window_is_bounded_by_itself_and_the_guarantee_says_so(tmp_path: Pa
 
 @pytest.mark.parametrize(("size", "told"), [(2_592_000, "2592000"), (1_000_001, "1000001"), (0.1234567, "0.123456")])
 def test_the_guarantee_names_its_window_in_full(size: float, told: str) -> None:
-    """Rounded, windows of different lengths would bear one promise, and their releases compose as if it were."""
+    """Rounded, windows of different lengths would bear one guarantee, and their releases compose as if it were."""
     pipeline = beam.Pipeline()
     windows = pipeline | beam.Create([(1, "a", "x", 3.0)]) | TumblingWindows(size)
     bounded = windows | BoundContributions(PROJECTION, **BOUNDS)

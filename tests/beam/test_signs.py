@@ -68,7 +68,7 @@ def test_the_same_check_catches_fresh_flips(tmp_path: Path, monkeypatch: pytest.
     assert len({release.to_bytes() for _, release in found}) == 3
 
 
-def test_exactly_the_public_keys_are_released_with_the_mechanisms_promise(tmp_path: Path) -> None:
+def test_exactly_the_public_keys_are_released_with_the_mechanisms_guarantee(tmp_path: Path) -> None:
     found, counters = released(tmp_path, public_keys=["AA", "UA", "ZZ"], count_private_data=True)
     assert sorted(key for key, _ in found) == ["AA", "UA", "ZZ"]
     assert counters == {"releases": 3, "keys_dropped": 1, "keys_without_data": 1}
@@ -180,7 +180,7 @@ def test_each_window_is_released_once(tmp_path: Path) -> None:
         ("logistic", TypeError, "got a str"),
     ],
 )
-def test_what_has_no_promise_for_a_table_is_refused(mechanism: Any, error: type[Exception], message: str) -> None:
+def test_what_has_no_guarantee_for_a_table_is_refused(mechanism: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ReleaseSignsPerKey(mechanism, public_keys=["a"])
 

@@ -27,7 +27,7 @@ def test_a_fine_lattice_crosses_where_continuous_noise_does() -> None:
 
 
 def test_losses_are_those_of_the_named_mechanism_over_the_better_one() -> None:
-    """At s = 4, δ = 1e-2 the rule names Laplace, whose noise is wider; a pure promise leaves no choice."""
+    """At s = 4, δ = 1e-2 the rule names Laplace, whose noise is wider; a pure guarantee leaves no choice."""
     errors = planner.standard_errors(1.0, 1e-2, 4, 0.0)
     assert list(errors) == ["laplace", "gaussian"]
     assert planner.losses_of(1.0, 1e-2, 4, 0.0) == (errors["laplace"] / errors["gaussian"], 1.0)

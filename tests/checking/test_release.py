@@ -103,7 +103,7 @@ def replaced(release: PrivateSketch, place: int, **changes: Any) -> list[NoisePa
         (lambda one: changed(one, parts=replaced(one, 0, epsilon=0.1)), "1 of the 3 releases inside: "),
         (lambda one: changed(one, parts=replaced(one, 0, neighbours=ss.L1(2))), "for other neighbours than the sum"),
         (lambda one: changed(one, parts=replaced(one, 0, conditions=["it rains"])), "under a condition that the sum"),
-        (lambda one: changed(one, parts=replaced(one, 0, epsilon=9.0)), "promises less ε or δ than a release inside"),
+        (lambda one: changed(one, parts=replaced(one, 0, epsilon=9.0)), "guarantees less ε or δ than a release inside"),
         (lambda one: changed(one, values=np.zeros(64, dtype=np.int64)), "the squared norm of its cells is 0 grid"),
     ],
 )
@@ -241,7 +241,7 @@ def test_what_releases_state_is_checked_once_for_all_that_state_it(monkeypatch: 
 def test_warnings_can_be_made_errors() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", NoiseMismatchWarning)
-        with pytest.raises(NoiseMismatchWarning, match=r"more than the promised ε = 0\.5"):
+        with pytest.raises(NoiseMismatchWarning, match=r"more than the guaranteed ε = 0\.5"):
             ss.squared_norm(tampered(released(), epsilon=0.5))
 
 

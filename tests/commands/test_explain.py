@@ -43,15 +43,15 @@ def test_several_files_are_added_up(files: list[Path], forks: Forks) -> None:
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "table.parquet: 3 keys (\\x1b[2J, AA, B6)" in shown
-    assert "as long as no unit is in more keys than the promise says" in " ".join(shown.split())
+    assert "as long as no unit is in more keys than the guarantee says" in " ".join(shown.split())
     assert "\x1b" not in done.stdout
     assert "Together, 3 releases: if one sale may be in all of them, ε and δ add up to ε = 3, δ = 3e-06" in shown
     assert "by the closed form for Gaussian noise" in shown
 
 
-def test_files_of_disjoint_populations_keep_the_largest_promise(files: list[Path], forks: Forks) -> None:
+def test_files_of_disjoint_populations_keep_the_largest_guarantee(files: list[Path], forks: Forks) -> None:
     shown = " ".join(forks.run("explain", *files, "--populations", "disjoint").stdout.split())
-    assert "if no sale is in two of the streams, the largest promise holds: ε = 1, δ = 1e-06" in shown
+    assert "if no sale is in two of the streams, the largest guarantee holds: ε = 1, δ = 1e-06" in shown
 
 
 def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[Path], forks: Forks) -> None:
@@ -59,7 +59,7 @@ def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[
     PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(2)).save(other)
     done = forks.run("explain", files[0], other)
     assert done.returncode == 0
-    assert done.stdout.count("Promise") == 2
+    assert done.stdout.count("Guarantee") == 2
     assert "these releases hide different changes, L1(1, unit='sale'), L1(2, unit='event')" in " ".join(
         done.stdout.split()
     )
@@ -93,15 +93,15 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
 
 
 def test_strangers_keys_and_names_forge_no_line(tmp_path: Path, forks: Forks) -> None:
-    forged = "AA\n\nPromise    ε = 0.001, δ = 0 for one sale"
+    forged = "AA\n\nGuarantee  ε = 0.001, δ = 0 for one sale"
     release = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
     other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
     ss.PrivateTable({forged: release, "turn\u202eback\x9b": other}).save(tmp_path / "keys.parquet")
     release.save(tmp_path / "turn\u202eback\n.sketch")
     for arguments in (["explain", "keys.parquet"], ["inspect", "keys.parquet"], ["compare", "keys.parquet"]):
         shown = forks.run(*arguments, cwd=tmp_path).stdout
-        assert "AA\\n\\nPromise" in shown
-        assert not any(line.lstrip().startswith("Promise    ε = 0.001") for line in shown.splitlines())
+        assert "AA\\n\\nGuarantee" in shown
+        assert not any(line.lstrip().startswith("Guarantee  ε = 0.001") for line in shown.splitlines())
         told = forks.run(*arguments, "--json", cwd=tmp_path).stdout
         assert all(char.isprintable() or char == "\n" for char in shown + told)
         json.loads(told)
@@ -154,4 +154,4 @@ def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, for
     ss.PrivateTable({"a": sound, "b": tampered(other, noise=Cumulants(0.5, 0.1))}).save(tmp_path / "all.parquet")
     PROJECTION.sketch().release(epsilon=1.0, neighbours=one).save(tmp_path / "c.sketch")
     shown = " ".join(forks.run("explain", "all.parquet", "c.sketch", cwd=tmp_path).stdout.split())
-    assert "WARNING: 1 of them state too little noise for their promise, so this does not hold." in shown
+    assert "WARNING: 1 of them state too little noise for their guarantee, so this does not hold." in shown

@@ -18,7 +18,7 @@ def test_merging_raw_sketches_is_exact(raws: Path, forks: Forks) -> None:
     assert load_raw(raws / "c.raw-sketch").state == twice
 
 
-def test_merging_releases_adds_up_what_was_promised(raws: Path, forks: Forks) -> None:
+def test_merging_releases_adds_up_what_was_guaranteed(raws: Path, forks: Forks) -> None:
     command = ["merge", "a.sketch", "b.sketch", "-o", "c.sketch", "--populations", "overlapping", "--json"]
     assert json.loads(forks.run(*command, cwd=raws).stdout)["guarantee"]["epsilon"] == 2.0
     assert len(ss.load(raws / "c.sketch").release_ids) == 2

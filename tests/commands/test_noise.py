@@ -138,7 +138,7 @@ def test_copies_and_merges_beside_their_parts_are_not_refused(tmp_path: Path, fo
     files = ["one.sketch", "copy.sketch", "two.sketch", "both.sketch"]
     done = forks.run("explain", *files, "--populations", "disjoint", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "the largest promise holds: ε = 1, δ = 0" in " ".join(done.stdout.split())
+    assert "the largest guarantee holds: ε = 1, δ = 0" in " ".join(done.stdout.split())
     assert "some of the same data" not in done.stdout
     refused = forks.refused("explain", "one.sketch", "both.sketch", "--populations", "disjoint", cwd=tmp_path)
     assert "one.sketch and both.sketch hold some of the same data" in refused

@@ -27,10 +27,10 @@ def test_a_release_is_what_the_library_would_give(raws: Path, forks: Forks) -> N
     assert load_raw(raws / "a1.raw-sketch").state == expected()["north"], "the raw sketch stays as it was"
 
 
-def test_what_earlier_promises_rest_on_is_said_with_the_sum(raws: Path, forks: Forks) -> None:
+def test_what_earlier_guarantees_rest_on_is_said_with_the_sum(raws: Path, forks: Forks) -> None:
     given = load_raw(raws / "a1.raw-sketch")
-    promise = ss.Guarantee(0.5, 0.0, ss.L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"])
-    save_raw(RawSketch(given.state, given.events, (PastRelease(promise, "ab" * 8),)), raws / "a1.raw-sketch")
+    guarantee = ss.Guarantee(0.5, 0.0, ss.L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"])
+    save_raw(RawSketch(given.state, given.events, (PastRelease(guarantee, "ab" * 8),)), raws / "a1.raw-sketch")
     refusal = forks.refused("release", "a1.raw-sketch", "--epsilon", "0.5", "--l1", "1", "-o", "one.sketch", cwd=raws)
     assert "of at most 1 (L1) together, only if: no vector is zero" in refusal
 
@@ -73,7 +73,7 @@ def test_public_keys_are_released_whether_or_not_there_are_data(raws: Path, fork
     assert str(guarantee.mechanism).startswith("discrete Gaussian")
 
 
-def test_release_refuses_what_it_cannot_promise(raws: Path, forks: Forks) -> None:
+def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> None:
     one, many = ["a1.raw-sketch", "-o", "x.sketch"], ["a.raw-sketch", "-o", "x.parquet"]
     spend = ["--epsilon", "1", "--l1", "1"]
     for arguments, message in [

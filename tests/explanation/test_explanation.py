@@ -69,7 +69,7 @@ def test_the_noise_of_every_sound_release_is_found_enough(name: str) -> None:
     assert "WARNING" in str(smaller)
 
 
-def test_what_a_promise_rests_on_is_told() -> None:
+def test_what_a_guarantee_rests_on_is_told() -> None:
     told = tampered(released(), conditions=["every vector has a norm of at least 5"]).explain()
     assert "Only if    every vector has a norm of at least 5." in str(told)
     assert told.to_dict()["guarantee"]["conditions"] == ["every vector has a norm of at least 5"]
@@ -122,15 +122,15 @@ def test_a_choice_of_keys_takes_its_share() -> None:
     plain = released(neighbours=near, epsilon=0.75)
     share = Budget(0.25, 1e-9)
     choice = ss.Guarantee.of(share, near, Mechanism([KeySelection(share)]))
-    promise = ss.compose([plain.guarantee, choice], populations="overlapping")
-    told = tampered(plain, **{name: getattr(promise, name) for name in ("epsilon", "delta", "mechanism")}).explain()
+    guarantee = ss.compose([plain.guarantee, choice], populations="overlapping")
+    told = tampered(plain, **{name: getattr(guarantee, name) for name in ("epsilon", "delta", "mechanism")}).explain()
     assert told.check.verdict == "enough", told.check.reason
     assert "less 0.25 for the keys" in told.check.reason
     assert "Korolova" in " ".join(told.theorems)
     assert "chosen privately, with ε = 0.25, δ = 1e-09" in " ".join(told.how)
     assert not any("which key" in said for said in told.not_protected)
     assert "in each of at most 2 keys, by the releases of all keys together" in told.who
-    greedy = tampered(plain, epsilon=0.9, delta=1e-9, mechanism=promise.mechanism)
+    greedy = tampered(plain, epsilon=0.9, delta=1e-9, mechanism=guarantee.mechanism)
     assert greedy.explain().check.verdict == "too little"
 
 
@@ -207,7 +207,7 @@ def test_gaussian_releases_together_take_far_less_than_their_sum() -> None:
     json.dumps(joint.to_dict())
 
 
-def test_a_release_that_promises_too_much_spoils_the_sum() -> None:
+def test_a_release_that_guarantees_too_much_spoils_the_sum() -> None:
     joint = ss.explain(released(), tampered(released(), epsilon=0.5), populations="overlapping")
     assert "WARNING: 1 of them state too little noise" in " ".join(str(joint).split())
 
@@ -223,7 +223,7 @@ def test_sums_are_rounded_up() -> None:
     assert "ε = 1, δ = 1.00001e-06 (parallel composition)" in " ".join(str(told).split())
 
 
-def test_disjoint_releases_keep_the_largest_promise() -> None:
+def test_disjoint_releases_keep_the_largest_guarantee() -> None:
     joint = ss.explain(released(), released(epsilon=2.0), populations="disjoint")
     assert (joint.guarantee.epsilon, joint.finer) == (2.0, None)
 
@@ -235,7 +235,7 @@ def test_copies_and_parts_of_a_merge_spend_nothing_more() -> None:
         joint = ss.explain(*given, populations="overlapping")
         assert joint.guarantee.epsilon == 2.0
         assert len(joint.each) == len(given)
-    # a promise for disjoint streams does not cover both parts, where people may be in both
+    # a guarantee for disjoint streams does not cover both parts, where people may be in both
     thin = first.combine(second, populations="disjoint")
     assert ss.explain(thin, first, second, populations="overlapping").guarantee.epsilon == 2.0
     assert ss.explain(thin, first, populations="overlapping").guarantee.epsilon == 2.0  # of 1 and 1

@@ -90,7 +90,7 @@ def test_the_flips_of_every_sound_release_are_found_enough(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SOUND if name != "the paper's count"])  # which has flips to spare
-def test_a_smaller_promise_than_the_flips_keep_is_found_out(name: str) -> None:
+def test_a_smaller_guarantee_than_the_flips_keep_is_found_out(name: str) -> None:
     release = SOUND[name][1]()
     told = changed(release, epsilon=release.guarantee.epsilon * 0.99).explain()
     assert (told.check.verdict, "fewer are stated" in told.check.reason) == ("too little", True)
@@ -118,7 +118,7 @@ def test_flips_that_are_not_those_of_the_mechanism_are_found_out() -> None:
         assert changed(release, mechanism=mechanism).explain().check.verdict == "not checked"
 
 
-def test_a_promise_that_drops_what_it_rests_on_is_found_out() -> None:
+def test_a_guarantee_that_drops_what_it_rests_on_is_found_out() -> None:
     release = SOUND["randomised response"][1]()
     dropped = changed(release, conditions=release.guarantee.conditions[:1]).explain()
     assert dropped.check.verdict == "too little"
@@ -130,8 +130,8 @@ def test_a_choice_of_keys_takes_its_share() -> None:
     plain = published(signs.DPSignLogistic(epsilon=0.75, neighbours=near), RADEMACHER)
     share = Budget(0.25, 1e-9)
     choice = ss.Guarantee.of(share, near, Mechanism([KeySelection(share)]))
-    promise = ss.compose([plain.guarantee, choice], populations="overlapping")
-    fields = {name: getattr(promise, name) for name in ("epsilon", "delta", "mechanism")}
+    guarantee = ss.compose([plain.guarantee, choice], populations="overlapping")
+    fields = {name: getattr(guarantee, name) for name in ("epsilon", "delta", "mechanism")}
     told = changed(plain, **fields).explain()
     assert told.check.verdict == "enough", told.check.reason
     assert "less 0.25 for the keys" in told.check.reason
@@ -211,7 +211,7 @@ def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.P
     release = published(mechanism, projection)
     told = release.explain()
     shown = " ".join(str(told).split())
-    assert "Promise individual differential privacy only (not differential privacy)" in shown
+    assert "Guarantee individual differential privacy only (not differential privacy)" in shown
     assert "this is not differential privacy" in shown
     assert (
         "It composes with nothing: no sum of ε holds for it beside another release, and streamsketch.compose " in shown
@@ -233,9 +233,9 @@ def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.P
 def test_individual_signs_that_no_mechanism_releases_are_found_out() -> None:
     release = published(signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=PIXEL), RADEMACHER)
     for near, delta in ((ss.OneCoordinate(10**18), 1e-6), (PIXEL, 1e-300)):
-        promise = IndividualGuarantee(1e-6, delta, near, release.method)
+        guarantee = IndividualGuarantee(1e-6, delta, near, release.method)
         told = signs.IndividualSignSketch(
-            RADEMACHER, release.packed, release.method, promise, release_id=release.release_id
+            RADEMACHER, release.packed, release.method, guarantee, release_id=release.release_id
         ).explain()
         assert told.check.verdict == "too little"
         assert "the mechanism named would not release it: the noise would have a Gaussian variance" in told.check.reason

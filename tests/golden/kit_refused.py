@@ -17,7 +17,7 @@ def refused(made: dict[str, Message], signs: dict[str, Message]) -> list[Message
     one = made["sjlt-block, x"]["message"]
     assert len(base["parts"]) == 2
     cases = [_case("PrivateSketch", *change) for change in [*_frames(base), *_payloads(base), *_values(base)]]
-    cases += [_changed("PrivateSketch", base, *change) for change in [*_noises(base), *_promises(base), *_ids(base)]]
+    cases += [_changed("PrivateSketch", base, *change) for change in [*_noises(base), *_guarantees(base), *_ids(base)]]
     cases += [_changed("PrivateSketch", one, *change) for change in _projections()]
     cases += [_changed("PrivateSketch", base, *change) for change in _parts(base)]
     kept, individual = signs["rademacher, constant, x"]["message"], signs["oporp, individual, x"]["message"]
@@ -178,7 +178,7 @@ def _noises(base: Message) -> list[tuple[str, str, Message]]:
     return [(name, reason, {"noise": base["noise"] | change}) for name, reason, change in changes]
 
 
-def _promises(base: Message) -> list[tuple[str, str, Message]]:
+def _guarantees(base: Message) -> list[tuple[str, str, Message]]:
     neighbours = base["guarantee"]["neighbours"]
     changes: list[tuple[str, str, Message]] = [
         ("epsilon 0", "ε is 1e-6 to 1e6", {"epsilon": 0.0}),
@@ -275,7 +275,7 @@ def _parts(base: Message) -> list[tuple[str, str, Message]]:
         ("a part's multiplier 0", "a part's multiplier is positive", {"parts": [_times(first, 0), second]}),
         ("a part with a place", "a part's place is empty", {"parts": [_noisy(first, place="input"), second]}),
         ("a part without number", "cumulants are finite", {"parts": [_noisy(first, k2=NAN), second]}),
-        ("a part of no guarantee", "ε is 1e-6 to 1e6", {"parts": [_promised(first, epsilon=0.0), second]}),
+        ("a part of no guarantee", "ε is 1e-6 to 1e6", {"parts": [_guaranteed(first, epsilon=0.0), second]}),
     ]
 
 
@@ -287,7 +287,7 @@ def _noisy(part: Message, **changes: Any) -> Message:
     return part | {"noise": part["noise"] | changes}
 
 
-def _promised(part: Message, **changes: Any) -> Message:
+def _guaranteed(part: Message, **changes: Any) -> Message:
     return part | {"guarantee": part["guarantee"] | changes}
 
 
@@ -307,13 +307,13 @@ def _signs(base: Message) -> list[tuple[str, str, Message]]:
 
 
 def _individual(base: Message) -> list[tuple[str, str, Message]]:
-    promise = base["guarantee"]
+    guarantee = base["guarantee"]
     return [
         ("another method", "a method is one of three", {"method": "iDP"}),
-        ("of another mechanism", "the mechanism is the method", {"guarantee": promise | {"mechanism": "other"}}),
-        ("with steps", "the method is the record", {"guarantee": promise | mechanism(_ONE)}),
-        ("with conditions", "individual guarantees have none", {"guarantee": promise | {"conditions": ["a"]}}),
-        ("with delta", "δ is 0 for iDP-SignOPORP", {"guarantee": promise | {"delta": 0.1}}),
+        ("of another mechanism", "the mechanism is the method", {"guarantee": guarantee | {"mechanism": "other"}}),
+        ("with steps", "the method is the record", {"guarantee": guarantee | mechanism(_ONE)}),
+        ("with conditions", "individual guarantees have none", {"guarantee": guarantee | {"conditions": ["a"]}}),
+        ("with delta", "δ is 0 for iDP-SignOPORP", {"guarantee": guarantee | {"delta": 0.1}}),
     ]
 
 

@@ -176,7 +176,7 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
     step = Fraction(math.gcd(int(m[0] * common), int(m[1] * common)), common)
     a, b = (int(one / step) for one in m)
     cells = [a * one + b * other for one, other in zip(reader.cells_of(x), reader.cells_of(y), strict=True)]
-    promises = x["guarantee"], y["guarantee"]
+    guarantees = x["guarantee"], y["guarantee"]
     together = max if populations == "disjoint" else sum
     stated = all(one["parts"] or len(one["release_ids"]) == 1 for one in (x, y))
     message = x | {
@@ -184,10 +184,10 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         "noise": x["noise"]
         | {"k2": a**2 * x["noise"]["k2"] + b**2 * y["noise"]["k2"]}
         | {"k4": a**4 * x["noise"]["k4"] + b**4 * y["noise"]["k4"]},
-        "guarantee": promises[0]
-        | {one: together([promise[one] for promise in promises]) for one in ("epsilon", "delta")}
-        | composed(promises)
-        | {"conditions": sorted({*promises[0]["conditions"], *promises[1]["conditions"]})},
+        "guarantee": guarantees[0]
+        | {one: together([guarantee[one] for guarantee in guarantees]) for one in ("epsilon", "delta")}
+        | composed(guarantees)
+        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"]})},
         "multiplier": step,
         "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
         "data_ids": sorted({*x["data_ids"], *y["data_ids"]}),
@@ -196,9 +196,9 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
     return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
 
 
-def composed(promises: Iterable[Message]) -> Message:
+def composed(guarantees: Iterable[Message]) -> Message:
     """Return the mechanism of several guarantees: the steps of each, once if all of them are alike."""
-    given = [promise.get("steps") or [{"text": promise["mechanism"]}] for promise in promises]
+    given = [guarantee.get("steps") or [{"text": guarantee["mechanism"]}] for guarantee in guarantees]
     return mechanism([step for place, steps in enumerate(given) if steps not in given[:place] for step in steps])
 
 

@@ -142,14 +142,14 @@ def test_releases_are_read_and_written(case: dict[str, Any]) -> None:
     assert release.values.tolist() == integers(case["cells"])
     assert (release.noise.k2, release.noise.k4) == (case["noise"]["k2"], case["noise"]["k4"])
     assert release.noise_place == (case["noise"]["place"] or "output")
-    promise, stated = release.guarantee, case["guarantee"]
-    assert (promise.epsilon, promise.delta, str(promise.mechanism)) == tuple(
+    guarantee, stated = release.guarantee, case["guarantee"]
+    assert (guarantee.epsilon, guarantee.delta, str(guarantee.mechanism)) == tuple(
         stated[name] for name in ("epsilon", "delta", "mechanism")
     )
-    assert list(promise.conditions) == stated["conditions"]
+    assert list(guarantee.conditions) == stated["conditions"]
     relation = stated["neighbours"]
-    assert (promise.neighbours.kind, promise.neighbours.unit) == (relation["kind"], relation["unit"])
-    assert (promise.neighbours.bound, promise.neighbours.max_keys) == (
+    assert (guarantee.neighbours.kind, guarantee.neighbours.unit) == (relation["kind"], relation["unit"])
+    assert (guarantee.neighbours.bound, guarantee.neighbours.max_keys) == (
         Fraction(relation["bound"]),
         relation["max_keys"] or 1,
     )

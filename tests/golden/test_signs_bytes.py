@@ -53,7 +53,7 @@ def test_a_reader_written_from_the_description_finds_every_field(case: dict[str,
 def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> None:
     name, bound, unit = case["neighbours"]
     relation = {"l1": ss.L1, "one-coordinate": ss.OneCoordinate}[name](bound, unit)
-    promise = case["epsilon"], case["delta"], relation
+    guarantee = case["epsilon"], case["delta"], relation
     projection = ss.Projection.from_json(case["projection"])
     packed = sum(1 << i for i, sign in enumerate(case["signs"]) if sign == "+")
     parts = projection, packed.to_bytes(-(-len(case["signs"]) // 8), "little")
@@ -62,18 +62,18 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
     if case["kind"] == "SignSketch":
         shape, rate = case["law"]
         law = ss.signs.FlipLaw(shape, Fraction(rate))
-        guarantee = ss.Guarantee(*promise, Mechanism.stated(case["mechanism"]), case.get("conditions", []))
+        guarantee = ss.Guarantee(*guarantee, Mechanism.stated(case["mechanism"]), case.get("conditions", []))
         release = ss.signs.SignSketch(*parts, law, guarantee, **identity)
     else:
         release = ss.signs.IndividualSignSketch(
-            *parts, case["method"], IndividualGuarantee(*promise, case["mechanism"]), **identity
+            *parts, case["method"], IndividualGuarantee(*guarantee, case["mechanism"]), **identity
         )
     assert release.to_bytes().hex() == case["bytes"]
     assert type(release).from_bytes(bytes.fromhex(case["bytes"])) == release
 
 
 @pytest.mark.parametrize("case", UNCONDITIONAL, ids=lambda case: case["name"])
-def test_bytes_of_before_their_promise_had_conditions_are_read_and_not_checked(case: dict[str, Any]) -> None:
+def test_bytes_of_before_their_guarantee_had_conditions_are_read_and_not_checked(case: dict[str, Any]) -> None:
     release = ss.signs.SignSketch.from_bytes(bytes.fromhex(case["bytes"]))
     assert release.to_bytes().hex() == case["bytes"]
     check = release.explain().check

@@ -58,5 +58,5 @@ def test_nothing_is_left_of_a_share_too_large() -> None:
     for share in (Budget(1.0), Budget(2.0), Budget(0.5, 0.2)):
         with pytest.raises(InvalidInputError):
             Budget(1.0, 0.1).minus(share)
-    with pytest.raises(InvalidInputError, match="add up to 1: together they promise nothing"):
+    with pytest.raises(InvalidInputError, match="add up to 1: together they guarantee nothing"):
         Budget.total([Budget(1.0, 0.5)] * 2)

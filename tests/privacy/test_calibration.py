@@ -137,7 +137,7 @@ def shifts(squared: int, cells: int, largest: int | None = None) -> Iterator[tup
 
 
 def worst_ratio(sigma_squared: Fraction, squared: int, cells: int, epsilon: float, delta: float) -> float:
-    """Return the largest true δ over all shifts a unit can cause, as a multiple of the δ promised."""
+    """Return the largest true δ over all shifts a unit can cause, as a multiple of the δ guaranteed."""
     return max(lattice_delta(sigma_squared, shift, epsilon) for shift in shifts(squared, cells) if shift) / delta
 
 

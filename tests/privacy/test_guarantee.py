@@ -1,4 +1,4 @@
-"""What a release promises: neighbours, guarantees and how they add up."""
+"""What a release guarantees: neighbours, guarantees and how they add up."""
 
 import dataclasses
 import itertools
@@ -137,7 +137,7 @@ def test_a_unit_may_be_written_in_any_script() -> None:
 # --- guarantees -----------------------------------------------------------------------------------------------
 
 
-def test_a_guarantee_prints_all_it_promises() -> None:
+def test_a_guarantee_prints_all_it_guarantees() -> None:
     assert (
         str(laplace(0.5, 1e-9, L1("3/2", unit="user")))
         == "ε = 0.5, δ = 1e-09 for one user of at most 3/2 (L1), by discrete Laplace, scale 4"
@@ -225,8 +225,8 @@ def test_the_populations_must_be_said_at_all() -> None:
         compose([laplace()])  # type: ignore[call-arg]
 
 
-def test_deltas_that_add_up_to_one_promise_nothing() -> None:
-    with pytest.raises(InvalidInputError, match="promise nothing"):
+def test_deltas_that_add_up_to_one_guarantee_nothing() -> None:
+    with pytest.raises(InvalidInputError, match="guarantee nothing"):
         compose([laplace(1.0, 0.5)] * 2, populations="overlapping")
     assert compose([laplace(1.0, 0.5)] * 2, populations="disjoint").delta == 0.5
 

@@ -103,7 +103,7 @@ READERS = {"startswith", "endswith", "partition", "rpartition", "split", "find",
 READERS |= {"search", "match", "fullmatch", "findall", "finditer", "sub", "removeprefix", "removesuffix"}
 
 
-OF_MECHANISMS = {"mechanism", "guarantee", "promised"}
+OF_MECHANISMS = {"mechanism", "guarantee", "stated"}
 
 
 def names(node: ast.AST) -> set[str]:
@@ -137,7 +137,7 @@ def test_nothing_in_the_library_reads_the_text_of_a_guarantee() -> None:
         "'flips with' in guarantee.mechanism",
         "guarantee.mechanism.partition(', ')",
         "_NOISE.findall(str(mechanism))",
-        "str(promised).startswith('x')",
+        "str(stated).startswith('x')",
     ):
         assert list(readers_of_mechanisms(read)) == [1]
 

@@ -82,7 +82,7 @@ def test_every_pair_is_there_with_its_error() -> None:
     assert PROJECTION.fingerprint in text
 
 
-def test_the_promise_is_said_for_each_and_for_all_together() -> None:
+def test_the_guarantee_is_said_for_each_and_for_all_together() -> None:
     found = {"a": release(1), "b": release(2, 0.5), "c": release(3)}
     text = " ".join("".join(Page(page_of(found, title="t")).text).split())
     assert "a, c: ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4." in text
@@ -93,8 +93,8 @@ def test_the_promise_is_said_for_each_and_for_all_together() -> None:
             assert said in text
 
 
-def test_no_promise_together_looks_better_than_it_is() -> None:
-    """A finer ε is rounded up, and what the promises rest on is said where they are added up."""
+def test_no_guarantee_together_looks_better_than_it_is() -> None:
+    """A finer ε is rounded up, and what the guarantees rest on is said where they are added up."""
     for count in range(2, 9):
         found = {
             str(i): PROJECTION.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.L1(1), mechanism="gaussian")
@@ -120,9 +120,9 @@ def test_a_release_with_too_little_noise_is_marked() -> None:
     assert len(marked) == 1
     text = " ".join("".join(page.text).split())
     assert "WARNING" in text
-    assert "Warning: 1 of the releases state too little noise for their promise." in text
+    assert "Warning: 1 of the releases state too little noise for their guarantee." in text
     assert "if one may be in all. As too little noise is stated, this does not hold." in text
-    assert "The others state enough noise for their promise" in text
+    assert "The others state enough noise for their guarantee" in text
     assert "this does not hold" not in page_of(releases(["a", "b"]), title="t")
 
 
@@ -131,14 +131,14 @@ def test_what_was_not_checked_is_never_said_to_hold() -> None:
     sound, unread = release(1), tampered(release(2), mechanism="a mechanism that no check knows")
     short = tampered(release(3), epsilon=0.25)
     for found, opening, together in (
-        ([sound, release(2)], "Each release states enough noise for its promise, which then holds", ""),
-        ([sound, unread], "Whether 1 of the releases have the noise that their promise takes was not", "enough of it"),
+        ([sound, release(2)], "Each release states enough noise for its guarantee, which then holds", ""),
+        ([sound, unread], "Whether 1 of the releases have the noise their guarantee takes was not", "enough of it"),
         ([unread, tampered(release(4), mechanism="?")], "Whether any of the releases have the noise", "enough of it"),
         ([short, unread], "Warning: 1 of the releases state too little noise", "this does not hold"),
     ):
         text = " ".join("".join(Page(page_of(dict(zip("ab", found, strict=True)), title="t")).text).split())
-        beginning = text[text.index("What is promised") :]
-        assert beginning.removeprefix("What is promised").lstrip().startswith(opening)
+        beginning = text[text.index("What is guaranteed") :]
+        assert beginning.removeprefix("What is guaranteed").lstrip().startswith(opening)
         assert ("holds whatever else is known" in text) == (sound in found), "said of those that were checked alone"
         assert together in text
         assert ("this holds only if" in text) == (together == "enough of it")
@@ -209,7 +209,7 @@ def test_relations_that_do_not_add_up_are_said_so() -> None:
     assert "different neighbours, so their ε do not add up" in page_of({"a": release(1), "b": other}, title="t")
 
 
-def test_promises_that_add_up_to_nothing_are_said_so() -> None:
+def test_guarantees_that_add_up_to_nothing_are_said_so() -> None:
     loose = {"epsilon": 1.0, "delta": 0.6, "mechanism": "gaussian", "neighbours": ss.L1(1, unit="sale")}
     found = {name: PROJECTION.sketch().release(**loose) for name in "ab"}  # type: ignore[arg-type]
     text = page_of(found, title="t")

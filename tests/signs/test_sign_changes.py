@@ -119,7 +119,7 @@ def test_the_proof_of_lemma_4_2_multiplies_dependent_events() -> None:
 
 
 @pytest.mark.parametrize(("cells", "chance", "delta"), [(512, 0.29, 1e-6), (100, 0.01, 1e-9), (7, 0.9, 0.01)])
-def test_counts_keep_their_promise(cells: int, chance: float, delta: float) -> None:
+def test_counts_keep_their_guarantee(cells: int, chance: float, delta: float) -> None:
     law = stats.binom(cells, chance)
     exact, chernoff = binomial_count(cells, chance, delta), chernoff_count(cells, chance, delta)
     assert law.sf(exact) <= delta

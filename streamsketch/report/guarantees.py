@@ -1,4 +1,4 @@
-"""What the releases of a report promise, in words."""
+"""What the releases of a report guarantee, in words."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from streamsketch.report.text import short
 _LONGEST = 20_000  # characters of what is said, which may quote a stranger's words
 
 
-def promises(
+def guarantees(
     releases: Mapping[str, PrivateSketch], published: Mapping[str, PrivateSketch | PrivateTable]
 ) -> dict[str, Any]:
     """Return who is protected, how, and from what not, of releases and of what they are published as."""
@@ -24,7 +24,7 @@ def promises(
     return {
         "short": verdicts["too little"],
         "checked": _by_themselves(verdicts),
-        "groups": [_promise(one, names, alone=len(groups) == 1) for one, names in groups.items()],
+        "groups": [_guarantee(one, names, alone=len(groups) == 1) for one, names in groups.items()],
         "together": _together(published, verdicts),
     }
 
@@ -36,11 +36,11 @@ def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
     said = []
     if unchecked:
         whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
-        said.append(f"Whether {whose} have the noise that their promise takes was not checked, for the reasons below.")
+        said.append(f"Whether {whose} have the noise their guarantee takes was not checked, for the reasons below.")
     if not wrong and not unchecked:
-        said.append("Each release states enough noise for its promise, which then holds whatever else is known.")
+        said.append("Each release states enough noise for its guarantee, which then holds whatever else is known.")
     elif wrong + unchecked < everything:
-        said.append("The others state enough noise for their promise, which then holds whatever else is known.")
+        said.append("The others state enough noise for their guarantee, which then holds whatever else is known.")
     return " ".join(said)
 
 
@@ -52,11 +52,11 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
     return ""
 
 
-def _promise(told: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
+def _guarantee(told: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
     first, *rest = said_of(told)
     return {
         "whose": "Every release" if alone else ", ".join(map(short, names)),
-        "promise": " ".join(first[1]),
+        "guarantee": " ".join(first[1]),
         "said": [(label, " ".join(said)) for label, said in rest],
         "not_protected": told.not_protected,
         "warning": told.check.verdict == "too little",
@@ -92,5 +92,5 @@ def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointEx
     return f"{_budget(apart)} if no {short(apart.neighbours.unit)} is in two of the streams, and "
 
 
-def _budget(promise: Guarantee) -> str:
-    return f"ε\u00a0=\u00a0{rounded_up(promise.epsilon)}, δ\u00a0=\u00a0{rounded_up(promise.delta)}"
+def _budget(guarantee: Guarantee) -> str:
+    return f"ε\u00a0=\u00a0{rounded_up(guarantee.epsilon)}, δ\u00a0=\u00a0{rounded_up(guarantee.delta)}"
