@@ -215,7 +215,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        calibration.check_choice(self._budget, self.mechanism)
+        calibration.check_choice(Budget(self.epsilon, self.delta), self.mechanism)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
@@ -231,10 +231,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"
     ) -> CalibratedNoise:
         """Return noise for another sensitivity than that of the cells."""
-        noise, layers = calibration.choose(sensitivity, self._budget, self.mechanism), sensitivity.layers
-        guarantee = guarantee_of(noise, self._budget, self.neighbours, layers=layers, place=noise_place)
+        budget, layers = Budget(self.epsilon, self.delta), sensitivity.layers
+        noise = calibration.choose(sensitivity, budget, self.mechanism)
+        guarantee = guarantee_of(noise, budget, self.neighbours, layers=layers, place=noise_place)
         return CalibratedNoise(projection, guarantee, noise, noise_place, layers)
-
-    @property
-    def _budget(self) -> Budget:
-        return Budget(self.epsilon, self.delta)
