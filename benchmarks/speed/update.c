@@ -1,4 +1,4 @@
-/* The batch update of streamsketch/projections/tiles.py in C: the same hashes, scratch and bounds, and so the same bits;
+/* The batch update of streamsketch/projections/kernels/tiles.py in C: the same hashes, scratch and bounds, and so the same bits;
    the next tile is hashed before one is scattered. update.py compiles it with -O3 -march=native. */
 #include <stddef.h>
 #include <stdint.h>
