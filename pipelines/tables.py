@@ -25,7 +25,7 @@ def show_distances(
     if len(rows) > _SHOWN:
         console.print(f"   … and {len(rows) - _SHOWN} pairs further apart\n")
     if rows[0]["squared_distance"] < 0:
-        console.print("An estimate may be negative where noise dominates; the interval is cut at zero.\n")
+        console.print("An estimate may be negative where noise dominates; the interval is clipped at zero.\n")
     if truth is not None:
         _show_truth(console, rows, truth, arguments)
     console.print(

@@ -46,8 +46,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    The guarantee is for a unit that keeps to the bound, and the bound is not enforced here: cut what a unit adds up to
-    before it is sketched. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
+    The guarantee is for a unit that keeps to the bound, and the bound is not enforced here: clip what a unit adds up
+    to before it is sketched. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
     values must be multiples of the resolution.
 
     The raw file remembers it, and is not released twice unless --again says so: the same people pay twice.

@@ -98,7 +98,7 @@ class Explained(ABC):
         """Return what no guarantee covers; ``alike`` is what a release is for."""
         near = self.guarantee.neighbours
         return [
-            f"What one {near.unit} adds beyond the bound of {near.bound}, unless it was cut before it was sketched.",
+            f"What one {near.unit} adds beyond the bound of {near.bound}, unless it was clipped before sketching.",
             f"All that is behind one person, if that is more than one {near.unit}: n of them spend n times ε.",
             f"Facts about many: that two {alike} are alike is what the release is for.",
             "The same data released again, here or elsewhere: that adds to ε.",

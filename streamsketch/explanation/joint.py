@@ -37,7 +37,7 @@ class JointExplanation:
     populations
         ``"overlapping"`` or ``"disjoint"``.
     counted
-        How many of them spend anything: a copy does not, nor a merge beside all of its parts, nor what else can be
+        How many of them spend anything: a copy does not, nor a sum beside all of its parts, nor what else can be
         computed from the others.
     guarantee
         Their composition by `streamsketch.compose`: the sums of ε and of δ, or the largest.
@@ -101,7 +101,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     """Return what a release guarantees: to whom, how, by which theorem, and what not; or several of them together.
 
     For disjoint populations the worst guarantee holds for all. For overlapping ones ε and δ add up (Dwork and Roth
-    2014, Theorem 3.16), which is loose for many releases: where a smaller ε is known at the same δ, it is told too,
+    2014, Theorem 3.16), which is loose for many releases: where a smaller ε is known at the same δ, it is given too,
     with how it was found.
 
     Parameters
@@ -109,7 +109,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     *releases
         Private sketches, published signs and tables of them as they come. A table is one release, whose guarantee
         covers all of its keys. What can be computed from the others spends nothing more: a release that is there twice,
-        a row beside its table, a merge beside all of its parts.
+        a row beside its table, a sum beside all of its parts.
     populations
         ``"overlapping"`` if a privacy unit may be in several of them, ``"disjoint"`` if none is.
     delta

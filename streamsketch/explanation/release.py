@@ -73,7 +73,7 @@ class Explanation(Explained):
     >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
     >>> explanation = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).explain()
     >>> explanation.check.reason
-    'scale 4 at ℓ1 sensitivity 4 gives ε = 1, within the guaranteed ε = 1'
+    'scale 4 at ℓ1 sensitivity 4 gives ε = 1, within the stated ε = 1'
     >>> print(str(explanation).splitlines()[0])
     Guarantee  ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace,
     """

@@ -161,7 +161,7 @@ class SignExplanation(SignsExplained):
     >>> x = OPORP(dim=784, sketch_dim=256, seed=1).sketch()
     >>> told = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
     >>> told.check.reason
-    'DP-SignOPORP-RR flips with 1/(exp(2) + 1) for the guaranteed ε = 2, as stated here'
+    'DP-SignOPORP-RR flips with 1/(exp(2) + 1) for the stated ε = 2, as stated here'
     >>> [(at.degrees, round(math.degrees(at.expected.angle.standard_error), 1)) for at in told.angles]
     [(30, 8.9), (60, 9.5), (90, 9.7)]
     """

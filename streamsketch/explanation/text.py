@@ -114,7 +114,7 @@ def _count(told: "JointExplanation") -> str:
     if given == counted:
         return text
     verb = "counts" if counted == 1 else "count"
-    return f"{text}, of which {counted} {verb} (a copy, or a merge beside its parts, spends nothing more)"
+    return f"{text}, of which {counted} {verb} (a copy, or a sum beside its parts, spends nothing more)"
 
 
 def one_as_dict(told: "Explanation") -> dict[str, Any]:

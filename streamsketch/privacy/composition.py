@@ -33,7 +33,7 @@ class Spent:
     Parameters
     ----------
     epsilon, delta
-        Its guarantee.
+        Of its guarantee.
     sigma
         For Gaussian noise, its standard deviation over the ℓ2 sensitivity, by which the guarantee holds at every δ at
         once; None for noise of which no more is used than (ε, δ).

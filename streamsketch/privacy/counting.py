@@ -36,9 +36,9 @@ def places_that_count(releases: Sequence[Any]) -> list[int]:
     """Return the places of releases from which the others can be computed, so that those are post-processing.
 
     Each vector is taken as the sum of the releases whose ids it has. A release all of whose vectors are linear
-    combinations of others' spends nothing more: a copy, a row beside its table, a merge beside all of its parts, or the
-    last part beside the merge and the other parts. Those of fewest parts come first, of these the largest guarantee,
-    and of these the most rows, so that no forged guarantee of a merge or a copy takes the place of a larger. A table
+    combinations of others' spends nothing more: a copy, a row beside its table, a sum beside all of its parts, or the
+    last part beside the sum and the other parts. Those of fewest parts come first, of these the largest guarantee,
+    and of these the most rows, so that no forged guarantee of a sum or a copy takes the place of a larger. A table
     all of whose rows are in others of its guarantee spends nothing more either.
 
     Parameters

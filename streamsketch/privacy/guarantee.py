@@ -225,7 +225,7 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     guarantees
         At least one, all for the same neighbour relation: the releases and tables themselves, or their guarantees
         alone. A table is one release. Only releases can show that one can be computed from others, and spends nothing
-        more (a copy, a row beside its table, a merge beside all of its parts), or that populations said to be disjoint
+        more (a copy, a row beside its table, a sum beside all of its parts), or that populations said to be disjoint
         share data.
     populations
         ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
@@ -261,7 +261,7 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
         first, second = sharing[0]
         raise InvalidInputError(
             f"releases {first + 1} and {second + 1} of {len(given)} are of the same data (one sketch released twice, a "
-            f"copy of it, or a merge and one of its parts), so their populations are not disjoint. Use "
+            f"copy of it, or a sum and one of its parts), so their populations are not disjoint. Use "
             f"populations='overlapping'"
         )
     parts = [parts[place] for place in places_that_count(given)]

@@ -30,7 +30,7 @@ def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
     for ids in release_ids:
         if not seen.isdisjoint(ids):
             raise DependentNoiseError(
-                "two of these sketches share the noise of a release (the same one twice, or a merge beside one of its "
+                "two of these sketches share the noise of a release (the same one twice, or a sum beside one of its "
                 "parts), so their errors are not independent. Use separate releases; for one sketch's own size "
                 "use squared_norm"
             )

@@ -36,7 +36,7 @@ def release_vector(
     - ``"input"``: noise on every coordinate of the vector, and then the map (Lemma 8). The map's sensitivity is not
       needed, so a map with random columns is never enumerated; the price is an error that grows with dim.
     - ``"hadamard"``: noise between the Hadamard and the sparse matrix of an FJLT (Note 7), for the columns that the
-      sparse matrix reads. With Gaussian noise it has the law of ``"input"``, at dim = a power of two.
+      sparse matrix reads. With Gaussian noise it has the distribution of ``"input"``, at dim = a power of two.
 
     The result is (ε, δ)-differentially private for ``neighbours`` as in `Sketch.release`: before the map, the noise
     protects the vector itself, with ℓ1 and ℓ2 sensitivity Δ̃ (after H·D: N Δ̃ and √N Δ̃), and the map is

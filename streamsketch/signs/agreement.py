@@ -38,7 +38,7 @@ class Agreement(NamedTuple):
         return float(np.interp(angle, self.angles, self.mean))
 
     def angle(self, mean: float) -> float:
-        """Return the angle at which E[s s'] is ``mean``, cut to [0, π]."""
+        """Return the angle at which E[s s'] is ``mean``, clipped to [0, π]."""
         return float(np.interp(mean, self.mean[::-1], self.angles[::-1]))
 
     def cosine(self, mean: float, reach: float) -> float:

@@ -32,7 +32,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     For ``constant`` flips, kept with probability (1 + c)/2: ``θ̂ = π/2·(1 - (1 - 2H/k) / (c_x c_y))``, H the Hamming
     distance, unbiased, of variance ``(θ(π - θ) + π²/4·(1/(c_x c_y)² - 1)) / k``; for equal laws that is Theorem 4.5 of
     Li and Li 2023. For flips that depend on the cells' size, and individual privacy, the inverse of E[s s'] as a
-    function of θ at 1 - 2H/k, which needs the norms, cut to [0, π], so that it is biased inwards near 0 and π. Its
+    function of θ at 1 - 2H/k, which needs the norms, clipped to [0, π], so that it is biased inwards near 0 and π. Its
     variance is the mean square of what one standard deviation of 1 - 2H/k to either side makes of it, at most π²/4.
 
     Exact for a Gaussian projection, and otherwise as far as cells are nearly normal: sums of many coordinates, none of
@@ -79,8 +79,8 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
     variance is that of the cosine of a normal angle. For flips that depend on the cells' size, and individual privacy,
     by r(m), the inverse of E[s s'] as a function of the cosine, continued beyond ±1 along a chord: with m = 1 - 2H/k
     and σ its standard deviation, ``2r(m) - (r(m + σ) + r(m - σ))/2``, without the bias of r's curvature, of standard
-    error ``max(r(m + σ) - r(m), r(m) - r(m - σ))``. Intervals are cut to [-1, 1]. Those of 95 % cover some 85 % where
-    two or three signs at most are expected to differ, or to agree.
+    error ``max(r(m + σ) - r(m), r(m) - r(m - σ))``. Intervals are clipped to [-1, 1]. Those of 95 % cover some 85 %
+    where two or three signs at most are expected to differ, or to agree.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     if missing:
         return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not say")
     keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if guarantee.mechanism.keys else ""
-    found = f"{mechanism.name} {allowed} for the guaranteed ε = {guarantee.epsilon:g}{keys}"
+    found = f"{mechanism.name} {allowed} for the stated ε = {guarantee.epsilon:g}{keys}"
     if law.shape != allowed.shape:
         return NoiseCheck("too little", f"{found}, and other flips are stated: {law}")
     if law.rate <= allowed.rate * (1 + _TOLERANCE):

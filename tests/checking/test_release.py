@@ -241,7 +241,7 @@ def test_what_releases_state_is_checked_once_for_all_that_state_it(monkeypatch: 
 def test_warnings_can_be_made_errors() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", NoiseMismatchWarning)
-        with pytest.raises(NoiseMismatchWarning, match=r"more than the guaranteed ε = 0\.5"):
+        with pytest.raises(NoiseMismatchWarning, match=r"more than the stated ε = 0\.5"):
             ss.squared_norm(tampered(released(), epsilon=0.5))
 
 

@@ -91,7 +91,7 @@ def test_it_is_explained_and_checked() -> None:
     told = released().explain()
     assert (told.check.verdict, told.check.reason) == (
         "enough",
-        "width 8 at ℓ1 sensitivity 4 gives δ = 0.2353 at any ε, within the guaranteed ε = 1e-06",
+        "width 8 at ℓ1 sensitivity 4 gives δ = 0.2353 at any ε, within the stated ε = 1e-06",
     )
     assert told.theorems == [DiscreteUniform.theorem]
     assert "discrete uniform, width 8" in " ".join(str(told).split())

@@ -106,7 +106,7 @@ def agree(stated: Cumulants, used: Cumulants) -> bool:
 
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> NoiseCheck:
     keys = guarantee.mechanism.keys
-    left = f"the guaranteed ε = {guarantee.epsilon:g}" + (f", less {keys.epsilon:g} for the keys" if keys else "")
+    left = f"the stated ε = {guarantee.epsilon:g}" + (f", less {keys.epsilon:g} for the keys" if keys else "")
     try:
         budget = guarantee.budget.minus(keys)
     except InvalidInputError:

@@ -16,7 +16,7 @@ FALSE_ALARMS = 1e-6
 
 _RATES = np.geomspace(1e-4, 100.0, 80)  # λ, in units of one over a cell's variance
 _REACH = 10.0  # of the quadrature, in standard deviations
-_BEYOND = 1e-22  # more than the normal law has beyond that
+_BEYOND = 1e-22  # more than the normal distribution has beyond that
 _STEP = 0.1  # of the quadrature, in units of one over a cell's standard deviation
 
 

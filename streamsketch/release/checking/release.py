@@ -98,7 +98,7 @@ def composition_of(guarantee: Guarantee, parts: Sequence[NoisePart]) -> Composit
     """Return which composition of its parts a guarantee is; None if it is less than that of a part.
 
     ``"overlapping"``: the sums of ε and of δ, or more. ``"disjoint"``: the largest. ``"mixed"``: something between, as
-    of a merge of merges.
+    of a sum of sums.
     """
     budgets = [(part.guarantee.epsilon, part.guarantee.delta, part.count) for part in parts]
     largest = max(one[0] for one in budgets), max(one[1] for one in budgets)
