@@ -1,6 +1,6 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -62,7 +62,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
                     f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
                     f"and {release.guarantee} for the key {short(key)}. Release all keys alike, or save them one by one"
                 )
-        _check_reach(given.values(), first.guarantee.neighbours.max_keys)
+        _check_max_keys(given.values(), first.guarantee.neighbours.max_keys)
         names = list(given)
         column = key_column(names, "key")
         order = pc.sort_indices(column)
@@ -131,13 +131,10 @@ class PublishedTable(Published, Mapping[Any, Row]):
         )
 
 
-def _check_reach(releases: Iterable[Any], max_keys: int) -> None:
+def _check_max_keys(releases: Iterable[Any], max_keys: int) -> None:
     """Raise `InvalidInputError` if the same data are in more releases than one unit may be in."""
-    holders: dict[bytes, set[frozenset[bytes]]] = defaultdict(set)
-    for release in releases:
-        for one in release.data_ids:
-            holders[one].add(release.summed_ids)
-    most = max(map(len, holders.values()), default=0)
+    held = {(one, summed) for release in releases for summed in [release.summed_ids] for one in release.data_ids}
+    most = max(Counter(one for one, _ in held).values(), default=0)
     if most > max_keys:
         raise InvalidInputError(
             f"{most} releases of this table hold some of the same data, and its guarantee covers a unit in at most "
