@@ -17,8 +17,8 @@ from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import near_noise
-from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
+from streamsketch.signs.steps import cell_steps
 
 _GROUPS = 8  # of rows, where their steps differ
 _LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are drowned in flips

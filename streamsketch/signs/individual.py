@@ -28,9 +28,9 @@ from streamsketch.privacy import (
 )
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
-from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
+from streamsketch.signs.steps import cell_steps
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, FlipLaw, FlippedSigns, Guarantee, Mechanism, flips, rate_below
 from streamsketch.projections import Gaussian, Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated, grid_steps, sensitivity_of
-from streamsketch.signs.laws import cell_steps
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
     binomial_count,
@@ -30,6 +29,7 @@ from streamsketch.signs.sign_changes import (
 )
 from streamsketch.signs.sign_table import SignTable
 from streamsketch.signs.sketch import SignSketch, packed_signs
+from streamsketch.signs.steps import cell_steps
 from streamsketch.sketching import SketchTable
 
 _INT64_MAX = (1 << 63) - 1

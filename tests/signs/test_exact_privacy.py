@@ -19,8 +19,8 @@ from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.signs.laws import FlipLaw, cell_steps
 from streamsketch.signs.mechanisms import SignMechanism
+from streamsketch.signs.steps import FlipLaw, cell_steps
 from tests import naive_signs
 
 ROUNDING = mpmath.mpf(10) ** -50

@@ -16,7 +16,7 @@ from streamsketch.privacy import IndividualGuarantee
 from streamsketch.privacy.flips import rate_below
 from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.signs.individual import near_zero
-from streamsketch.signs.laws import cell_steps
+from streamsketch.signs.steps import cell_steps
 from tests import naive_signs
 from tests.naive_noise import gaussian_masses
 

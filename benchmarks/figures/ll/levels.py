@@ -17,7 +17,7 @@ from benchmarks.data import Data
 from benchmarks.figures.ll.drawing import legend_below, look, panels
 from benchmarks.rows import Effort
 from benchmarks.study import Cell, Study, Table
-from streamsketch.signs.laws import cell_steps
+from streamsketch.signs.steps import cell_steps
 
 SKETCH_DIM = 512
 DIMS = (100, 1000)
