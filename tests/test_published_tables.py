@@ -75,12 +75,25 @@ def test_one_guarantee_covers_the_same_data_in_max_keys_rows_and_no_more() -> No
         sketch, near = secret()["a"], ss.L1(1, max_keys=most)
         rows = {key: sketch.release(epsilon=1.0, neighbours=near) for key in ("a", "again")}
         if refused:
-            with pytest.raises(ss.InvalidInputError, match=r"2 releases of this table hold some of the same data"):
+            with pytest.raises(ss.InvalidInputError, match=r"that one unit may be in 2 of them"):
                 ss.PrivateTable(rows)
         else:
             assert len(ss.PrivateTable(rows)) == 2
     one = alone()
     assert len(ss.PrivateTable({"a": one, "again": one})) == 2, "published twice, not released twice"
+
+
+def test_two_releases_of_a_table_are_not_one_table_of_other_keys() -> None:
+    """A unit in two of the sketches is in four of the releases, which spends twice what one table states."""
+    near, data = ss.L1(1, max_keys=2), secret()
+    first, second = (data.release(epsilon=1.0, neighbours=near, keys_are_public=True) for _ in range(2))
+    again = {f"{key} again": release for key, release in second.items()}
+    for rows, count in (({**first, **again}, 4), ({**first, "a again": second["a"]}, 3)):
+        with pytest.raises(ss.InvalidInputError, match=rf"that one unit may be in {count} of them"):
+            ss.PrivateTable(rows)
+    total = PROJECTION.sketch()
+    total.merge(data["a"])
+    assert ss.PrivateTable({**first, "all": total.release(epsilon=1.0, neighbours=near)}), "a sketch of its own"
 
 
 # --- releasing ------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ class PrivateTable(PublishedTable[PrivateSketch]):
     IncompatibleProjectionsError
         If the projections differ.
     InvalidInputError
-        If there are none, the keys have no common type, the guarantees differ, or releases under more keys than
-        ``max_keys`` are of the same data: one guarantee does not cover them.
+        If there are none, the keys have no common type, the guarantees differ, or releases of the same data let a unit
+        in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them.
 
     Examples
     --------

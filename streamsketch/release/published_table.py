@@ -1,6 +1,5 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -34,8 +33,8 @@ class PublishedTable(Published, Mapping[Any, Row]):
     IncompatibleProjectionsError
         If the projections differ.
     InvalidInputError
-        If there are none, the keys have no common type, the guarantees differ, or releases under more keys than
-        ``max_keys`` are of the same data: one guarantee does not cover them.
+        If there are none, the keys have no common type, the guarantees differ, or releases of the same data let a unit
+        in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them.
     """
 
     row_type: ClassVar[type[Any]]
@@ -132,13 +131,22 @@ class PublishedTable(Published, Mapping[Any, Row]):
 
 
 def _check_max_keys(releases: Iterable[Any], max_keys: int) -> None:
-    """Raise `InvalidInputError` if the same data are in more releases than one unit may be in."""
-    held = {(one, summed) for release in releases for summed in [release.summed_ids] for one in release.data_ids}
-    most = max(Counter(one for one, _ in held).values(), default=0)
+    """Raise `InvalidInputError` if one unit may be in more releases than ``max_keys``, as far as data ids tell."""
+    holders: dict[bytes, set[frozenset[bytes]]] = defaultdict(set)
+    draws: dict[frozenset[bytes], set[frozenset[bytes]]] = defaultdict(set)
+    for release in releases:
+        for one in release.data_ids:
+            holders[one].add(release.summed_ids)
+        if release.data_ids:
+            draws[frozenset(release.data_ids)].add(release.summed_ids)
+    most = max(map(len, holders.values()), default=0)
+    # one unit may be in max_keys sketches, and so in every release of each of these
+    most = max(most, sum(sorted(map(len, draws.values()), reverse=True)[:max_keys]))
     if most > max_keys:
         raise InvalidInputError(
-            f"{most} releases of this table hold some of the same data, and its guarantee covers a unit in at most "
-            f"{max_keys} of them (max_keys). Release the keys of one SketchTable, or save these one by one"
+            f"releases of this table hold some of the same data, so that one unit may be in {most} of them, and its "
+            f"guarantee covers a unit in at most {max_keys} (max_keys). Release the keys of one SketchTable, or save "
+            f"these one by one"
         )
 
 
