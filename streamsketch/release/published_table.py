@@ -1,5 +1,6 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
