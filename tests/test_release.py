@@ -69,6 +69,7 @@ def test_a_release_is_the_state_plus_noise_from_the_given_bits(noise: DiscreteLa
 
 def test_a_release_takes_all_its_randomness_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
     bits, sketch = KeyedBits(SECRET, b"os"), sketch_of(1, 2)
+    sketch.release(epsilon=1.0, neighbours=ss.L1(1))  # kernels compiled on first use name their files by random bytes
     monkeypatch.setattr(os, "urandom", bits.read)
     released = sketch.release(epsilon=1.0, neighbours=ss.L1(1))
     again = CalibratedNoise(sketch.projection, released.guarantee, DiscreteLaplace(Fraction(4))).release(

@@ -16,6 +16,7 @@ import os
 import pkgutil
 import stat
 import sys
+import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,17 @@ for _module in pkgutil.walk_packages(streamsketch.__path__, "streamsketch."):
 def target(size: int) -> Ints:
     """Return the cells that every release of this many cells shows."""
     return (np.arange(size) * 37) % 101 - 50
+
+
+_urandom = os.urandom
+
+
+def uuid4() -> uuid.UUID:
+    """Return what Numba names the temporary files of its cache by, when it compiles.
+
+    Not from the tape: processes that compile at once would write the same file, and a world that compiles reads more.
+    """
+    return uuid.UUID(bytes=_urandom(16), version=4)
 
 
 class Tape:
@@ -93,6 +105,7 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
     with monkeypatch.context() as patch:
         patch.setattr(os, "urandom", tape.urandom)
+        patch.setattr(uuid, "uuid4", uuid4)
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         logging.getLogger().addHandler(handler)

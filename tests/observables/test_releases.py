@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,16 @@ def test_ids_do_not_tell_which_public_keys_have_data(tmp_path: Path, monkeypatch
     only_keys_with_data_have_ids(monkeypatch)
     seen = [play(twice, events, tmp_path / f"again {number}", monkeypatch) for number, events in enumerate(streams)]
     assert "shown" in differences(seen)
+
+
+def test_a_world_that_compiles_reads_as_much_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba names files of its cache by UUIDs, and processes that compile at once must not name the same."""
+    names = []
+    for _ in range(2):
+        with observed(monkeypatch) as seen:
+            names.append(uuid.uuid4())
+        assert seen["random reads"] == 0
+    assert names[0] != names[1]
 
 
 def test_every_order_differs_from_the_others() -> None:
