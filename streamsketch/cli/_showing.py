@@ -120,14 +120,8 @@ def _ends_text(estimate: ss.Estimate, interval: Interval) -> str:
 
 def estimate_fields(estimate: ss.Estimate, confidence: float, name: str = "squared_distance") -> dict[str, float]:
     """Return an estimate as JSON fields."""
-    low, high = estimate.interval(confidence)
-    return {
-        name: estimate.value,
-        "standard_error": estimate.standard_error,
-        "low": low,
-        "high": high,
-        "confidence": confidence,
-    }
+    fields = estimate.with_interval(confidence)
+    return {name: fields.pop("value"), **fields, "confidence": confidence}
 
 
 def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int) -> dict[str, Any]:

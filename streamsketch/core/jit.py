@@ -19,7 +19,7 @@ SOURCES = (
     "local/directions.py",
     "local/kashin.py",
     "local/normal.py",
-    "local/streams.py",
+    "local/random_words.py",
     "privacy/flips.py",
     "privacy/samplers.py",
     "projections/explicit.py",

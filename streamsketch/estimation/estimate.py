@@ -86,6 +86,11 @@ class Estimate:
         """Square root of the variance."""
         return math.sqrt(self.variance)
 
+    def with_interval(self, confidence: float = 0.95) -> dict[str, float]:
+        """Return value, standard error and the ends of an interval, as rows and JSON show them."""
+        low, high = self.interval(confidence)
+        return {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
+
     def to_dict(self, name: str = "value") -> dict[str, float]:
         """Return the estimate, under a name, and its errors as what JSON can hold."""
         return {

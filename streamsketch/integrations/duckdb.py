@@ -59,5 +59,5 @@ def _release(data: bytes) -> PrivateSketch:
 
 
 def _fields(estimate: Estimate) -> dict[str, float]:
-    low, high = estimate.interval(0.95)
-    return {"value": estimate.value, "standard_error": estimate.standard_error, "low_95": low, "high_95": high}
+    fields = estimate.with_interval(0.95)
+    return fields | {"low_95": fields.pop("low"), "high_95": fields.pop("high")}

@@ -14,8 +14,8 @@ from streamsketch.local import randomized_response
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import LARGEST_NORMAL, Floats, dot_rows, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
+from streamsketch.local.random_words import gaussian_vector, gaussian_vectors, salt
 from streamsketch.local.report import Layout
-from streamsketch.local.streams import gaussian_vector, gaussian_vectors, salt
 from streamsketch.privacy import BitSource, Bytes
 
 MAX_EPSILON = 20.0

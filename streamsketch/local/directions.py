@@ -5,7 +5,7 @@ import numpy as np
 from streamsketch.core import Ints, Words, kernel
 from streamsketch.local.agreed import ROOT_PI, gamma_ratio
 from streamsketch.local.normal import Floats
-from streamsketch.local.streams import gaussian_vector, salt, stream_of, word
+from streamsketch.local.random_words import gaussian_vector, salt, stream_of, word
 from streamsketch.privacy import Bytes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words
-from streamsketch.local import streams
+from streamsketch.local import random_words
 from streamsketch.local.directions import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size
 from streamsketch.local.mechanism import whole_steps
@@ -101,14 +101,14 @@ class HadamardFrame(Frame):
 
     @functools.cached_property
     def _salt(self) -> np.uint64:
-        return streams.salt(self.seed, f"{self.kind}/rows")
+        return random_words.salt(self.seed, f"{self.kind}/rows")
 
     def cross_terms(self, count: int) -> float:
         """See `Frame.cross_terms`; exact to within 1, as coefficient vectors are taken to have length 1."""
         return (1 - 1 / count) * (self.state_dim - self.dim) / (self.state_dim - 1)
 
     def _rows(self, seeds: Words, count: int) -> Ints:
-        return streams.rows_of(streams.streams_of(seeds, self._salt), self.state_dim, count)
+        return random_words.rows_of(random_words.streams_of(seeds, self._salt), self.state_dim, count)
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
         """See `Frame.coefficients`. 64 relaxation steps, of two transforms of order D each."""
@@ -128,8 +128,8 @@ class HadamardFrame(Frame):
         """Add `lift` of (values, seeds, size) in steps to ``total``, in O(count) each; see `Mechanism.add_steps`."""
         values, seeds, size = signs
         steps = whole_steps(self._cells(values, size), step, limit)
-        starts = streams.streams_of(seeds, self._salt)
-        streams.scatter(steps, starts, np.zeros(self.state_dim, dtype=np.uint8), total)
+        starts = random_words.streams_of(seeds, self._salt)
+        random_words.scatter(steps, starts, np.zeros(self.state_dim, dtype=np.uint8), total)
 
     def mean_of(self, total: Floats) -> Floats:
         """Return U times the mean coefficients."""

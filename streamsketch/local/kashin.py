@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamsketch.core import Ints, kernel
-from streamsketch.local import streams
+from streamsketch.local import random_words
 from streamsketch.local.normal import Floats
 from streamsketch.projections import hadamard_transform, transform_cells
 
@@ -50,11 +50,11 @@ class KashinFrame:
             self.places = np.array(independent_places()[:dim])
         else:
             self.places = np.empty(dim, dtype=np.int64)
-            start = np.uint64(streams.stream_of(np.uint64(0), streams.salt(seed, "kashin/places")))
-            streams.sample_rows(start, self.size, np.zeros(self.size, dtype=np.uint8), self.places)
+            start = np.uint64(random_words.stream_of(np.uint64(0), random_words.salt(seed, "kashin/places")))
+            random_words.sample_rows(start, self.size, np.zeros(self.size, dtype=np.uint8), self.places)
         self.signs = np.empty(dim)
-        start = np.uint64(streams.stream_of(np.uint64(0), streams.salt(seed, "kashin/signs")))
-        streams.signed_copy(start, np.ones(dim), self.signs)
+        start = np.uint64(random_words.stream_of(np.uint64(0), random_words.salt(seed, "kashin/signs")))
+        random_words.signed_copy(start, np.ones(dim), self.signs)
 
     @property
     def limit(self) -> float:

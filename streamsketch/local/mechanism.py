@@ -239,9 +239,9 @@ class Mechanism(ABC):
         return mechanism
 
     @functools.cached_property
-    def fingerprint(self) -> bytes:
-        """8 bytes of BLAKE2b of the JSON, which are part of every report's bytes."""
-        return hashlib.blake2b(self.to_json().encode(), digest_size=8, person=b"streamsketch.ldp").digest()
+    def fingerprint(self) -> str:
+        """64 bits of BLAKE2b of `to_json` in hexadecimal; every report's bytes name its mechanism by them."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=8, person=b"streamsketch.ldp").hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return mechanism_from_fields, (self.agreed_fields(),)  # without cached properties

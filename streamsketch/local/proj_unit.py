@@ -16,9 +16,9 @@ from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
+from streamsketch.local.random_words import salt
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
-from streamsketch.local.streams import salt
 from streamsketch.privacy import BitSource
 from streamsketch.projections import Gaussian, Rotation
 

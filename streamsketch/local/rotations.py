@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsketch.core import Ints, Words
 from streamsketch.errors import InvalidInputError
-from streamsketch.local import streams
+from streamsketch.local import random_words
 from streamsketch.local.agreed import gamma_ratio
 from streamsketch.local.mechanism import add_in_chunks, whole_steps
 from streamsketch.local.normal import Floats, dot_rows
@@ -94,7 +94,9 @@ class RandomMap(ABC):
         """
         projected = self.project(units, seeds)
         lengths = np.sqrt(dot_rows(projected, projected))
-        instead = streams.gaussian_vectors(seeds, streams.salt(self.seed, "proj-unit/no-direction"), self.size)
+        instead = random_words.gaussian_vectors(
+            seeds, random_words.salt(self.seed, "proj-unit/no-direction"), self.size
+        )
         nothing = lengths < _TINY
         projected = np.where(nothing[:, np.newaxis], instead, projected)
         divisors = np.where(nothing, np.sqrt(dot_rows(instead, instead)), lengths)
@@ -125,25 +127,25 @@ class HadamardMap(RandomMap):
 
     @functools.cached_property
     def _salts(self) -> tuple[np.uint64, np.uint64]:
-        return streams.salt(self.seed, "proj-unit/signs"), streams.salt(self.seed, "proj-unit/rows")
+        return random_words.salt(self.seed, "proj-unit/signs"), random_words.salt(self.seed, "proj-unit/rows")
 
     def _row_starts(self, seeds: Words) -> Words:
-        return streams.streams_of(seeds, self._salts[1])
+        return random_words.streams_of(seeds, self._salts[1])
 
     def _sign_starts(self, seeds: Words) -> Words:
-        return streams.streams_of(seeds, self._salts[0])
+        return random_words.streams_of(seeds, self._salts[0])
 
     def project(self, units: Floats, seeds: Words) -> Floats:
         """Return W_i v_i; see `RandomMap.project`. O(N log N) for each row."""
         out = np.empty((seeds.size, self.size))
-        streams.project(units, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
+        random_words.project(units, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
         out /= math.sqrt(self.size)
         return out
 
     def lift(self, values: Floats, seeds: Words) -> Floats:
         """Return W_iᵀ û_i; see `RandomMap.lift`. O(N log N) for each row."""
         out = np.empty((seeds.size, self.dim))
-        streams.lift(values, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
+        random_words.lift(values, self._sign_starts(seeds), self._row_starts(seeds), self.padded_dim, out)
         out /= math.sqrt(self.size)
         return out
 
@@ -167,19 +169,19 @@ class SharedHadamardMap(HadamardMap):
         return shared_squared_bias(self.dim, self.padded_dim, self.size, self.mean_back)
 
     def _sign_starts(self, seeds: Words) -> Words:
-        return streams.streams_of(np.zeros_like(seeds), self._salts[0])
+        return random_words.streams_of(np.zeros_like(seeds), self._salts[0])
 
     def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
         """Add S_iᵀû_i of each row; see `RandomMap.add_steps`."""
         steps = whole_steps(values, step, limit)
-        streams.scatter(steps, self._row_starts(seeds), np.zeros(self.padded_dim, dtype=np.uint8), total)
+        random_words.scatter(steps, self._row_starts(seeds), np.zeros(self.padded_dim, dtype=np.uint8), total)
 
     def mean_of(self, total: Floats) -> Floats:
         """Return √(N/k) (HD/√N)ᵀ of the mean of S_iᵀû_i."""
         out = np.empty(self.padded_dim)
         cells = total.copy()
         transform_cells(cells, self.padded_dim)
-        streams.signed_copy(self._sign_starts(np.zeros(1, dtype=np.uint64))[0], cells, out)
+        random_words.signed_copy(self._sign_starts(np.zeros(1, dtype=np.uint64))[0], cells, out)
         return out[: self.dim] / math.sqrt(self.size)
 
 
@@ -220,7 +222,7 @@ class MatrixMap(RandomMap):
         """Return W_iᵀ û_i; see `RandomMap.lift`."""
         out = np.zeros((seeds.size, self.dim))
         for seed, value, row in zip(seeds, values, out, strict=True):
-            streams.add_rows(value, self._matrix(seed), row)
+            random_words.add_rows(value, self._matrix(seed), row)
         return out
 
 
@@ -242,7 +244,7 @@ class SharedHaarMap(RandomMap):
 
     @functools.cached_property
     def _salt(self) -> np.uint64:
-        return streams.salt(self.seed, "proj-unit/rows")
+        return random_words.salt(self.seed, "proj-unit/rows")
 
     @property
     def squared_bias(self) -> float:
@@ -250,7 +252,7 @@ class SharedHaarMap(RandomMap):
         return shared_squared_bias(self.dim, self.dim, self.size, self.mean_back)
 
     def _rows(self, seeds: Words) -> Ints:
-        return streams.rows_of(streams.streams_of(seeds, self._salt), self.dim, self.size)
+        return random_words.rows_of(random_words.streams_of(seeds, self._salt), self.dim, self.size)
 
     def project(self, units: Floats, seeds: Words) -> Floats:
         """Return W_i v_i; see `RandomMap.project`. O(d²) for each row."""
@@ -266,13 +268,13 @@ class SharedHaarMap(RandomMap):
     def add_steps(self, values: Floats, seeds: Words, total: Ints, step: float, limit: float) -> None:
         """Add S_iᵀû_i of each row; see `RandomMap.add_steps`."""
         steps = whole_steps(values, step, limit)
-        starts = streams.streams_of(seeds, self._salt)
-        streams.scatter(steps, starts, np.zeros(self.dim, dtype=np.uint8), total)
+        starts = random_words.streams_of(seeds, self._salt)
+        random_words.scatter(steps, starts, np.zeros(self.dim, dtype=np.uint8), total)
 
     def mean_of(self, total: Floats) -> Floats:
         """Return √(d/k) Uᵀ of the mean of S_iᵀû_i."""
         out = np.zeros(self.dim)
-        streams.add_rows(total, self._rotation, out)
+        random_words.add_rows(total, self._rotation, out)
         return out * math.sqrt(self.dim / self.size)
 
 

@@ -103,7 +103,7 @@ def _aggregator_message(aggregator: MeanAggregator) -> wire_pb2.LocalMean:
 
 
 def _fingerprint(mechanism: Mechanism) -> int:
-    return int.from_bytes(mechanism.fingerprint, "little")
+    return int.from_bytes(bytes.fromhex(mechanism.fingerprint), "little")
 
 
 def _check_canonical(message: Any, payload: bytes) -> None:

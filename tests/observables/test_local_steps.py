@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from streamsketch.local import Mechanism, PrivUnit, compressed, heights, normal, priv_unit_g, streams
+from streamsketch.local import Mechanism, PrivUnit, compressed, heights, normal, priv_unit_g
+from streamsketch.local import random_words as streams
 from streamsketch.local.compressed import Compression
 from streamsketch.local.kashin import KashinFrame
 from streamsketch.local.rotations import RandomMap

@@ -127,7 +127,7 @@ def squared_errors(mechanism: Mechanism, people: int, runs: int, seed: int) -> F
     A function of its arguments: secret bits come from the seed too, which only a benchmark may do.
     """
     rng = np.random.default_rng(seed)
-    bits = KeyedBits(seed.to_bytes(32, "little"), mechanism.fingerprint)
+    bits = KeyedBits(seed.to_bytes(32, "little"), bytes.fromhex(mechanism.fingerprint))
     errors = np.empty(runs)
     for run in range(runs):
         vectors = synthetic(people, mechanism.dim, rng)

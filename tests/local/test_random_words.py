@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamsketch.local import normal, streams
+from streamsketch.local import normal
+from streamsketch.local import random_words as streams
 from tests import naive_local
 from tests.local.directions import bits
 
