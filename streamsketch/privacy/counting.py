@@ -38,8 +38,9 @@ def places_that_count(releases: Sequence[Any]) -> list[int]:
     Each vector is taken as the sum of the releases whose ids it has. A release all of whose vectors are linear
     combinations of others' spends nothing more: a copy, a row beside its table, a sum beside all of its parts, or the
     last part beside the sum and the other parts. Those of fewest parts come first, of these the largest guarantee,
-    and of these the most rows, so that no forged guarantee of a sum or a copy takes the place of a larger. A table
-    all of whose rows are in others of its guarantee spends nothing more either.
+    and of these the most rows, so that no forged guarantee of a sum or a copy takes the place of a larger; a copy
+    with more δ than the one kept counts as well. A table all of whose rows are in others of its guarantee spends
+    nothing more either.
 
     Parameters
     ----------
@@ -49,7 +50,10 @@ def places_that_count(releases: Sequence[Any]) -> list[int]:
     vectors = [_vectors_of(release) for release in releases]
     known = [place for place, found in enumerate(vectors) if found]
     span = _Span()
-    kept = [place for place in sorted(known, key=lambda place: _rank(releases[place])) if span.add(vectors[place])]
+    kept: list[int] = []
+    for place in sorted(known, key=lambda place: _rank(releases[place])):
+        if span.add(vectors[place]) or _has_more_delta(releases[place], [releases[other] for other in kept]):
+            kept.append(place)
     for place in sorted(place for place in kept if len(vectors[place]) > 1):
         guarantee = releases[place].guarantee
         alike = [other for other in kept if other != place and releases[other].guarantee == guarantee]
@@ -88,6 +92,18 @@ def _vectors_of(release: Any) -> list[_Row]:
 def _rank(release: Any) -> tuple[int, float, float, int]:
     parts = max(len(row.summed_ids) for row in release.rows)
     return parts, -release.guarantee.epsilon, -release.guarantee.delta, -len(release.rows)
+
+
+def _has_more_delta(release: Any, kept: Sequence[Any]) -> bool:
+    """Return whether releases, none a merge, are copies of others that state a smaller δ, and so are not what they say.
+
+    A copy's ε is never larger than that of those kept, which were sorted by it.
+    """
+    ids = {row.summed_ids for row in release.rows}
+    if any(len(one) > 1 for one in ids):
+        return False
+    same = [other.guarantee.delta for other in kept if any(row.summed_ids in ids for row in other.rows)]
+    return bool(release.guarantee.delta > max(same, default=1.0))
 
 
 class _Span:

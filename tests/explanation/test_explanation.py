@@ -1,5 +1,6 @@
 """Explanations: true to the release, and able to tell when a release is not."""
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -277,6 +278,23 @@ def test_what_can_be_computed_from_the_others_spends_nothing_more() -> None:
         thin.projection, thin.values, thin.noise, released(epsilon=0.25).guarantee, release_ids=thin.release_ids
     )
     assert spent(forged, one, two) == 3
+
+
+def test_a_copy_of_more_epsilon_hides_no_delta() -> None:
+    one = released(delta=1e-3, mechanism="gaussian")
+    forged = PrivateSketch(
+        one.projection,
+        one.values,
+        one.noise,
+        dataclasses.replace(one.guarantee, epsilon=1.1, delta=1e-12),
+        release_ids=sorted(one.release_ids),
+        data_ids=one.data_ids,
+    )
+    for given in ((one, forged), (forged, one), (one, forged, one)):
+        joint = ss.explain(*given)
+        assert joint.counted == 2
+        assert joint.guarantee.delta >= 1e-3
+    assert ss.explain(one, one).counted == 1
 
 
 def test_together_mistakes_are_refused() -> None:
