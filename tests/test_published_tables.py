@@ -1,7 +1,11 @@
 """A published table is one release: one type, one guarantee, one ε wherever it goes."""
 
+import contextlib
 import json
+import os
 import pickle
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +286,22 @@ def test_a_raw_file_remembers_what_was_released_from_it(tmp_path: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="holds one stream"):
         ss.release_raw(tmp_path / "Sketch.raw-sketch", epsilon=1.0, neighbours=SALE, again=True, keys_are_public=True)
     assert len(ss.load_raw(tmp_path / "Sketch.raw-sketch").releases) == 2
+
+
+def test_a_pipe_may_give_a_release_byte_by_byte(tmp_path: Path) -> None:
+    one, pipe = alone(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            file.write(one.to_bytes()[:3])
+            time.sleep(0.1)
+            with contextlib.suppress(BrokenPipeError):
+                file.write(one.to_bytes()[3:])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert ss.load(pipe) == one
+    finally:
+        writer.join()

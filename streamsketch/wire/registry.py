@@ -80,7 +80,10 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
     ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
     """
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
-        start = file.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+        most = current_limits().max_bytes if max_bytes is None else max_bytes
+        # a pipe may give fewer bytes at first than tell what it is
+        piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
+        start = (file.peek(_LONGEST_MAGIC) if piped is None else piped)[:_LONGEST_MAGIC]
         codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
         if codec is None:
             raise WireFormatError("bytes 0-7", _not_published(path, start))
@@ -88,8 +91,7 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
             raise WireFormatError("bytes 0-7", f"are those of {_LOCAL[codec]}")
         if codec.magic == tables.MAGIC:
             return tables.read_table(file, _size_of(file), None, expect=expect, max_bytes=max_bytes)
-        most = current_limits().max_bytes if max_bytes is None else max_bytes
-        return codec.decode(read_open(file, most), expect=expect, max_bytes=most)
+        return codec.decode(read_open(file, most) if piped is None else piped, expect=expect, max_bytes=most)
 
 
 def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
