@@ -25,7 +25,7 @@ from streamsketch.signs.sign_changes import (
 Floats = NDArray[np.float64]
 BITS = 2  # of the lattice: entries of a standard deviation of 4 steps, so that two of them can be enumerated
 TABLE = lattice_gaussian(BITS)
-ENTRIES = np.arange(-TABLE.reach, TABLE.reach + 1)
+ENTRIES = np.arange(-TABLE.last, TABLE.last + 1)
 LAW = np.diff(TABLE.thresholds.astype(np.float64), append=2.0**WORD_BITS) / 2.0**WORD_BITS
 JOINT = np.outer(LAW, LAW)
 

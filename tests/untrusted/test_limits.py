@@ -250,7 +250,7 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
     assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
     with ss.reading_limits(max_entries=4095):
         with pytest.raises(
-            ss.InvalidInputError, match="4,096 entries to enumerate, over the limit of 4,095; raise max_entries"
+            ss.InvalidInputError, match="enumeration of 4,096 entries, over the limit of 4,095; raise max_entries"
         ):
             signs.angle(x, y, norm_x=9, norm_y=9)
         released = gaussian.sketch().release(epsilon=1, neighbours=ss.L1(1))
