@@ -7,6 +7,6 @@ estimate distances, inner products and angles, with error bars.
 Names are loaded on first use, so that ``import streamsketch`` itself is quick.
 """
 
-import lazy_loader
+from streamsketch._lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -4,10 +4,9 @@ The merged sketches have the same bits as one loop over the data, on any runner,
 retries; releases carry noise that is drawn once (THEORY.md 4.2).
 """
 
-import lazy_loader
-
+from streamsketch._lazy import attach
 from streamsketch.beam import coders as _coders
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 _coders.register_coders()  # whatever is imported first, Beam knows them

@@ -32,6 +32,8 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
     >>> exact_fraction(0.01, "resolution")
     Fraction(1, 100)
     """
+    if type(value) is Fraction:  # the common case, in little time
+        return value
     with contextlib.suppress(ValueError, OverflowError, ZeroDivisionError):
         if isinstance(value, float | np.floating):
             return Fraction(repr(float(value)))

@@ -1,5 +1,5 @@
 """What a release guarantees, to whom, and what it does not, in words a person can check."""
 
-import lazy_loader
+from streamsketch._lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

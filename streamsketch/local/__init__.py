@@ -4,8 +4,7 @@ All mechanisms have the same interface: `Mechanism.randomize` and `randomize_man
 `Mechanism.aggregator` on the server, and `Mechanism.expected_squared_error`.
 """
 
-import lazy_loader
-
 import streamsketch.local.families  # noqa: F401 - registers every mechanism for `Mechanism.from_json`
+from streamsketch._lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

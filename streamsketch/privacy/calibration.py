@@ -48,7 +48,7 @@ def candidates(sensitivity: Sensitivity, budget: Budget) -> list[Candidate]:
     The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT
     that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
     """
-    return list(_calibrated(sensitivity, budget))
+    return [_candidate(noise, sensitivity) for noise in _noises(sensitivity, budget)]
 
 
 def choose(sensitivity: Sensitivity, budget: Budget, mechanism: str) -> Noise:
@@ -70,10 +70,10 @@ def choose(sensitivity: Sensitivity, budget: Budget, mechanism: str) -> Noise:
     check_choice(budget, mechanism)
     if mechanism in NOISES:
         return NOISES[mechanism].calibrated(sensitivity, budget)
-    found = _calibrated(sensitivity, budget)
+    found = _noises(sensitivity, budget)
     if mechanism == _AUTO:
-        return next(found).noise  # the others are not calibrated
-    return min(found, key=lambda candidate: candidate.variance).noise
+        return next(found)  # the others are not calibrated
+    return min(found, key=lambda noise: _candidate(noise, sensitivity).variance)
 
 
 def check_choice(budget: Budget, mechanism: str) -> None:
@@ -84,7 +84,7 @@ def check_choice(budget: Budget, mechanism: str) -> None:
         NOISES[mechanism].check_budget(budget)
 
 
-def _calibrated(sensitivity: Sensitivity, budget: Budget) -> Iterator[Candidate]:
+def _noises(sensitivity: Sensitivity, budget: Budget) -> Iterator[Noise]:
     """Yield each noise that gives the guarantee, the automatic choice first."""
     kinds = [kind for kind in NOISES.values() if budget.delta > 0 or not kind.needs_delta]
     kinds.sort(key=lambda kind: not kind.suits(sensitivity, budget))
@@ -96,7 +96,11 @@ def _calibrated(sensitivity: Sensitivity, budget: Budget) -> Iterator[Candidate]
             refusals.append(refusal)
             continue
         found = True
-        layered = noise.cumulants.times(sensitivity.layers)
-        yield Candidate(kind.name, noise, squared_distance_variance(layered, sensitivity.cells))
+        yield noise
     if not found:
         raise refusals[0]
+
+
+def _candidate(noise: Noise, sensitivity: Sensitivity) -> Candidate:
+    layered = noise.cumulants.times(sensitivity.layers)
+    return Candidate(noise.name, noise, squared_distance_variance(layered, sensitivity.cells))

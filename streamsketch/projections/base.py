@@ -337,6 +337,7 @@ class Projection(ABC):
         )
 
     @classmethod
+    @functools.cache
     def _fields(cls) -> tuple[dataclasses.Field[Any], ...]:
         return tuple(field for field in dataclasses.fields(cls) if field.init)
 

@@ -1,5 +1,5 @@
 """Noise meets sketches: what is published of vectors, matrices, streams and tables, and how it is checked."""
 
-import lazy_loader
+from streamsketch._lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -6,6 +6,6 @@ The mechanisms of Li and Li 2023, on exact integer cells and with exact flips (T
 `IDPSignRPRR` and `IDPSignOPORP`, which return an `IndividualSignSketch`.
 """
 
-import lazy_loader
+from streamsketch._lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
