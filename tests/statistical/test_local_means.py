@@ -91,11 +91,11 @@ def test_algorithm_5_has_inner_product_one(rotation: str) -> None:
 
 @pytest.mark.parametrize("dim", [1000, 1100, 784])
 def test_padded_and_shared_the_error_keeps_falling(dim: int) -> None:
-    """To n = 3·10^4 as 1/n, for all-ones: within 6 deviations of the closed form and its small floor."""
+    """To n = 10^5 as 1/n, in the direction of all-ones: within 6 deviations of the closed form and its small floor."""
     mechanism = ProjUnit(dim=dim, sketch_dim=256, epsilon=10.0, shared=True, seed=3)
     vector, server = directions(dim)["ones"], mechanism.aggregator()
     source = bits(dim)
-    for people in (1000, 9000, 20000):
+    for people in (1000, 9000, 90000):
         for _ in range(people // 1000):
             server.add(mechanism.randomize_many(repeated(vector, 1000), bits=source))
         error = ((server.mean() - vector) ** 2).sum()
@@ -170,8 +170,8 @@ def test_padding_changes_the_error_as_the_closed_form_says(dim: int) -> None:
 def test_the_squared_error_of_sqkr_is_its_oracle(dim: int, epsilon: float) -> None:
     mechanism = SQKR(dim=dim, epsilon=epsilon)
     for vector in directions(dim).values():
-        errors = ((estimates(mechanism, vector, 100) - vector) ** 2).sum(axis=1)
-        assert is_mean(errors, mechanism.expected_squared_error(), mechanism.squared_error * math.sqrt(3 / (dim * 100)))
+        errors = ((estimates(mechanism, vector, 400) - vector) ** 2).sum(axis=1)
+        assert is_mean(errors, mechanism.expected_squared_error(), mechanism.squared_error * math.sqrt(3 / (dim * 400)))
 
 
 @pytest.mark.parametrize("dim", [64, 1024])
@@ -179,8 +179,8 @@ def test_the_squared_error_of_sqkr_is_its_oracle(dim: int, epsilon: float) -> No
 def test_the_squared_error_of_sqkr_in_a_hadamard_frame_is_within_a_of_its_oracle(dim: int, epsilon: float) -> None:
     mechanism = SQKR(dim=dim, epsilon=epsilon, rotation="hadamard")
     for vector in directions(dim).values():
-        errors = ((estimates(mechanism, vector, 100) - vector) ** 2).sum(axis=1)
-        slack = mechanism.amplification + ERRORS * errors.std() / 10
+        errors = ((estimates(mechanism, vector, 400) - vector) ** 2).sum(axis=1)
+        slack = mechanism.amplification + ERRORS * errors.std() / 20
         assert errors.mean() == pytest.approx(mechanism.expected_squared_error(), abs=slack)
 
 

@@ -14,7 +14,7 @@ from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import private_vector
 from streamsketch.release.noise_effect import effect_of, noise_unit
 
-RUNS = 600
+RUNS = 1500
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])
 Y = np.array([2, -4, 6, 0, 0, 1, 0, -9, 3, 1, 1, 0])
 FJLTS = {"dense": "1", "sparse": "1/4"}
