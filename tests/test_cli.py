@@ -92,7 +92,7 @@ def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
 
 def test_the_demo_refuses_to_write_over_anything(tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "all.parquet").touch()
-    assert "is there already" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)
+    assert "already exists" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)
     assert "named *.parquet" in forks.refused("demo", "-o", "all.sketch", cwd=tmp_path)
     assert "there is no folder" in forks.refused("demo", "-o", "no/all.parquet", cwd=tmp_path)
     assert "No such option: --fast" in forks.refused("demo", "--fast", cwd=tmp_path)

@@ -56,7 +56,7 @@ def test_two_releases_of_one_sketch_are_never_disjoint(duplicate: Callable[[ss.S
         one.combine(other, populations="disjoint")
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):
         one.subtract(other, populations="disjoint")
-    with pytest.raises(ss.InvalidInputError, match="hold some of the same data"):
+    with pytest.raises(ss.InvalidInputError, match="share data"):
         ss.explain(one, other, populations="disjoint")
     assert ss.compose([one, other], populations="overlapping").epsilon == 2.0
 

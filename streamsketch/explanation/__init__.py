@@ -1,4 +1,4 @@
-"""What a release guarantees, to whom, and what it does not, in words a person can check."""
+"""What a release guarantees, to whom, and what it does not, in plain text."""
 
 from streamsketch._lazy import attach
 

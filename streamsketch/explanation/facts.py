@@ -1,4 +1,4 @@
-"""What every explanation says: who is protected, and what that means, whatever was published."""
+"""The parts that all explanations have: who is protected, and what that means."""
 
 import dataclasses
 import decimal
@@ -18,7 +18,7 @@ _LARGE_EPSILON = 100.0  # e^ε is finite
 class Explained(ABC):
     """What a release guarantees.
 
-    It depends on what the release says of itself and on nothing in it that was measured, so releases made alike have
+    It depends on the stated guarantee and parameters, not on measured values, so releases made in the same way have
     equal explanations.
 
     Parameters
@@ -34,7 +34,7 @@ class Explained(ABC):
 
     @property
     def who(self) -> str:
-        """Who is protected, by which bound."""
+        """The privacy unit and its bound."""
         near = self.guarantee.neighbours
         if isinstance(near, L1):
             change = f"one {near.unit}, in the data or not, whose values sum to at most {near.bound} in absolute value"
@@ -46,9 +46,9 @@ class Explained(ABC):
 
     @property
     def meaning(self) -> str:
-        """What ε and δ mean for whoever wants to find somebody out.
+        """What ε and δ mean: the power of a test for membership.
 
-        A test with false alarms in a share a of cases has power min(e^ε a + δ, 1 - e^-ε (1 - δ - a)) at most
+        A test with false alarm rate a has power at most min(e^ε a + δ, 1 - e^-ε (1 - δ - a))
         (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
         """
         epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
@@ -56,8 +56,8 @@ class Explained(ABC):
         if epsilon < _LARGE_EPSILON:
             power = min(power, math.exp(epsilon) * _FALSE_ALARMS + delta)
         return (
-            f"no test that raises a false alarm in 5 % of cases finds out that a given "
-            f"{self.guarantee.neighbours.unit} is in the data in more than {percent(100 * power)} % of them"
+            f"no test with a false alarm rate of 5 % detects that a given "
+            f"{self.guarantee.neighbours.unit} is in the data in more than {percent(100 * power)} % of cases"
         )
 
     @property
@@ -68,12 +68,12 @@ class Explained(ABC):
     @property
     @abstractmethod
     def theorems(self) -> list[str]:
-        """What the guarantee rests on."""
+        """The theorems that prove the guarantee."""
 
     @property
     @abstractmethod
     def check(self) -> NoiseCheck:
-        """Whether the noise stated is enough for the guarantee."""
+        """Whether the stated noise is enough for the guarantee."""
 
     @property
     @abstractmethod
@@ -87,47 +87,47 @@ class Explained(ABC):
 
     @property
     def assumed(self) -> list[str]:
-        """What estimates from the release, and their intervals, rest on."""
+        """The assumptions of estimates and their intervals."""
         return [WITHIN_INTEGERS]
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        """Return the explanation as JSON-serialisable objects."""
 
     def _beyond(self, alike: str) -> list[str]:
-        """Return what no guarantee covers; ``alike`` is what a release is for."""
+        """Return what no guarantee covers; ``alike`` names what releases compare."""
         near = self.guarantee.neighbours
         return [
             f"What one {near.unit} adds beyond the bound of {near.bound}, unless it was clipped before sketching.",
-            f"All that is behind one person, if that is more than one {near.unit}: n of them spend n times ε.",
-            f"Facts about many: that two {alike} are alike is what the release is for.",
-            "The same data released again, here or elsewhere: that adds to ε.",
+            f"A person behind more than one {near.unit}: n of them spend n times ε.",
+            f"Facts about many: the release is meant to show that two {alike} are similar.",
+            "Another release of the same data, here or elsewhere: it adds to ε.",
         ]
 
 
 WITHIN_INTEGERS = (
-    "no cell's exact sum, noise included, left the 63 bits of an integer: sums count modulo 2^64, which costs no "
-    "privacy, and past that estimates mean nothing."
+    "no cell's exact sum, including noise, exceeded 63 bits: sums wrap modulo 2^64, which costs no privacy but makes "
+    "estimates meaningless."
 )
-WHO_TAKES_PART = "Who takes part, and under which key: the release's existence says that much."
-EXACT_SKETCH = "The exact sketch, and a process or pipeline that held it or the noise's secret."
+WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it."
+EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise."
 
 
 def keys_said(guarantee: Guarantee) -> list[str]:
-    """Return what share of a guarantee went into choosing the keys, in a sentence if there is one."""
+    """Return a sentence on the share of the guarantee spent on choosing the keys, if any."""
     keys = guarantee.mechanism.keys
     if keys is None:
         return []
-    return [f"Which keys are published was chosen privately, with ε = {keys.epsilon:g}, δ = {keys.delta:g} of it."]
+    return [f"The published keys were chosen privately, with ε = {keys.epsilon:g}, δ = {keys.delta:g} of it."]
 
 
 def leading_digit(value: float) -> float:
-    """Return a number of one digit near a positive value."""
+    """Return a positive value rounded to one significant digit."""
     return float(f"{value:.0e}") if value > 0 else 1.0
 
 
 def percent(percents: float) -> str:
-    """Return percents with three digits or more, rounded up, though not to certainty."""
+    """Return a percentage with three digits or more, rounded up, but to 100 only if it is 100."""
     if percents >= 100:
         return "100"
     digits, text = 2, "100"

@@ -23,12 +23,12 @@ from streamsketch.privacy import (
 from streamsketch.release import PrivateSketch, Published, PublishedTable, Verdict
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 
-INDIVIDUAL = "individual differential privacy is not differential privacy and composes with nothing"
+INDIVIDUAL = "individual differential privacy is not differential privacy and does not compose"
 
 
 @dataclasses.dataclass(frozen=True)
 class JointExplanation:
-    """What several releases guarantee to somebody who may be in all of them, or in one at most.
+    """What several releases guarantee together, for overlapping or disjoint populations.
 
     Parameters
     ----------
@@ -37,17 +37,16 @@ class JointExplanation:
     populations
         ``"overlapping"`` or ``"disjoint"``.
     counted
-        How many of them spend anything: a copy does not, nor a sum beside all of its parts, nor what else can be
-        computed from the others.
+        The number of releases that spend budget. A release that can be computed from the others does not, such as a
+        copy, or a merge beside all of its parts.
     guarantee
         Their composition by `streamsketch.compose`: the sums of ε and of δ, or the largest.
     delta
-        The δ at which a smaller ε was looked for.
+        The δ at which the smaller ε was computed.
     finer
-        A smaller ε for overlapping populations, and how it was found; None where only the sum is known.
+        A smaller ε for overlapping populations, and the method; None if only the sum is known.
     sharing
-        Pairs of releases, by place in ``each``, of which both count and hold some of the same data: their populations
-        are not disjoint.
+        Pairs of positions in ``each`` of releases that both count and share data: their populations are not disjoint.
 
     Examples
     --------
@@ -69,12 +68,12 @@ class JointExplanation:
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
-        """How many of the releases have enough noise, too little, or noise that was not checked."""
+        """The number of releases for each verdict on the noise."""
         found = [one.check.verdict for one in self.each]
         return {verdict: found.count(verdict) for verdict in get_args(Verdict)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        """Return the explanation as JSON-serialisable objects."""
         return joint_as_dict(self)
 
     def __str__(self) -> str:
@@ -98,38 +97,38 @@ def explain(
     release: Published, other: Published, /, *more: Published, populations: Populations = ..., delta: float | None = ...
 ) -> JointExplanation: ...
 def explain(*releases: Any, populations: Populations = "overlapping", delta: float | None = None) -> Any:
-    """Return what a release guarantees: to whom, how, by which theorem, and what not; or several of them together.
+    """Explain what a release guarantees, to whom, how, by which theorem, and what it does not; or several together.
 
     For disjoint populations the worst guarantee holds for all. For overlapping ones ε and δ add up (Dwork and Roth
-    2014, Theorem 3.16), which is loose for many releases: where a smaller ε is known at the same δ, it is given too,
-    with how it was found.
+    2014, Theorem 3.16), which is loose for many releases: if a smaller ε is known at the same δ, it is given too, with
+    the method.
 
     Parameters
     ----------
     *releases
-        Private sketches, published signs and tables of them as they come. A table is one release, whose guarantee
-        covers all of its keys. What can be computed from the others spends nothing more: a release that is there twice,
-        a row beside its table, a sum beside all of its parts.
+        Private sketches, published signs, and tables of them. A table is one release, whose guarantee covers all of
+        its keys. Releases that can be computed from the others spend nothing more: a release given twice, a row beside
+        its table, a merge beside all of its parts.
     populations
         ``"overlapping"`` if a privacy unit may be in several of them, ``"disjoint"`` if none is.
     delta
-        The δ at which to account; by default the sum of theirs. More than that buys a smaller ε.
+        The δ at which to account; by default the sum of theirs. A larger δ allows a smaller ε.
 
     Returns
     -------
     Explanation, SignExplanation, IndividualSignExplanation or TableExplanation
-        Of one release, where no δ is given.
+        For one release without ``delta``.
     JointExplanation
-        Of several, or at a given δ.
+        For several releases, or with ``delta``.
 
     Raises
     ------
     TypeError
-        If one is no release; for an `IndividualSignSketch` beside others or with a δ, as individual differential
-        privacy composes with nothing.
+        If an argument is not a release; for an `IndividualSignSketch` beside others or with a δ, as individual
+        differential privacy does not compose.
     InvalidInputError
-        For no releases, different neighbour relations, another value of ``populations``, a δ below the sum of theirs,
-        or releases of the same data whose populations are said to be disjoint.
+        Without releases; for different neighbour relations, an unknown value of ``populations``, a δ below the sum of
+        theirs, or disjoint populations and releases that share data.
 
     Examples
     --------
@@ -141,7 +140,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     """
     for release in releases:
         if not isinstance(release, Published):
-            raise TypeError(f"only a release is explained, got a {type(release).__name__}. Call release() first")
+            raise TypeError(f"only releases can be explained, got a {type(release).__name__}. Call release() first")
     if len(releases) == 1 and delta is None:
         (one,) = releases
         return _explain_one(one)
@@ -151,7 +150,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
 def explain_jointly(
     releases: Sequence[Any], *, populations: Populations = "overlapping", delta: float | None = None
 ) -> JointExplanation:
-    """Return what releases guarantee together, though it be one; parameters and errors as `explain`."""
+    """Return what one or more releases guarantee together; parameters and errors are those of `explain`."""
     if any(isinstance(release, IndividualSignSketch) for release in releases):
         raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
     counting = places_that_count(releases)
@@ -159,13 +158,13 @@ def explain_jointly(
     sharing = tuple(sharing_data(releases))
     if populations == "disjoint" and sharing:
         raise InvalidInputError(
-            f"releases {sharing[0][0] + 1} and {sharing[0][1] + 1} of {len(releases)} hold some of the same data, so "
+            f"releases {sharing[0][0] + 1} and {sharing[0][1] + 1} of {len(releases)} share data, so "
             f"their populations are not disjoint. Use populations='overlapping'"
         )
     guarantee = compose([release.guarantee for release in spending], populations=populations)
     if delta is not None and not guarantee.delta <= delta < 1:
         raise InvalidInputError(
-            f"delta={delta} must be below 1 and at least what the releases spend together, {guarantee.delta:g}"
+            f"delta={delta} must be below 1 and at least the sum that the releases spend, {guarantee.delta:g}"
         )
     at = guarantee.delta if delta is None else delta
     each = tuple(map(_explain_one, releases))
@@ -185,6 +184,6 @@ def _explain_one(release: Published) -> Any:
 
 def _spent(told: Explained | TableExplanation) -> Spent:
     guarantee, check = cast("Guarantee", told.guarantee), told.check
-    # noise that also stands for a choice of keys, or is not what the file says, counts by the guarantee
+    # noise with a choice of keys, or noise other than stated, is accounted for by (ε, δ) alone
     sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)

@@ -28,7 +28,7 @@ from streamsketch.release import (
 _PLACES: dict[NoisePlace, str] = {
     "output": "each of the {cells:,} cells of the sketch",
     "input": "each of the {count:,} coordinates, before the map",
-    "hadamard": "what the Hadamard step returns, {count:,} coordinates, before the sparse matrix",
+    "hadamard": "the {count:,} coordinates after the Hadamard step, before the sparse matrix",
 }
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 _COMPOSITIONS: dict[Composition | None, str] = {
@@ -36,12 +36,12 @@ _COMPOSITIONS: dict[Composition | None, str] = {
     "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
     "mixed": "the stated ε and δ are between the largest and the sums of theirs, which holds if some populations are "
     "disjoint",
-    None: "the stated ε and δ are less than those of one of them, which no composition gives",
+    None: "the stated ε and δ are less than those of one of them, which is not a composition",
 }
 _ONE_CELL = (
-    "differences are spread over many items. Where few items make all of a difference, its error comes from rare "
-    "collisions of two of them in one cell, and 95 % intervals cover less: 81 % were seen without noise, 89 % with a "
-    "quarter of the map's variance from noise. Chebyshev intervals hold there too."
+    "differences are spread over many items. If a difference comes from few items, its error comes from rare "
+    "collisions of two of them in one cell, and 95 % intervals cover less: 81 % were observed without noise, 89 % with "
+    "noise of a quarter of the map's variance. Chebyshev intervals hold there too."
 )
 _PLACE_THEOREMS: dict[NoisePlace, str] = {
     "input": "Stausholm 2021, Lemma 8: the map is post-processing of a vector that is private already",
@@ -51,10 +51,10 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Explanation(Explained):
-    """What a release guarantees: who is protected, how, how much noise that means, and what is not protected.
+    """What a release guarantees: who is protected, how, with how much noise, and what is not protected.
 
-    It depends on what the release says of itself, and on its cells only where they contradict that, so releases made
-    alike have equal explanations.
+    It depends on what the release states, and on its cells only if they contradict that, so releases made in the same
+    way have equal explanations.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class Explanation(Explained):
     releases
         How many releases went into it.
     parts
-        What each of those stated, if the release says so.
+        What each of those stated, if recorded.
     too_short
-        The squared norm of its cells, in grid steps², where the noise stated rules it out; else None.
+        The squared norm of its cells, in grid steps², if the stated noise makes it too improbable; else None.
 
     Examples
     --------
@@ -91,20 +91,20 @@ class Explanation(Explained):
         """The mechanism, in sentences."""
         effect = effect_of(self.projection, self.noise_place)
         place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)
-        mechanism = self.guarantee.mechanism.without_places  # the place is told in full
+        mechanism = self.guarantee.mechanism.without_places  # the place is given in full
         told = [f"Exact discrete noise on {place}: {mechanism}."]
         if self.guarantee.mechanism.is_pan_private:
-            told.append("The noise was there before the first update, and fresh noise was added on release.")
+            told.append("Noise was added before the first update, and fresh noise on release.")
         told += keys_said(self.guarantee)
         if self.releases > 1:
-            told.append(f"{self.releases} releases were added up or subtracted; {self._composed}.")
+            told.append(f"{self.releases} releases were added or subtracted; {self._composed}.")
         if self.multiplier != 1:
-            told.append(f"The cells count {self.multiplier} times: post-processing, which changes no guarantee.")
+            told.append(f"The cells count {self.multiplier} times: post-processing, with an unchanged guarantee.")
         return told
 
     @property
     def theorems(self) -> list[str]:
-        """What the guarantee rests on."""
+        """The theorems that prove the guarantee."""
         mechanism = self.guarantee.mechanism
         kinds = {type(step.noise) for step in mechanism.noises}
         found = [kind.theorem for kind in NOISES.values() if kind in kinds]
@@ -119,19 +119,19 @@ class Explanation(Explained):
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
-        """Whether the noise stated is enough for the guarantee, and the cells can hold it."""
+        """Whether the stated noise is enough for the guarantee, and consistent with the cells."""
         return with_norm(check_stated(self._stated), self.too_short, self._stated.place)
 
     @property
     def composition(self) -> Composition | None:
-        """Which composition of the releases inside the guarantee is; None for a single one, or if unknown or none."""
+        """How the guarantee composes those of the releases inside; None for a single one, or if unknown."""
         return composition_of(self.guarantee, self.parts) if self.releases > 1 and self.parts else None
 
     @property
     def _composed(self) -> str:
         if self.parts:
             return _COMPOSITIONS[self.composition]
-        return "what each of them stated is not recorded, nor for which populations they were composed"
+        return "their guarantees, and the populations for which they were composed, are not recorded"
 
     @property
     def _stated(self) -> Stated:
@@ -152,15 +152,15 @@ class Explanation(Explained):
 
     @property
     def distances(self) -> list[Estimate]:
-        """What squared distances to another release with as much noise will be: at 0, and where noise fades."""
+        """Expected squared distances to another release with the same noise: at 0, and beyond the noise."""
         blind = self.at_distance(0.0).standard_error
         first = leading_digit(2 * blind)
         return [self.at_distance(value) for value in (0.0, first, 10 * first, 100 * first)]
 
     def at_distance(self, squared_distance: float) -> Estimate:
-        """Return what an estimate of this squared distance, in squared data units, will be at its expectation.
+        """Return the estimate to expect at this squared distance, in squared data units.
 
-        The other release is one with independent noise of the same size.
+        The other release has independent noise of the same size.
         """
         effect, both = effect_of(self.projection, self.noise_place), self._in_data_units.times(2)
         return Estimate(
@@ -182,14 +182,14 @@ class Explanation(Explained):
         if self.guarantee.mechanism.keys is None:
             told.append(WHO_TAKES_PART)
         if self.guarantee.mechanism.is_pan_private:
-            told.append("A second look inside: one intrusion and the release are covered.")
+            told.append("A second intrusion: one intrusion and the release are covered.")
         else:
             told.append(EXACT_SKETCH)
         return told
 
     @property
     def assumed(self) -> list[str]:
-        """What estimates from the release, and their intervals, rest on."""
+        """The assumptions of estimates and their intervals."""
         return [*super().assumed, *([_ONE_CELL] if _one_cell_each(self.projection) else [])]
 
     @property
@@ -197,7 +197,7 @@ class Explanation(Explained):
         return self.noise.scaled(float(self.multiplier) * noise_unit(self.projection, self.noise_place))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        """Return the explanation as JSON-serialisable objects."""
         return one_as_dict(self)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Explanations of published signs, as text of 80 columns and as what JSON can hold."""
+"""Explanations of published signs, as text of 80 columns and as JSON-serialisable objects."""
 
 import dataclasses
 import math
@@ -16,12 +16,14 @@ _LONG = 1e10
 
 
 def signs_as_text(told: "SignsExplained") -> str:
-    """Return the explanation for people."""
+    """Return the explanation as text."""
     by_norm = any(at.norm is not None for at in told.angles)
     heading = ["angle", "± s.e.", "of the map", "of the flips", "cosine ± s.e."]
     rows = [_row(at) for at in told.angles]
     alike = (
-        "to another release made alike, both of vectors of the norm:" if by_norm else "to another release made alike:"
+        "to another release of the same kind, both of vectors of the norm:"
+        if by_norm
+        else "to another release of the same kind:"
     )
     return text_of(told, f"Angles     {alike}", [["norm", *heading] if by_norm else heading, *rows] if rows else [])
 
@@ -38,7 +40,7 @@ def _row(at: "AtAngle") -> list[str]:
 
 
 def signs_as_dict(told: "SignsExplained") -> dict[str, Any]:
-    """Return the explanation for programs."""
+    """Return the explanation as JSON-serialisable objects."""
     law = told.flipped
     return fields_of(told) | {
         "individual": isinstance(told.guarantee, IndividualGuarantee),

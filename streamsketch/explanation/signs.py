@@ -34,54 +34,54 @@ _THEOREMS = {
     "DP-SignRP-RR-smooth": "Li and Li 2023, Theorem 4.6 (THEORY.md 6.3)",
     "DP-SignOPORP-RR": "Li and Li 2023, Algorithm 5 (THEORY.md 6.3)",
     "DP-SignOPORP-RR-smooth": "Li and Li 2023, Algorithm 5 (THEORY.md 6.3)",
-    "DP-Sign-logistic": "the log-odds of all signs together move by ε at most (THEORY.md 6.4)",
+    "DP-Sign-logistic": "the log-odds of all signs together change by at most ε (THEORY.md 6.4)",
 }
 _INDIVIDUAL_THEOREMS: dict[Method, str] = {
     "iDP-SignRP-G": "Li and Li 2023, Theorem A.1",
     "iDP-SignRP-RR": "Li and Li 2023, Theorem A.2",
     "iDP-SignOPORP": "Li and Li 2023, Appendix A",
 }
-_CORRECTED = "read for the calibration of the data at hand alone: as printed it is false (THEORY.md 6.5 and 8, 16)"
+_CORRECTED = "restricted to the calibration of this data set: as printed it is false (THEORY.md 6.5 and 8, 16)"
 _INDIVIDUAL_HOW: dict[Method, str] = {
     "iDP-SignRP-G": "has discrete Gaussian noise added before its sign is taken",
-    "iDP-SignRP-RR": "has its sign flipped with chance 1/(exp(ε/N) + 1), where N are perturbed",
-    "iDP-SignOPORP": "has its sign flipped with chance 1/(exp(ε) + 1)",
+    "iDP-SignRP-RR": "has its sign flipped with probability 1/(exp(ε/N) + 1), where N are perturbed",
+    "iDP-SignOPORP": "has its sign flipped with probability 1/(exp(ε) + 1)",
 }
-_NORMS = "Angles need the vectors' norms, if those are public; Hamming distances rank without them."
+_NORMS = "Angles need the vectors' norms, if public; Hamming distances rank without them."
 
 
 class AtAngle(NamedTuple):
-    """What estimates will be at an angle, between vectors of one norm."""
+    """Expected estimates at one angle, between vectors of equal norm."""
 
     degrees: float
     norm: float | None
-    """None where no estimate looks at it."""
+    """None if no estimate depends on it."""
     expected: Expected
 
 
 @dataclasses.dataclass(frozen=True)
 class SignsExplained(Explained):
-    """What both kinds of published signs have: estimates of angles.
+    """What both kinds of published signs have: expected errors of angles.
 
     Parameters
     ----------
     guarantee, projection
         Of the release.
     flipped
-        Its law, or method.
+        Its distribution of flips, or its method.
     """
 
     flipped: FlipLaw | Method
 
     def at_angle(self, theta: float, *, norm: float | None = None) -> Expected:
-        """Return what `streamsketch.signs.angle` and `cosine` will be at an angle, at their expectation.
+        """Return the estimates to expect from `streamsketch.signs.angle` and `cosine` at an angle.
 
         Parameters
         ----------
         theta
-            In radians.
+            The angle in radians.
         norm
-            ‖x‖₂ of both vectors, where flips depend on the cells; in data units.
+            ‖x‖₂ of both vectors in data units, if flips depend on the cells.
 
         Raises
         ------
@@ -92,9 +92,9 @@ class SignsExplained(Explained):
 
     @functools.cached_property
     def angles(self) -> list[AtAngle]:
-        """What estimates will be, to another release made alike, at some angles and, where they matter, some norms.
+        """Expected estimates to another release made in the same way, at some angles and, if they matter, some norms.
 
-        Empty where that would take reading a large matrix, and for what no mechanism releases.
+        Empty if it would require reading a large matrix, and for releases that no mechanism makes.
         """
         if self.check.verdict == "too little" and isinstance(self.guarantee, IndividualGuarantee):
             return []
@@ -103,7 +103,7 @@ class SignsExplained(Explained):
 
     @property
     def _norms(self) -> list[float | None]:
-        """Norms from where flips begin to fade."""
+        """Norms from which flips become rare."""
         if isinstance(self.flipped, FlipLaw) and self.flipped.shape == "constant":
             return [None]
         if self._step is None:
@@ -114,29 +114,29 @@ class SignsExplained(Explained):
 
     @functools.cached_property
     def _step(self) -> float | None:
-        """How far one unit can move a cell, in grid steps, the farthest of the cells; None where that is not known."""
+        """The most that one unit moves any cell, in grid steps; None if unknown."""
         if unread_matrix(self.projection) is not None:
             return None
         try:
             return float(np.max(cell_steps(self.projection, self.guarantee.neighbours)))
-        except InvalidInputError:  # a bound that this grid does not have: a stranger's
+        except InvalidInputError:  # a file's bound that does not fit the grid
             return None
 
     @abstractmethod
     def _fading(self, step: float) -> float:
-        """Return at which size of a cell flips begin to be few, in grid steps."""
+        """Return the size of a cell, in grid steps, from which flips become rare."""
 
     @property
     def _published(self) -> str:
-        return f"Of each of the {self.projection.sketch_dim:,} cells of the sketch the sign alone is published"
+        return f"Only the sign of each of the {self.projection.sketch_dim:,} cells of the sketch is published"
 
     def _of_a_step(self, step: float) -> str:
         size = step * self.projection.cell_unit
         unit = self.guarantee.neighbours.unit
-        return f"A step, the farthest that one {unit} moves a cell, is {size:.4g} in data units."
+        return f"A step, the most that one {unit} moves a cell, is {size:.4g} in data units."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        """Return the explanation as JSON-serialisable objects."""
         return signs_as_dict(self)
 
     def __str__(self) -> str:
@@ -147,12 +147,12 @@ class SignsExplained(Explained):
 class SignExplanation(SignsExplained):
     """What a `SignSketch` guarantees: who is protected, how, how often signs are wrong, and what is not protected.
 
-    It depends on what the release says of itself and on no sign of it, so releases made alike have equal explanations.
+    It depends on what the release states, not on its signs, so releases made in the same way have equal explanations.
 
     Parameters
     ----------
     guarantee, projection, flipped
-        Of the release; ``flipped`` is its law.
+        Of the release; ``flipped`` is its `FlipLaw`.
 
     Examples
     --------
@@ -175,27 +175,27 @@ class SignExplanation(SignsExplained):
     def how(self) -> list[str]:
         """The mechanism, in sentences."""
         chance = {
-            "constant": "with one chance for all",
-            "levels": "the more rarely the farther its cell is from zero, in steps",
-            "linear": "the more rarely the farther its cell is from zero",
+            "constant": "with the same probability for all",
+            "levels": "less often the more steps its cell is from zero",
+            "linear": "less often the farther its cell is from zero",
         }[self.flipped.shape]
-        told = [f"{self._published}, flipped by an exact coin {chance}: {self.guarantee.mechanism}."]
+        told = [f"{self._published}, flipped by exact random bits {chance}: {self.guarantee.mechanism}."]
         return told + keys_said(self.guarantee)
 
     @property
     def theorems(self) -> list[str]:
-        """What the guarantee rests on."""
+        """The theorems that prove the guarantee."""
         mechanism = self.guarantee.mechanism
         found = [_THEOREMS[step.method] for step in mechanism.flips if step.method in _THEOREMS]
         return found if mechanism.keys is None else [*found, KeySelection.theorem]
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
-        """Whether the flips stated are enough for the guarantee."""
+        """Whether the stated flips are enough for the guarantee."""
         return check_flips(self.guarantee, self.projection, self.flipped)
 
     def flip_chance(self, cell: float) -> float | None:
-        """Return with which chance a cell's published sign is the wrong one.
+        """Return the probability that a cell's published sign is wrong.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class SignExplanation(SignsExplained):
         Returns
         -------
         float or None
-            None where the law counts in steps, and finding them would take reading a large matrix.
+            None if the probability depends on steps that only a large matrix would give.
         """
         if self._step is None and self.flipped.shape == "levels":
             return None
@@ -215,18 +215,18 @@ class SignExplanation(SignsExplained):
     @property
     def amount(self) -> list[str]:
         """How often signs are wrong, in sentences."""
-        zero = "A cell of zero publishes a fair coin."
+        zero = "The sign of a cell of zero is a fair coin flip."
         if self.flipped.shape == "constant":
-            return [f"a sign is wrong with a chance of {self._percent(1.0)} %.", zero]
+            return [f"a sign is wrong with probability {self._percent(1.0)} %.", zero]
         if self._step is None and self.flipped.shape == "levels":
             return [zero, _NORMS]
         near = self._fading(self._step or 1.0)
         at = [
-            f"{self._percent(size)} % where its cell is ± {size * self.projection.cell_unit:.4g}"
+            f"{self._percent(size)} % if its cell is ± {size * self.projection.cell_unit:.4g}"
             for size in (near, 3 * near)
         ]
         step = [self._of_a_step(self._step)] if self.flipped.shape == "levels" and self._step else []
-        return [f"a sign is wrong with a chance of {' and '.join(at)}, in data units.", *step, zero, _NORMS]
+        return [f"a sign is wrong with probability {' and '.join(at)}, in data units.", *step, zero, _NORMS]
 
     @property
     def not_protected(self) -> list[str]:
@@ -260,7 +260,7 @@ class IndividualSignExplanation(SignsExplained):
     >>> x = Rademacher(dim=784, sketch_dim=256, seed=1).sketch()
     >>> told = IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
     >>> print(told.not_protected[0])
-    Which signs were perturbed: the data at hand decided, nothing hides it, and it may tell of them.
+    Which signs were perturbed: this choice depends on the data, is not hidden, and may reveal them.
     """
 
     guarantee: IndividualGuarantee
@@ -270,9 +270,9 @@ class IndividualSignExplanation(SignsExplained):
     def meaning(self) -> str:
         """What ε and δ mean, and that this is not differential privacy."""
         return (
-            f"this is not differential privacy. Against whoever takes which signs were perturbed as given, "
-            f"{super().meaning}; that choice itself followed the data, and may tell of them. It composes with nothing: "
-            f"no sum of ε holds for it beside another release, and streamsketch.compose refuses it"
+            f"this is not differential privacy. Given which signs were perturbed, "
+            f"{super().meaning}; but that choice depends on the data and may reveal them. It does not compose: its ε "
+            f"does not add up with that of another release, and streamsketch.compose refuses it"
         )
 
     @property
@@ -280,22 +280,22 @@ class IndividualSignExplanation(SignsExplained):
         """The mechanism, in sentences."""
         near = f"A cell that one {self.guarantee.neighbours.unit} could bring to zero or across it"
         how = f"{near} {_INDIVIDUAL_HOW[self.flipped]}: {self.guarantee.mechanism}."
-        return [f"{self._published}, most of them as they are.", how]
+        return [f"{self._published}, most of them unchanged.", how]
 
     @property
     def theorems(self) -> list[str]:
-        """What the guarantee rests on."""
+        """The theorems that prove the guarantee."""
         return [f"{_INDIVIDUAL_THEOREMS[self.flipped]}, {_CORRECTED}"]
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
-        """That nothing can be checked, or that no data could have been released so."""
+        """That nothing can be checked, or that no data could give such a release."""
         return check_individual(self.guarantee, self.projection, self.flipped)
 
     @property
     def amount(self) -> list[str]:
         """Which signs may be wrong, in sentences."""
-        told = ["only signs of cells within one step of zero may be wrong; how many those are, the data decide."]
+        told = ["only signs of cells within one step of zero may be wrong; their number depends on the data."]
         step = [] if self._step is None else [self._of_a_step(self._step)]
         return [*told, *step, _NORMS]
 
@@ -305,11 +305,11 @@ class IndividualSignExplanation(SignsExplained):
         near = self.guarantee.neighbours
         beyond, _, alike, _ = self._beyond("vectors")
         return [
-            "Which signs were perturbed: the data at hand decided, nothing hides it, and it may tell of them.",
+            "Which signs were perturbed: this choice depends on the data, is not hidden, and may reveal them.",
             beyond,
-            f"All that is behind one person, if that is more than one {near.unit}: no guarantee is for two of them.",
+            f"A person behind more than one {near.unit}: there is no guarantee for two of them.",
             alike,
-            "The same data released again, here or elsewhere: nothing is guaranteed for both together.",
+            "Another release of the same data, here or elsewhere: there is no guarantee for both together.",
             WHO_TAKES_PART,
             EXACT_SKETCH,
         ]
@@ -330,4 +330,4 @@ def explain_signs(release: Signs) -> SignExplanation | IndividualSignExplanation
         return SignExplanation(release.guarantee, release.projection, release.law)
     if isinstance(release, IndividualSignSketch):
         return IndividualSignExplanation(release.guarantee, release.projection, release.method)
-    raise TypeError(f"only published signs are explained here, got a {type(release).__name__}")
+    raise TypeError(f"only published signs can be explained here, got a {type(release).__name__}")

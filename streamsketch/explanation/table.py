@@ -1,4 +1,4 @@
-"""What a table guarantees, as the one release that it is."""
+"""What a table guarantees, as one release."""
 
 import dataclasses
 from typing import Any
@@ -11,7 +11,7 @@ from streamsketch.release import NoiseCheck, PublishedTable, Verdict
 
 ONE_RELEASE = (
     "A table counts as one release: the guarantee of each key covers all of its keys, as long as no unit is in more "
-    "keys than the guarantee says (in one, where it says nothing). A unit in more of them spends ε in each."
+    "keys than the guarantee allows (one, if it gives no number). A unit in more keys spends ε in each."
 )
 _WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
 _NAMED_KEYS = 5
@@ -19,14 +19,14 @@ _NAMED_KEYS = 5
 
 @dataclasses.dataclass(frozen=True)
 class TableExplanation:
-    """What a `PrivateTable` or `SignTable` guarantees as one release, and how that of each key is kept.
+    """What a `PrivateTable` or `SignTable` guarantees as one release, with the explanation of each key.
 
     Parameters
     ----------
     guarantee, projection
         Of the table.
     groups
-        The different explanations of its rows, each with the keys that it is of: one, where all rows were made alike.
+        The distinct explanations of its rows, each with its keys: one if all rows were made in the same way.
 
     Examples
     --------
@@ -46,14 +46,14 @@ class TableExplanation:
 
     @property
     def check(self) -> NoiseCheck:
-        """Whether the noise of every key is enough: the worst check of all."""
+        """The worst check of all keys."""
         checks = [one.check for one, _ in self.groups]
         worst = min(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
         sigmas = [check.sigma for check in checks if check.sigma is not None]
         return dataclasses.replace(worst, sigma=min(sigmas) if len(sigmas) == len(checks) else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as what JSON can hold: numbers, text, lists and objects."""
+        """Return the explanation as JSON-serialisable objects."""
         return {"groups": [{"keys": list(map(str, keys))} | one.to_dict() for one, keys in self.groups]}
 
     def __str__(self) -> str:
@@ -71,6 +71,6 @@ def explain_table(table: PublishedTable[Any]) -> TableExplanation:
 
 
 def heading_of(keys: tuple[Any, ...]) -> str:
-    """Return how many keys there are, and the first of them, on one line whatever a stranger named them."""
+    """Return the number of keys and the first of them, escaped to one line."""
     named = ", ".join(printable(key) for key in keys[:_NAMED_KEYS]) + (", …" if len(keys) > _NAMED_KEYS else "")
     return f"{len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"

@@ -1,4 +1,4 @@
-"""Explanations as text of 80 columns, and as what JSON can hold."""
+"""Explanations as text of 80 columns, and as JSON-serialisable objects."""
 
 import decimal
 import json
@@ -20,11 +20,11 @@ _SHOWN_PAIRS = 5
 _SUMS = 1e-12  # what sums of floats are off
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 _VERDICTS: dict[Verdict, str] = {"too little": "WARNING", "not checked": "Not checked"}
-_NOT_SHOWN = "That it was drawn so, and the bound kept, no file can show: for that you trust its maker."
+_NOT_SHOWN = "No file can show that the noise was drawn so and the bound enforced: for that you trust its maker."
 
 
 def said_of(told: Explained) -> list[tuple[str, list[str]]]:
-    """Return what is guaranteed, under short headings, as sentences."""
+    """Return the guarantee as sentences under short headings."""
     conditions = [f"{condition}." for condition in told.guarantee.conditions]
     verdict = _VERDICTS.get(told.check.verdict, told.enough)
     return [
@@ -33,7 +33,7 @@ def said_of(told: Explained) -> list[tuple[str, list[str]]]:
         *([("Only if", conditions)] if conditions else []),
         ("Meaning", [f"{told.meaning}."]),
         ("How", told.how),
-        ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none is known for a mechanism in words."]),
+        ("Theorem", [f"{theorem}." for theorem in told.theorems] or ["none is known for a mechanism given as text."]),
         ("Check", [f"{verdict}: {told.check.reason}.", _NOT_SHOWN]),
         ("Noise", told.amount),
         ("Estimates", [f"assume that {told.assumed[0]}", *(f"They assume that {one}" for one in told.assumed[1:])]),
@@ -41,7 +41,7 @@ def said_of(told: Explained) -> list[tuple[str, list[str]]]:
 
 
 def one_as_text(told: "Explanation") -> str:
-    """Return the explanation for people."""
+    """Return the explanation as text."""
     rows = [
         ("squared distance", "± s.e.", "of the map", "of the noise"),
         *(
@@ -55,11 +55,11 @@ def one_as_text(told: "Explanation") -> str:
             for one in told.distances
         ),
     ]
-    return text_of(told, "Distances  to another release with as much noise:", rows)
+    return text_of(told, "Distances  to another release with the same noise:", rows)
 
 
 def text_of(told: Explained, heading: str, rows: Sequence[Sequence[str]]) -> str:
-    """Return what is said, a table under its heading if there is one, and what is not protected."""
+    """Return the sentences, a table under its heading if there is one, and what is not protected."""
     lines = [filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in said_of(told)]
     if rows:
         lines.append(heading)
@@ -70,7 +70,7 @@ def text_of(told: Explained, heading: str, rows: Sequence[Sequence[str]]) -> str
 
 
 def joint_as_text(told: "JointExplanation") -> str:
-    """Return what the releases guarantee together, for people, without the explanation of each."""
+    """Return what the releases guarantee together as text, without the explanation of each."""
     title = f"Together, {_count(told)}:"
     unit, budget = told.guarantee.neighbours.unit, _budget(told.guarantee.epsilon, told.guarantee.delta)
     if told.populations == "disjoint":
@@ -79,7 +79,7 @@ def joint_as_text(told: "JointExplanation") -> str:
         said = [f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."]
         if told.finer is not None:
             budget = _budget(told.finer.epsilon, told.finer.delta)
-            said.append(f"Accounted more finely it is {budget}, by {told.finer.by}.")
+            said.append(f"Tighter accounting gives {budget}, by {told.finer.by}.")
         elif told.counted > 1:
             said.append(_why_no_finer(told))
     if told.guarantee.conditions:
@@ -88,12 +88,12 @@ def joint_as_text(told: "JointExplanation") -> str:
     if told.sharing:
         pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in told.sharing[:_SHOWN_PAIRS])
         more = ", …" if len(told.sharing) > _SHOWN_PAIRS else ""
-        said.append(f"Of the same data, so not of disjoint populations, are the releases {pairs}{more}.")
+        said.append(f"The releases {pairs}{more} share data, so their populations are not disjoint.")
     return filled(" ".join([title, *said]))
 
 
 def verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
-    """Return what the checks of several releases mean for their composition, in sentences."""
+    """Return sentences on what the checks of several releases mean for their composition."""
     said = []
     if short := verdicts["too little"]:
         said.append(f"WARNING: {short} of them state too little noise for their guarantee, so this does not hold.")
@@ -104,8 +104,8 @@ def verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
 
 def _why_no_finer(told: "JointExplanation") -> str:
     if told.delta == 0:
-        return "At δ = 0 that is all there is to say; a larger δ may buy a smaller ε."
-    return "No finer figure was found."
+        return "No smaller ε is known at δ = 0; a larger δ may allow one."
+    return "No tighter accounting was found."
 
 
 def _count(told: "JointExplanation") -> str:
@@ -118,7 +118,7 @@ def _count(told: "JointExplanation") -> str:
 
 
 def one_as_dict(told: "Explanation") -> dict[str, Any]:
-    """Return the explanation for programs."""
+    """Return the explanation as JSON-serialisable objects."""
     return fields_of(told) | {
         "noise": {
             "place": told.noise_place,
@@ -136,7 +136,7 @@ def one_as_dict(told: "Explanation") -> dict[str, Any]:
 
 
 def fields_of(told: Explained) -> dict[str, Any]:
-    """Return what every explanation says, for programs, but what is not protected, which comes last."""
+    """Return the common fields of all explanations, except ``not_protected``, which comes last."""
     return {
         "guarantee": told.guarantee.to_dict(),
         "protected": told.who,
@@ -160,7 +160,7 @@ def _part(part: NoisePart) -> dict[str, Any]:
 
 
 def joint_as_dict(told: "JointExplanation") -> dict[str, Any]:
-    """Return what the releases guarantee together, for programs, with the explanation of each."""
+    """Return what the releases guarantee together as JSON-serialisable objects, with the explanation of each."""
     finer = told.finer
     return {
         "each": [one.to_dict() for one in told.each],

@@ -103,7 +103,7 @@ def replaced(release: PrivateSketch, place: int, **changes: Any) -> list[NoisePa
         (lambda one: changed(one, parts=replaced(one, 0, epsilon=0.1)), "1 of the 3 releases inside: "),
         (lambda one: changed(one, parts=replaced(one, 0, neighbours=ss.L1(2))), "for other neighbours than the sum"),
         (lambda one: changed(one, parts=replaced(one, 0, conditions=["it rains"])), "under a condition that the sum"),
-        (lambda one: changed(one, parts=replaced(one, 0, epsilon=9.0)), "guarantees less ε or δ than a release inside"),
+        (lambda one: changed(one, parts=replaced(one, 0, epsilon=9.0)), "states less ε or δ than a release inside"),
         (lambda one: changed(one, values=np.zeros(64, dtype=np.int64)), "the squared norm of its cells is 0 grid"),
     ],
 )

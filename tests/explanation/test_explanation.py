@@ -139,7 +139,7 @@ def test_merged_and_scaled_releases_say_so() -> None:
     merged = released().combine(released(), populations="overlapping").scaled(Fraction(1, 2))
     told = merged.explain()
     assert told.check.verdict == "enough"
-    assert "2 releases were added up or subtracted; the stated ε and δ are the sums of theirs" in " ".join(told.how)
+    assert "2 releases were added or subtracted; the stated ε and δ are the sums of theirs" in " ".join(told.how)
     assert "The cells count 1/2 times" in " ".join(told.how)
     assert told.noise_deviation == pytest.approx(released().explain().noise_deviation / math.sqrt(2))
 
@@ -173,11 +173,11 @@ def test_the_noise_of_distances_is_what_mechanisms_predict() -> None:
 
 
 def test_what_a_test_could_find_out_is_bounded() -> None:
-    assert "in more than 13.6 % of them" in released().explain().meaning  # e · 5 %
-    assert "in more than 5.02 % of them" in released(epsilon=0.002).explain().meaning  # 5.01001, rounded up
-    assert "in more than 37 % of them" in released(epsilon=2.0).explain().meaning  # 36.945
+    assert "in more than 13.6 % of cases" in released().explain().meaning  # e · 5 %
+    assert "in more than 5.02 % of cases" in released(epsilon=0.002).explain().meaning  # 5.01001, rounded up
+    assert "in more than 37 % of cases" in released(epsilon=2.0).explain().meaning  # 36.945
     assert "in more than 99.99" in released(epsilon=12.0).explain().meaning
-    assert "in more than 100 % of them" in released(epsilon=1000.0).explain().meaning
+    assert "in more than 100 % of cases" in released(epsilon=1000.0).explain().meaning
 
 
 def test_releases_made_alike_have_equal_explanations() -> None:
@@ -298,13 +298,13 @@ def test_a_copy_of_more_epsilon_hides_no_delta() -> None:
 
 
 def test_together_mistakes_are_refused() -> None:
-    with pytest.raises(TypeError, match="only a release is explained, got a Sketch"):
+    with pytest.raises(TypeError, match="only releases can be explained, got a Sketch"):
         ss.explain(SJLT.sketch())  # type: ignore[call-overload]
     with pytest.raises(ss.InvalidInputError, match="no guarantee"):
         ss.explain(populations="overlapping")  # type: ignore[call-overload]
     with pytest.raises(ss.InvalidInputError, match="one neighbour relation"):
         ss.explain(released(), released(neighbours=ss.L1(2)), populations="overlapping")
-    with pytest.raises(ss.InvalidInputError, match="at least what the releases spend"):
+    with pytest.raises(ss.InvalidInputError, match="at least the sum that the releases spend"):
         ss.explain(*[released(**GAUSSIAN)] * 2, populations="overlapping", delta=1e-9)
 
 
@@ -314,8 +314,8 @@ def test_releases_of_the_same_data_are_told_and_not_disjoint() -> None:
     joint = ss.explain(one, released(), two, populations="overlapping")
     assert joint.sharing == ((0, 2),)
     assert joint.to_dict()["sharing"] == [[0, 2]]
-    assert "Of the same data, so not of disjoint populations, are the releases 1 and 3." in " ".join(str(joint).split())
-    with pytest.raises(ss.InvalidInputError, match="releases 1 and 3 of 3 hold some of the same data"):
+    assert "The releases 1 and 3 share data, so their populations are not disjoint." in " ".join(str(joint).split())
+    with pytest.raises(ss.InvalidInputError, match="releases 1 and 3 of 3 share data"):
         ss.explain(one, released(), two, populations="disjoint")
     other = released()
     both = one.combine(other, populations="disjoint")
@@ -339,6 +339,6 @@ def test_what_estimates_assume_is_told() -> None:
         (ss.VerySparse(dim=100, sketch_dim=64, sparsity=1, seed=1), False),
     ):
         told = released(projection).explain()
-        assert "assume that no cell's exact sum, noise included, left the 63 bits" in " ".join(str(told).split())
-        assert any("Where few items make all of a difference" in said for said in told.assumed) == few
+        assert "assume that no cell's exact sum, including noise, exceeded 63 bits" in " ".join(str(told).split())
+        assert any("If a difference comes from few items" in said for said in told.assumed) == few
         assert told.to_dict()["assumed"] == told.assumed

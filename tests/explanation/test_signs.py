@@ -167,15 +167,15 @@ def test_the_numbers_of_the_text_are_those_of_the_estimates(name: str, norms: in
 def test_how_often_a_sign_is_wrong_is_the_laws_chance() -> None:
     told = SOUND["bins"][1]().explain()
     assert told.flip_chance(5.0) == pytest.approx(1 / (math.exp(2) + 1), rel=1e-6)
-    assert "a sign is wrong with a chance of 11.9 %." in " ".join(str(told).split())
+    assert "a sign is wrong with probability 11.9 %." in " ".join(str(told).split())
     told = SOUND["bins, smooth"][1]().explain()  # the step is 4, of 1/4
     assert told.flip_chance(9.0) == pytest.approx(1 / (math.exp(3 * 0.2) + 1), rel=1e-6)
     shown = " ".join(str(told).split())
-    assert "26.9 % where its cell is ± 5 and 4.74 % where its cell is ± 15, in data units" in shown
-    assert "A step, the farthest that one pixel moves a cell, is 1 in data units" in shown
+    assert "26.9 % if its cell is ± 5 and 4.74 % if its cell is ± 15, in data units" in shown
+    assert "A step, the most that one pixel moves a cell, is 1 in data units" in shown
     told = SOUND["logistic"][1]().explain()  # a pixel moves 256 cells by one step, of 1/16
     assert told.flip_chance(512.0) == pytest.approx(1 / (math.exp(2) + 1), rel=1e-6)
-    assert "26.9 % where its cell is ± 16" in " ".join(str(told).split())
+    assert "26.9 % if its cell is ± 16" in " ".join(str(told).split())
 
 
 def test_a_large_random_map_is_not_read_through() -> None:
@@ -193,7 +193,7 @@ def test_a_bound_below_the_grid_is_a_strangers() -> None:
     one = SOUND["smooth"][1]()
     told = changed(one, neighbours=ss.L1("1/2")).explain()
     assert told.angles == []
-    assert "A cell of zero publishes a fair coin" in " ".join(str(told).split())
+    assert "The sign of a cell of zero is a fair coin flip" in " ".join(str(told).split())
 
 
 # --- individual -----------------------------------------------------------------------------------------------
@@ -213,9 +213,7 @@ def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.P
     shown = " ".join(str(told).split())
     assert "Guarantee individual differential privacy only (not differential privacy)" in shown
     assert "this is not differential privacy" in shown
-    assert (
-        "It composes with nothing: no sum of ε holds for it beside another release, and streamsketch.compose " in shown
-    )
+    assert "It does not compose: its ε does not add up with that of another release, and streamsketch.compose " in shown
     assert "n of them spend n times" not in shown
     assert "adds to ε" not in shown
     assert told.check.verdict == "not checked"
@@ -266,7 +264,7 @@ def test_the_conditions_of_signs_go_into_the_sum() -> None:
 
 def test_individual_privacy_is_not_added_up() -> None:
     release = published(signs.IDPSignRPRR(epsilon=1, neighbours=SALE), RADEMACHER)
-    with pytest.raises(TypeError, match="is not differential privacy and composes with nothing"):
+    with pytest.raises(TypeError, match="is not differential privacy and does not compose"):
         ss.explain(released(), release, populations="disjoint")
-    with pytest.raises(TypeError, match="is not differential privacy and composes with nothing"):
+    with pytest.raises(TypeError, match="is not differential privacy and does not compose"):
         ss.explain(release, delta=1e-5)

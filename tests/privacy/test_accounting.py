@@ -107,7 +107,7 @@ def test_what_cannot_be_accounted_for_is_none() -> None:
     sketch = ss.SJLT(dim=9, sketch_dim=64, sparsity=4, seed=7).sketch()
     joint = ss.explain(*(sketch.release(epsilon=20, neighbours=ss.L1(1)) for _ in range(3)), delta=1e-6)
     assert joint.finer is None
-    assert "No finer figure was found." in " ".join(str(joint).split())
+    assert "No tighter accounting was found." in " ".join(str(joint).split())
 
 
 def test_mistakes_are_refused() -> None:

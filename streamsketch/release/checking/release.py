@@ -180,7 +180,7 @@ def _sum_mismatch(stated: Stated) -> str | None:
     if any(not set(part.guarantee.conditions) <= set(guarantee.conditions) for part in stated.parts):
         return "a release inside holds under a condition that the sum does not state"
     if composition_of(guarantee, stated.parts) is None:
-        return "it guarantees less ε or δ than a release inside"
+        return "it states less ε or δ than a release inside"
     return None
 
 
