@@ -1,4 +1,4 @@
-"""What the releases of a report guarantee, in words."""
+"""What the releases of a report guarantee."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, PrivateTable, Verdict
 from streamsketch.report.text import short
 
-_LONGEST = 20_000  # characters of what is said, which may quote a stranger's words
+_LONGEST = 20_000  # characters of text that may quote an untrusted file
 
 
 def guarantees(
     releases: Mapping[str, PrivateSketch], published: Mapping[str, PrivateSketch | PrivateTable]
 ) -> dict[str, Any]:
-    """Return who is protected, how, and from what not, of releases and of what they are published as."""
+    """Return what the releases guarantee one by one, and what those published guarantee together."""
     groups: dict[Explanation, list[str]] = {}
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
@@ -30,13 +30,13 @@ def guarantees(
 
 
 def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
-    """Say what the checks of the releases found: no more than that."""
+    """Return what the checks of the releases found."""
     wrong, unchecked = verdicts["too little"], verdicts["not checked"]
     everything = sum(verdicts.values())
     said = []
     if unchecked:
         whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
-        said.append(f"Whether {whose} have the noise their guarantee takes was not checked, for the reasons below.")
+        said.append(f"Whether {whose} have enough noise for their guarantee was not checked, for the reasons below.")
     if not wrong and not unchecked:
         said.append("Each release states enough noise for its guarantee, which then holds whatever else is known.")
     elif wrong + unchecked < everything:
@@ -48,7 +48,7 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
     if verdicts["too little"]:
         return " As too little noise is stated, this does not hold."
     if verdicts["not checked"]:
-        return " As not all noise was checked, this holds only if there is enough of it."
+        return " As not all noise was checked, this holds only if it is enough."
     return ""
 
 
@@ -68,13 +68,13 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
         joint = explain_jointly(list(published.values()))
     except InvalidInputError as error:
         if len({release.guarantee.neighbours for release in published.values()}) > 1:
-            return "They are for different neighbours, so their ε do not add up to one number."
-        return f"No guarantee for all of them together can be stated: {short(error, _LONGEST)}."
+            return "They have different neighbour relations, so their ε do not add up."
+        return f"No joint guarantee can be stated: {short(error, _LONGEST)}."
     over = joint.guarantee
     only_if = f" Only if: {short('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", accounted more finely ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)}"
+        finer = f", with tighter accounting ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)}"
     apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
     said = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
     if any(isinstance(release, PrivateTable) for release in published.values()):
@@ -83,11 +83,11 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
 
 
 def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointExplanation) -> str:
-    """Return what holds for disjoint populations, which releases of the same data do not have."""
+    """Return what holds for disjoint populations, unless releases share data."""
     if joint.sharing:
         names = list(published)
         first, second = (short(names[place]) for place in joint.sharing[0])
-        return f"{first} and {second} hold some of the same data, so populations are not disjoint: "
+        return f"{first} and {second} share data, so populations are not disjoint: "
     apart = explain_jointly(list(published.values()), populations="disjoint").guarantee
     return f"{_budget(apart)} if no {short(apart.neighbours.unit)} is in two of the streams, and "
 

@@ -1,4 +1,4 @@
-"""A report of releases: one page that needs no network, no script and no other file."""
+"""A report of releases: one page without network access, scripts or other files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,25 +27,25 @@ def page_of(
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
-    It holds what anyone could compute from the releases, so it is as public as they are.
+    It contains only what anyone could compute from the releases, so it is as public as they are.
 
     Parameters
     ----------
     releases
         2 to 150 releases of one projection, with independent noises, by name.
     published
-        What they were published as, where some are the rows of a table: a table is one release.
+        The releases as published, with tables as one release each; by default ``releases``.
     title
         The page's heading.
     plan
-        The plan they were made by, as `Plan.to_dict` returns it.
+        Their plan, as returned by `Plan.to_dict`.
 
     Raises
     ------
     InvalidInputError
-        For fewer than 2 releases or more than 150, or a plan that is not one, or is one of another sketch.
+        For fewer than 2 releases or more than 150, or a plan that is malformed or for another sketch.
     IncompatibleProjectionsError, DependentNoiseError
-        As `streamsketch.pairwise`.
+        If the projections differ, or two releases share noise.
     """
     if len(releases) > _MAX_RELEASES:
         raise InvalidInputError(
@@ -85,7 +85,7 @@ def _places(names: Sequence[str], scaling: Scaling) -> list[tuple[str, list[str]
 
 
 def _nearest(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> list[tuple[str, list[Any]]]:
-    """Return each stream's nearest others, with intervals that allow for their selection."""
+    """Return the nearest neighbours of each stream, with intervals that allow for their selection."""
     groups = []
     for i in order:
         others = [int(j) for j in np.argsort(distances.value[i], kind="stable") if j != i][:_NEIGHBOURS]

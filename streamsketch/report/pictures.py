@@ -1,4 +1,4 @@
-"""What is in the report's pictures: a heat map, and a map of the plane."""
+"""The data of the report's figures: a heat map and a map of the plane."""
 
 import math
 from collections.abc import Sequence
@@ -27,17 +27,17 @@ _SCALES = (
     (1.0, ""),
 )
 _WIDTH, _HEIGHT, _MARGIN = 720.0, 560.0, 40.0
-_REACH = 2.447746830680816  # of a 95 % ellipse in standard deviations: √χ²(0.95) of two degrees of freedom
+_RADIUS = 2.447746830680816  # of a 95 % ellipse in standard deviations: √χ²(0.95) of two degrees of freedom
 _LETTER, _LINE = 7.2, 15.0  # about the width and height of a label's letters
 _LABEL = 18
-_TAB_STOPS = 20  # streams; beyond, the tables below serve those who have no pointer
+_TAB_STOPS = 20  # streams; beyond, keyboard users have the tables below
 
 
 def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> dict[str, Any]:
-    """Return all squared distances as cells in colour; one says its error bar under the pointer or a finger."""
+    """Return all squared distances as coloured cells, with error bars as tooltips."""
     value, error = distances.value, distances.standard_error
     apart = ~np.eye(len(names), dtype=bool)
-    # colours below the least standard error would show noise alone
+    # colours below the least standard error would show only noise
     low = max(float(error[apart].min()), float(value.max()) / 1e6, 1e-12)
     high = max(float(value.max()), 10 * low)
     factor, unit = next((pair for pair in _SCALES if np.median(np.abs(value[apart])) >= pair[0]), (1.0, ""))
@@ -61,7 +61,7 @@ def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -
 
 
 def _colour(value: float, low: float, high: float) -> tuple[int, int, int]:
-    """Return a colour of a logarithmic scale, light for near."""
+    """Return a colour on a logarithmic scale, light for near."""
     place = math.log(min(max(value, low), high) / low) / math.log(high / low) * (len(_VIRIDIS) - 1)
     left = min(int(place), len(_VIRIDIS) - 2)
     first, second = _VIRIDIS[left], _VIRIDIS[left + 1]
@@ -76,7 +76,7 @@ def luminance(colour: tuple[int, int, int]) -> float:
 
 
 def _readable_on(colour: tuple[int, int, int]) -> str:
-    """Return black or white: one of the two has a contrast of 4.5 or more on any colour."""
+    """Return black or white, whichever has a contrast of at least 4.5 on the colour."""
     bright = luminance(colour)
     return "#000" if (bright + 0.05) / 0.05 >= 1.05 / (bright + 0.05) else "#fff"
 
@@ -89,10 +89,10 @@ def _colour_key(low: float, high: float, factor: float) -> list[tuple[tuple[int,
 
 
 def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
-    """Return the plane: a point, a 95 % ellipse and a label for each stream, and a grid that gives the scale."""
+    """Return the map: a point, a 95 % ellipse and a label for each stream, and a grid for the scale."""
     radii, angles = _ellipses(scaling.covariances)
     reach = radii.max(axis=1)[:, None]
-    # room for an ellipse larger than the map itself would shrink the map to a dot
+    # room for an ellipse larger than the map would shrink the map to a dot
     reach = np.minimum(reach, np.ptp(scaling.places, axis=0).max() or 1.0)
     low, high = (scaling.places - reach).min(axis=0), (scaling.places + reach).max(axis=0)
     spread = np.maximum(high - low, 1e-12)
@@ -120,7 +120,7 @@ def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
 def _ellipses(covariances: Floats) -> tuple[Floats, Floats]:
     """Return half axes (n, 2) and angles in degrees (n,) of 95 % ellipses."""
     values, vectors = np.linalg.eigh(covariances)
-    radii = _REACH * np.sqrt(np.maximum(values[:, ::-1], 0.0))
+    radii = _RADIUS * np.sqrt(np.maximum(values[:, ::-1], 0.0))
     return radii, np.degrees(np.arctan2(vectors[:, 1, 1], vectors[:, 0, 1]))
 
 
@@ -130,7 +130,7 @@ def _round_step(length: float) -> float:
 
 
 def _labels(names: Sequence[str], points: Floats) -> list[tuple[str, str, str, str]]:
-    """Return labels beside their points, where possible over no point and no other label, and lines to far ones."""
+    """Return labels near their points, avoiding points and other labels if possible, with lines to distant ones."""
     taken = np.hstack([points - 5, points + 5])
     labels = []
     for name, (x, y) in zip(names, points, strict=True):

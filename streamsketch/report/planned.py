@@ -1,4 +1,4 @@
-"""What the sketches of a report can tell apart, and whether that is what was planned."""
+"""The expected errors of the sketches of a report, compared with the plan."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Row = tuple[str, list[str]]
 
 
 def expected(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, list[Row]]]:
-    """Return the errors that follow from each kind of noise."""
+    """Return the expected errors for each kind of noise."""
     return [
         (
             str(told.guarantee.mechanism),
@@ -36,12 +36,12 @@ def _parts(estimate: Estimate) -> tuple[float, float, float]:
 
 
 def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
-    """Return what was planned beside what the releases have.
+    """Return the plan beside what the releases have.
 
     Raises
     ------
     InvalidInputError
-        If the plan is not one, or is one of another sketch.
+        If the plan is malformed, or for another sketch.
     """
     kinds = _kinds(releases)
     try:
@@ -51,7 +51,7 @@ def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch])
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise InvalidInputError(
-            "the plan is not what `plan --json` prints: a field is missing or of another kind"
+            "the plan is not what `plan --json` prints: a field is missing or of another type"
         ) from None
 
 
@@ -97,6 +97,6 @@ def _check_same_sketch(fields: Mapping[str, Any], told: Explanation) -> None:
     if differing:
         name = differing[0]
         raise InvalidInputError(
-            f"the plan is one of another sketch: its {name} is {fields.get(name)}, the releases' is {ours.get(name)}. "
-            f"Leave out the plan, or name the one they were made by"
+            f"the plan is for another sketch: its {name} is {fields.get(name)}, the releases' is {ours.get(name)}. "
+            f"Leave out the plan, or give the one for these releases"
         )

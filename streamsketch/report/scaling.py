@@ -1,4 +1,4 @@
-"""A map of the streams in two dimensions, with how far each may be off."""
+"""A map of the streams in two dimensions, with their errors."""
 
 from typing import NamedTuple
 
@@ -20,22 +20,22 @@ class Scaling(NamedTuple):
     covariances: Floats
     """Of each place: (n, 2, 2)."""
     share: float
-    """The two axes' part of the sum of positive eigenvalues, 0 to 1: the rest of the distances is not shown."""
+    """The share of the two axes in the sum of positive eigenvalues, 0 to 1."""
 
 
 def classical_scaling(distances: Estimates) -> Scaling:
-    """Place n streams in the plane so that squared distances are kept as well as can be (Torgerson 1952).
+    """Place n streams in the plane, preserving squared distances as well as possible (Torgerson 1952).
 
     A stream's covariance is that of Gower's (1968) formula for one more point, x = ½ (XᵀX)⁻¹ Xᵀ (b - d), in its squared
-    distances d to the others, which stay where they are. Two distances of one stream are taken to be correlated as the
-    map's errors are, by the squared cosine of the angle between them, and the noise's, by half the cosine; what shifts
-    all of its distances alike moves nothing, as the places' mean is the origin. It is of first order: for ellipses on a
-    picture, not for tests.
+    distances d to the others, which stay fixed. Two distances of one stream are taken to be correlated by the squared
+    cosine of the angle between them in the map's errors, and by half the cosine in those of the noise; an equal shift
+    of all its distances has no effect, as the mean of the places is the origin. The covariance is of first order: for
+    ellipses in a figure, not for tests.
 
     Parameters
     ----------
     distances
-        Of all pairs, as `streamsketch.pairwise` gives them: (n, n), n ≥ 2.
+        Of all pairs, as returned by `streamsketch.pairwise`: (n, n), n ≥ 2.
     """
     squares = distances.value
     n = len(squares)

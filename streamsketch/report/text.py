@@ -1,4 +1,4 @@
-"""Text of a report: templates that show a stranger's words and let them do nothing else."""
+"""Text of a report: templates that escape untrusted text."""
 
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ _NO_BREAK = "\u00a0"
 
 @cache
 def templates() -> Environment:
-    """Return the templates of the page: they escape all that they are given, and show what is not printable."""
+    """Return the templates of the page, which escape all values, including characters that are not printable."""
     found = Environment(
         loader=PackageLoader("streamsketch.report"),
         autoescape=True,
@@ -27,7 +27,7 @@ def templates() -> Environment:
 
 
 def _printable(value: Any) -> Any:
-    """Return a value as text that does not even change the writing direction; what templates made is left alone."""
+    """Return a value as text without control or direction characters; markup from templates is left unchanged."""
     text = value if isinstance(value, str) else str(value)
     if isinstance(text, Markup) or text.replace(_NO_BREAK, " ").isprintable():
         return text
@@ -37,18 +37,18 @@ def _printable(value: Any) -> Any:
 
 
 def short(text: object, longest: int = 60) -> str:
-    """Return a stranger's text, as much of it as there is room for."""
+    """Return untrusted text, shortened to ``longest`` characters."""
     shown: str = _printable(text)
     return (shown if len(shown) <= longest else shown[: longest - 1] + "…") or "(no name)"
 
 
 def cells(estimate: Estimate, ends: Interval | None = None) -> tuple[str, str, str]:
-    """Return an estimate, its standard error and its interval as they stand in tables."""
+    """Return an estimate, its standard error and its interval as table cells."""
     error = estimate.standard_error
     return rounded(estimate.value, error), rounded(error, error), interval(estimate, ends)
 
 
 def interval(estimate: Estimate, ends: Interval | None = None) -> str:
-    """Return an interval, by default that of 95 %, with the digits that mean something."""
+    """Return an interval, by default that of 95 %, with its significant digits."""
     low, high = (rounded(end, estimate.standard_error) for end in ends or estimate.interval(0.95))
     return f"{low} … {high}"

@@ -102,7 +102,7 @@ def test_no_guarantee_together_looks_better_than_it_is() -> None:
         }
         finer = ss.explain(*found.values(), populations="overlapping").finer
         assert finer is not None
-        shown = re.search(r"accounted more finely ε\u00a0=\u00a0([0-9.]+)", page_of(found, title="t"))
+        shown = re.search(r"with tighter accounting ε\u00a0=\u00a0([0-9.]+)", page_of(found, title="t"))
         assert shown is not None
         assert finer.epsilon <= float(shown[1]) <= finer.epsilon + 1e-3
     found = {"a": release(1, 0.7000001), "b": release(1, 0.3)}
@@ -132,8 +132,12 @@ def test_what_was_not_checked_is_never_said_to_hold() -> None:
     short = tampered(release(3), epsilon=0.25)
     for found, opening, together in (
         ([sound, release(2)], "Each release states enough noise for its guarantee, which then holds", ""),
-        ([sound, unread], "Whether 1 of the releases have the noise their guarantee takes was not", "enough of it"),
-        ([unread, tampered(release(4), mechanism="?")], "Whether any of the releases have the noise", "enough of it"),
+        ([sound, unread], "Whether 1 of the releases have enough noise for their guarantee was not", "it is enough"),
+        (
+            [unread, tampered(release(4), mechanism="?")],
+            "Whether any of the releases have enough noise",
+            "it is enough",
+        ),
         ([short, unread], "Warning: 1 of the releases state too little noise", "this does not hold"),
     ):
         text = " ".join("".join(Page(page_of(dict(zip("ab", found, strict=True)), title="t")).text).split())
@@ -141,7 +145,7 @@ def test_what_was_not_checked_is_never_said_to_hold() -> None:
         assert beginning.removeprefix("What is guaranteed").lstrip().startswith(opening)
         assert ("holds whatever else is known" in text) == (sound in found), "said of those that were checked alone"
         assert together in text
-        assert ("this holds only if" in text) == (together == "enough of it")
+        assert ("this holds only if" in text) == (together == "it is enough")
 
 
 def test_the_intervals_of_neighbours_allow_for_their_selection() -> None:
@@ -160,13 +164,13 @@ def test_releases_of_the_same_data_are_named() -> None:
     sketch.update(3, 500)
     twice = {name: sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale")) for name in ("north", "south")}
     text = " ".join("".join(Page(page_of({"east": release(5)} | twice, title="t")).text).split())
-    assert "Together: north and south hold some of the same data, so populations are not disjoint: ε = 3" in text
+    assert "Together: north and south share data, so populations are not disjoint: ε = 3" in text
 
 
 def test_without_a_plan_the_page_says_what_the_sketches_can_tell_apart() -> None:
     found = releases(["a", "b"])
     text = "".join(Page(page_of(found, title="t")).text)
-    assert "What these sketches can tell apart" in text
+    assert "Errors to expect" in text
     for estimate in found["a"].explain().distances:
         assert rounded(estimate.standard_error, estimate.standard_error) in text
 
@@ -190,7 +194,7 @@ def test_with_its_plan_the_errors_planned_stand_beside_those_of_the_releases() -
 
 def test_a_plan_of_another_sketch_is_refused() -> None:
     plan = shop_plan().to_dict()
-    with pytest.raises(ss.InvalidInputError, match="plan is one of another sketch: its dim is 5000, the releases' is"):
+    with pytest.raises(ss.InvalidInputError, match="plan is for another sketch: its dim is 5000, the releases' is"):
         page_of(releases(["a", "b"]), title="t", plan=plan)
     del plan["chosen"]
     plan["projection"] = json.loads(PROJECTION.to_json())
@@ -206,14 +210,16 @@ def shop_plan() -> Plan:
 
 def test_relations_that_do_not_add_up_are_said_so() -> None:
     other = PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="user"))
-    assert "different neighbours, so their ε do not add up" in page_of({"a": release(1), "b": other}, title="t")
+    assert "different neighbour relations, so their ε do not add up" in page_of(
+        {"a": release(1), "b": other}, title="t"
+    )
 
 
 def test_guarantees_that_add_up_to_nothing_are_said_so() -> None:
     loose = {"epsilon": 1.0, "delta": 0.6, "mechanism": "gaussian", "neighbours": ss.L1(1, unit="sale")}
     found = {name: PROJECTION.sketch().release(**loose) for name in "ab"}  # type: ignore[arg-type]
     text = page_of(found, title="t")
-    assert "No guarantee for all of them together can be stated" in text
+    assert "No joint guarantee can be stated" in text
     assert "different neighbours" not in text
 
 
@@ -331,7 +337,7 @@ def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
     for arguments, message in [
         (["nowhere", "-o", "r.html"], "nowhere cannot be read or written: No such file"),
         (["empty", "-o", "r.html"], "needs at least two files, got 0"),
-        (["all", "-o", "there.html"], "is there already and is not replaced"),
+        (["all", "-o", "there.html"], "already exists and is not replaced"),
         (["all/mine.raw-sketch", "all", "-o", "r.html"], "is a raw sketch, which is secret"),
         (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
         (["twice", "-o", "r.html"], "a and b: two of these sketches share the noise"),
