@@ -19,9 +19,7 @@ PopulationsOption = Annotated[
 ]
 
 
-NOT_DISJOINT = (
-    "{} and {} hold some of the same data, so their populations are not disjoint: say --populations overlapping"
-)
+NOT_DISJOINT = "{} and {} share data, so their populations are not disjoint: say --populations overlapping"
 
 
 def sum_of_releases(files: list[Path], populations: Populations | None) -> ss.PrivateSketch:

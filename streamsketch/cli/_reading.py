@@ -167,7 +167,7 @@ def _sketches_of(path: Path, command: str, *, raw: bool) -> Any:
     if not raw:
         or_raw = ", or say --raw to compare it all the same, for your eyes only" if command == "compare" else ""
         raise ss.InvalidInputError(
-            f"{path} is a raw sketch, which is secret, and so is all that is computed from it. Release it first{or_raw}"
+            f"{path} is a raw sketch, which is secret, like all that is computed from it. Release it first{or_raw}"
         )
     return load_raw_file(path).state
 
@@ -251,7 +251,7 @@ def new_file(path: Path, suffix: str | tuple[str, ...], what: str) -> Path:
             f"{what} is written to a file named {' or '.join(f'*{one}' for one in suffixes)}, got {path}"
         )
     if path.exists():
-        raise ss.InvalidInputError(f"{path} is there already and is not replaced; name another file, or move it away")
+        raise ss.InvalidInputError(f"{path} already exists and is not replaced; name another file, or move it away")
     if not path.parent.is_dir():
         raise ss.InvalidInputError(f"{path} cannot be written: there is no folder {path.parent}")
     return path

@@ -23,8 +23,8 @@ Norms = Annotated[
 ]
 
 _WITHOUT_NORMS = (
-    "These signs were flipped with chances that depend on the cells' size, so angles take the vectors' Euclidean "
-    "norms: say --norm if they are public. Hamming distances need none."
+    "These signs were flipped with probabilities that depend on the cells, so angles need the vectors' Euclidean "
+    "norms: give --norm if they are public. Hamming distances need none."
 )
 _NOT_ALIKE = (
     "These signs were not all published in one way, or not for vectors of one norm, so the order of their Hamming "
@@ -73,7 +73,7 @@ class SignPairs:
     Raises
     ------
     InvalidInputError
-        For norms that are no numbers, or of nobody here.
+        For norms that are not numbers, or names that are not among the releases.
     """
 
     def __init__(self, releases: dict[str, Signs], norms: list[str] | None) -> None:
@@ -104,8 +104,8 @@ class SignPairs:
         """Say why angles are missing, and where an order by Hamming distance may not be theirs."""
         if any(pair.angle is None for pair in pairs):
             say(_WITHOUT_NORMS)
-        guarantees = {release.explain() for release in self._releases.values()}
-        if by_hamming and (len(guarantees) > 1 or len(set(self._norms.values())) > 1):
+        explanations = {release.explain() for release in self._releases.values()}
+        if by_hamming and (len(explanations) > 1 or len(set(self._norms.values())) > 1):
             say(_NOT_ALIKE)
 
 

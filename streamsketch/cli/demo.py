@@ -1,4 +1,4 @@
-"""``streamsketch demo``: the whole way on data that every machine has."""
+"""``streamsketch demo``: an example on data that every machine has."""
 
 import re
 import sysconfig

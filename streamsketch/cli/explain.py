@@ -16,10 +16,10 @@ from streamsketch.explanation import INDIVIDUAL, ONE_RELEASE, Explained, explain
 from streamsketch.privacy import sharing_data
 from streamsketch.release import Published, PublishedTable
 
-_SHARED = "{} and {} hold some of the same data, so their populations are not disjoint."
+_SHARED = "{} and {} share data, so their populations are not disjoint."
 _SHOWN_PAIRS = 5
 _ELSEWHERE = {"each", "sharing"}  # of a joint explanation: said by file
-_DIFFERENT = "Together: these releases hide different changes, {}, so their ε do not add up to one guarantee."
+_DIFFERENT = "Together: these releases have different neighbour relations, {}, so their ε do not add up."
 
 
 class Populations(StrEnum):

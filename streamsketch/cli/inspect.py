@@ -1,4 +1,4 @@
-"""``streamsketch inspect``: what a file holds and what it guarantees."""
+"""``streamsketch inspect``: the contents and guarantee of a file."""
 
 import warnings
 from pathlib import Path
@@ -37,7 +37,7 @@ def inspect(
     system: Annotated[bool, typer.Option("--system", help="Show this machine instead: how it hashes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what a file of sketches holds and what it guarantees."""
+    """Show the contents of a file of sketches and its guarantee."""
     if system == (file is not None):
         raise typer.BadParameter("name one file, or give --system")
     if file is None:
@@ -83,7 +83,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
     try:
         norm = ss.squared_norm(release)
     except ss.StreamsketchError as error:
-        raise ss.InvalidInputError(f"{file} holds numbers beyond use: {error}") from None
+        raise ss.InvalidInputError(f"{file} holds values that cannot be used: {error}") from None
     if as_json:
         show_json(
             {

@@ -35,7 +35,7 @@ def merge(
         )
     if all(raw):
         if populations is not None:
-            raise ss.InvalidInputError("--populations is about releases; raw sketches guarantee nothing yet")
+            raise ss.InvalidInputError("--populations is about releases; raw sketches have no guarantee yet")
         _merge_raw(files, new_file(output, SUFFIX, "a sum of raw sketches"), as_json=as_json)
         return
     new_file(output, ".sketch", "a sum of releases")

@@ -1,4 +1,4 @@
-"""``streamsketch nearest``: who is most alike."""
+"""``streamsketch nearest``: the nearest neighbours of releases."""
 
 from pathlib import Path
 from typing import Annotated

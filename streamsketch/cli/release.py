@@ -1,4 +1,4 @@
-"""``streamsketch release``: what may leave the building."""
+"""``streamsketch release``: publish a raw sketch with noise."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,16 +41,16 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     keys_are_public: Annotated[
         bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Release once more, and pay for it once more.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
     as_json: Json = False,
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    The guarantee is for a unit that keeps to the bound, and the bound is not enforced here: clip what a unit adds up
-    to before it is sketched. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
+    The guarantee holds for units within the bound, which is not enforced here: clip the contributions of each unit
+    before sketching. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
     values must be multiples of the resolution.
 
-    The raw file remembers it, and is not released twice unless --again says so: the same people pay twice.
+    The raw file records it, and is not released again without --again: privacy loss adds up.
     """
     neighbours = _neighbours(l1, one_coordinate, unit, max_keys)
     privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
@@ -69,7 +69,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         guarantee = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
         if raw.releases and not again:
             raise ss.InvalidInputError(_cost(file, raw.releases, guarantee))
-        # remembered before it is written: a failure between the two costs a release, not a guarantee
+        # recorded before it is written: a failure between the two costs a release, not the guarantee
         released = release_held(raw, file, public_keys=public_key or None, keys_are_public=keys_are_public, **privacy)
     try:
         released.save(output)

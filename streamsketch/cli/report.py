@@ -29,9 +29,9 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a page of distances, neighbours and a map, with error bars and what is guaranteed.
+    """Write a page of distances, neighbours and a map, with error bars and guarantees.
 
-    It is one file that needs no network and no script, and as public as the releases are.
+    The page is one file without network access or scripts, and as public as the releases are.
     """
     new_file(output, ".html", "a report")
     paths: list[Path] = []

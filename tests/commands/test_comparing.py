@@ -251,7 +251,7 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
     for arguments, message in [
         ([files[0], "-o", "mean.sketch", *disjoint], "at least two files, got 1"),
         (good, "--populations disjoint"),
-        ([*files, "-o", "north.sketch", *disjoint], "is there already and is not replaced"),
+        ([*files, "-o", "north.sketch", *disjoint], "already exists and is not replaced"),
         ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
         ([files[0], "notes.txt", "-o", "mean.sketch", *disjoint], "is not a sound private sketch"),
         ([files[0], "disguised.sketch", "-o", "mean.sketch", *disjoint], "is a raw sketch, which is secret"),

@@ -43,7 +43,7 @@ def test_several_files_are_added_up(files: list[Path], forks: Forks) -> None:
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0
     assert "table.parquet: 3 keys (\\x1b[2J, AA, B6)" in shown
-    assert "as long as no unit is in more keys than the guarantee says" in " ".join(shown.split())
+    assert "as long as no unit is in more keys than the guarantee allows" in " ".join(shown.split())
     assert "\x1b" not in done.stdout
     assert "Together, 3 releases: if one sale may be in all of them, ε and δ add up to ε = 3, δ = 3e-06" in shown
     assert "by the closed form for Gaussian noise" in shown
@@ -60,7 +60,7 @@ def test_releases_for_different_neighbours_are_explained_one_by_one(files: list[
     done = forks.run("explain", files[0], other)
     assert done.returncode == 0
     assert done.stdout.count("Guarantee") == 2
-    assert "these releases hide different changes, L1(1, unit='sale'), L1(2, unit='event')" in " ".join(
+    assert "these releases have different neighbour relations, L1(1, unit='sale'), L1(2, unit='event')" in " ".join(
         done.stdout.split()
     )
 
@@ -87,7 +87,7 @@ def test_mistakes_are_sentences(files: list[Path], forks: Forks) -> None:
         (["broken.parquet"], "broken.parquet is not a sound table of private sketches: "),
         (["nowhere.sketch"], "nowhere.sketch cannot be read or written: No such file"),
         (["."], "cannot be read or written: Is a directory"),
-        ([*files, "--delta", 1e-9], "at least what the releases spend together"),
+        ([*files, "--delta", 1e-9], "at least the sum that the releases spend"),
     ):
         assert message in forks.refused("explain", *arguments, cwd=folder)
 

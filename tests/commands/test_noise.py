@@ -117,7 +117,7 @@ def test_releases_of_the_same_data_are_not_disjoint(tmp_path: Path, forks: Forks
         release(sketch).save(tmp_path / f"{name}.sketch")
     release().save(tmp_path / "other.sketch")
     files = ["first.sketch", "other.sketch", "second.sketch"]
-    said = "first.sketch and second.sketch hold some of the same data, so their populations are not disjoint"
+    said = "first.sketch and second.sketch share data, so their populations are not disjoint"
     for arguments in (["explain", *files], ["merge", *files, "-o", "out.sketch"], ["mean", *files, "-o", "out.sketch"]):
         assert said in forks.refused(*arguments, "--populations", "disjoint", cwd=tmp_path)
     shown = forks.run("explain", *files, cwd=tmp_path).stdout
@@ -141,7 +141,7 @@ def test_copies_and_merges_beside_their_parts_are_not_refused(tmp_path: Path, fo
     assert "the largest guarantee holds: ε = 1, δ = 0" in " ".join(done.stdout.split())
     assert "some of the same data" not in done.stdout
     refused = forks.refused("explain", "one.sketch", "both.sketch", "--populations", "disjoint", cwd=tmp_path)
-    assert "one.sketch and both.sketch hold some of the same data" in refused
+    assert "one.sketch and both.sketch share data" in refused
 
 
 def test_tables_of_the_same_data_are_named(tmp_path: Path, forks: Forks) -> None:
@@ -154,10 +154,10 @@ def test_tables_of_the_same_data_are_named(tmp_path: Path, forks: Forks) -> None
     disjoint = ["--populations", "disjoint"]
     assert forks.run("explain", "first.parquet", *disjoint, cwd=tmp_path).returncode == 0
     refused = forks.refused("explain", "first.parquet", "second.parquet", *disjoint, cwd=tmp_path)
-    assert "first.parquet and second.parquet hold some of the same data" in refused
+    assert "first.parquet and second.parquet share data" in refused
     release(table["b"]).save(tmp_path / "b.sketch")
     refused = forks.refused("explain", "b.sketch", "first.parquet", *disjoint, cwd=tmp_path)
-    assert "b.sketch and first.parquet hold some of the same data" in refused
+    assert "b.sketch and first.parquet share data" in refused
     twice = {key: release(table["a"]) for key in ("a", "again")}
     with pytest.raises(ss.InvalidInputError, match="that one unit may be in 2 of them"):
         ss.PrivateTable(twice)
@@ -170,8 +170,8 @@ def test_signs_of_the_same_data_are_not_disjoint(tmp_path: Path, forks: Forks) -
     for name in ("first", "second"):
         publish.release(sketch).save(tmp_path / f"{name}.signs")
     files = ["first.signs", "second.signs"]
-    assert "hold some of the same data" in forks.refused("explain", *files, "--populations", "disjoint", cwd=tmp_path)
-    assert "hold some of the same data" in " ".join(forks.run("explain", *files, cwd=tmp_path).stdout.split())
+    assert "share data" in forks.refused("explain", *files, "--populations", "disjoint", cwd=tmp_path)
+    assert "share data" in " ".join(forks.run("explain", *files, cwd=tmp_path).stdout.split())
 
 
 # --- nearest ------------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> N
         ([*one, *spend, "--mechanism", "gaussian"], "delta"),
         ([*one, *spend, "--keys-are-public"], "holds one stream"),
         ([*many, *spend], "--public-key NAME"),
-        (["a1.raw-sketch", "-o", "a.sketch", *spend], "is there already and is not replaced"),
+        (["a1.raw-sketch", "-o", "a.sketch", *spend], "already exists and is not replaced"),
         (["a1.raw-sketch", "-o", "x.raw-sketch", *spend], "named *.sketch, got x.raw-sketch"),
         (["a.sketch", "-o", "x.sketch", *spend], "a.sketch is a release, not a raw sketch"),
         (["nowhere.raw-sketch", "-o", "x.sketch", *spend], "No such file"),

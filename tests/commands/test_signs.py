@@ -67,7 +67,7 @@ def test_flips_that_depend_on_the_cells_take_a_norm(prefix: str, folder: Path, f
     x, y, _ = (ss.load(folder / name) for name in plain(prefix))
     without = forks.run("compare", *plain(prefix), "--json", cwd=folder)
     rows = json.loads(without.stdout)
-    assert "angles take the vectors' Euclidean norms: say --norm" in without.stderr
+    assert "angles need the vectors' Euclidean norms: give --norm" in without.stderr
     assert [(row["angle_degrees"], row["cosine"]) for row in rows] == [(None, None)] * 3
     assert rows[0]["hamming_distance"] == signs.hamming_distance(x, y)
     shown = forks.run("compare", *plain(prefix), cwd=folder).stdout
@@ -224,12 +224,10 @@ def test_the_conditions_of_signs_are_told_in_full(folder: Path, forks: Forks) ->
 def test_individual_privacy_is_explained_alone_and_never_added_up(folder: Path, forks: Forks) -> None:
     shown = " ".join(forks.run("explain", "individual-anna.signs", cwd=folder).stdout.split())
     assert "this is not differential privacy" in shown
-    assert "It composes with nothing" in shown
+    assert "It does not compose" in shown
     told = json.loads(forks.run("explain", "individual-anna.signs", "--json", cwd=folder).stdout)
     assert (told["releases"][0]["individual"], told["together"]) == (True, None)
-    said = (
-        "individual-anna.signs: individual differential privacy is not differential privacy and composes with nothing"
-    )
+    said = "individual-anna.signs: individual differential privacy is not differential privacy and does not compose"
     for arguments in (["anna.signs"], ["individual-bert.signs"], ["--delta", "0.1"]):
         assert said in forks.refused("explain", "individual-anna.signs", *arguments, cwd=folder)
 

@@ -137,7 +137,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["sales.csv", *EVENTS, *out], "--projection FILE"),
         (["sales.csv", *EVENTS, "--projection", "sales.csv", *out], "sales.csv is not a projection"),
         (["sales.csv", *EVENTS, *agreed, "--seed", "3", *out], "leave out --seed"),
-        (["sales.csv", *EVENTS, *agreed, "-o", "there.raw-sketch"], "is there already and is not replaced"),
+        (["sales.csv", *EVENTS, *agreed, "-o", "there.raw-sketch"], "already exists and is not replaced"),
         (["sales.csv", *EVENTS, *agreed, "-o", "there.raw-sketch", "--append"], "holds one sketch; leave out --key"),
         (["sales.csv", *EVENTS, *agreed, "-o", "a.sketch"], "named *.raw-sketch, got a.sketch"),
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
