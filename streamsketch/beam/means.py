@@ -38,7 +38,7 @@ class MeanPerKey(beam.PTransform):
     Raises
     ------
     InvalidInputError, WireFormatError
-        In the workers, for such reports unless they are dropped, and for what is no report at all.
+        In the workers, for such reports unless they are dropped, and for elements that are not reports.
 
     Examples
     --------

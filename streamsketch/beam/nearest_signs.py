@@ -106,7 +106,7 @@ def _nearest(
 
 
 def _best(found: Places, places: Places, keys: list[Any], top: int) -> tuple[Places, Places]:
-    """Keep the ``top`` nearest of each row, ties by key; -1 marks what is no neighbour, and goes last."""
+    """Keep the ``top`` nearest of each row, ties by key; -1 marks an empty place, and goes last."""
     ranks = np.empty(len(keys), dtype=np.intp)
     ranks[sorted(range(len(keys)), key=lambda place: order(keys[place]))] = np.arange(len(keys))
     nothing = np.iinfo(np.int64).max

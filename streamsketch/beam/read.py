@@ -21,7 +21,7 @@ class ReadColumns(beam.PTransform):
     byte order mark.
 
     What is wrong with a file ends the job, without a word of the file: a line of text that is not UTF-8, a CSV line
-    with more or fewer cells, a cell that is no number in a column of numbers. A CSV cell in double quotes may hold
+    with more or fewer cells, a cell that is not a number in a column of numbers. A CSV cell in double quotes may hold
     commas and line ends, so a quote that is never closed takes in the lines up to the next quote, which nobody notices
     if the number of cells agrees. Where people's own text is in quotes, those within must be doubled, or one person's
     text can hide other people's rows.

@@ -130,7 +130,7 @@ def configure_run(
         For a root key itself, or another type.
     InvalidInputError
         If the pipeline has transforms that draw or was configured before, for a run id without claims, and for an id
-        that is no file name.
+        that is not a file name.
 
     Examples
     --------

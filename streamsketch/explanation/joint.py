@@ -38,7 +38,7 @@ class JointExplanation:
         ``"overlapping"`` or ``"disjoint"``.
     counted
         The number of releases that spend budget. A release that can be computed from the others does not, such as a
-        copy, or a merge beside all of its parts.
+        copy, or a sum beside all of its parts.
     guarantee
         Their composition by `streamsketch.compose`: the sums of ε and of δ, or the largest.
     delta
@@ -108,7 +108,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     *releases
         Private sketches, published signs, and tables of them. A table is one release, whose guarantee covers all of
         its keys. Releases that can be computed from the others spend nothing more: a release given twice, a row beside
-        its table, a merge beside all of its parts.
+        its table, a sum beside all of its parts.
     populations
         ``"overlapping"`` if a privacy unit may be in several of them, ``"disjoint"`` if none is.
     delta

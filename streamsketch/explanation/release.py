@@ -91,7 +91,7 @@ class Explanation(Explained):
         """The mechanism, in sentences."""
         effect = effect_of(self.projection, self.noise_place)
         place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)
-        mechanism = self.guarantee.mechanism.without_places  # the place is given in full
+        mechanism = self.guarantee.mechanism.without_places  # which the sentence names
         told = [f"Exact discrete noise on {place}: {mechanism}."]
         if self.guarantee.mechanism.is_pan_private:
             told.append("Noise was added before the first update, and fresh noise on release.")

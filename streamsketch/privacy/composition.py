@@ -36,7 +36,7 @@ class Spent:
         Of its guarantee.
     sigma
         For Gaussian noise, its standard deviation over the ℓ2 sensitivity, by which the guarantee holds at every δ at
-        once; None for noise of which no more is used than (ε, δ).
+        once; None if only (ε, δ) is known of the noise.
     """
 
     epsilon: float

@@ -107,8 +107,8 @@ class Loss(NamedTuple):
     said
         How that follows, without a full stop.
     sigma
-        The standard deviation of the Gaussian noise, over the ℓ2 sensitivity, whose privacy loss is no less; None for a
-        noise of which no more is known than (ε, δ).
+        The standard deviation of the Gaussian noise, over the ℓ2 sensitivity, whose privacy loss is no less; None if
+        only (ε, δ) is known of the noise.
     """
 
     epsilon: float | None
@@ -215,7 +215,7 @@ def register(kind: type[Noise]) -> type[Noise]:
 
 
 def round_up(value: Fraction, fractional_bits: int) -> Fraction:
-    """Return the least fraction with so many bits behind the point that is no less."""
+    """Return the value rounded up to a multiple of 2^-``fractional_bits``."""
     return Fraction(math.ceil(value * (1 << fractional_bits)), 1 << fractional_bits)
 
 

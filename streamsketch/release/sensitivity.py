@@ -26,7 +26,7 @@ _MOST = (1 << 63) - 1
 
 
 def check_neighbours(neighbours: Neighbours) -> None:
-    """Raise `TypeError` for what is no neighbour relation."""
+    """Raise `TypeError` unless it is a neighbour relation."""
     if not isinstance(neighbours, Neighbours):
         raise TypeError(
             f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"

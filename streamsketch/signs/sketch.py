@@ -245,7 +245,7 @@ class IndividualSignSketch(Signs):
         return self._method
 
     def explain(self) -> "IndividualSignExplanation":
-        """Return what is guaranteed, which is no differential privacy, to whom, and what is not protected."""
+        """Return what is guaranteed, which is not differential privacy, to whom, and what is not protected."""
         return cast("IndividualSignExplanation", super().explain())
 
     def _identity(self) -> tuple[Any, ...]:

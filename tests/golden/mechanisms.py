@@ -27,7 +27,7 @@ def check_budget(budget: dict[str, Any]) -> None:
 
 
 def check_steps(steps: list[dict[str, Any]]) -> None:
-    """Refuse what is no mechanism."""
+    """Refuse anything but a mechanism."""
     need(len(steps) <= 16, "more than 16 steps")
     need(all(len(step) == 1 for step in steps), "a step that is nothing, or two things")
     texts = ["text" in step for step in steps]

@@ -33,7 +33,7 @@ def json_batch(lines: list[bytes], path: str, columns: list[str], text: list[str
     Raises
     ------
     InvalidInputError
-        For a line that is no object with these fields, by its number, counted from ``first``.
+        For a line that is not an object with these fields, by its number, counted from ``first``.
     """
     found = _by_arrow(lines, columns, text)
     return _line_by_line(lines, path, columns, text, first) if found is None else found
