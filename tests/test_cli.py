@@ -86,6 +86,7 @@ def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
     monkeypatch.setitem(ENVIRONMENT, "FORCE_COLOR", "1")  # as on a terminal
     done = forks.run("demo", "-o", "all.parquet", cwd=tmp_path)
     assert "ε = 1, δ = 0 for one word of at most 1 (L1)" in done.stdout
+    assert "\\n" not in done.stdout
     assert sum(bool(re.search(r"….* (yes|no) ", line)) for line in done.stdout.splitlines()) == 10, "none is folded"
     assert len(ss.load(tmp_path / "all.parquet")) == 10
 

@@ -74,9 +74,10 @@ def demo(
     }
     events = sum(counts.total() for counts in words.values())
     title = (
-        f"Squared distances between the words of ten packages, {events:,} in all;\n"
-        f"the nearest {_SHOWN} of {len(found)} pairs\n{guarantee}"
+        f"Squared distances between the words of ten packages, {events:,} in all; "
+        f"the nearest {_SHOWN} of {len(found)} pairs"
     )
+    typer.echo(f"Each release: {guarantee}.")
     show(table_of(columns, title=title))
     say(
         f"* From the words themselves, at which a user of the releases could not look. {sum(inside)} of {len(found)} "
