@@ -122,7 +122,7 @@ def _variances(effort: Effort) -> list[Method]:
     sjlt = functools.partial(ss.SJLT, sparsity=SPARSITY, **shape)
     fjlt, gaussian = functools.partial(ss.FJLT, **shape), functools.partial(ss.Gaussian, **shape)
     draws: list[tuple[str, float, Draw]] = [
-        ("SJLT, Laplace", 0.0, functools.partial(_library, sjlt, pair, ("laplace", 0.0, "output")))
+        ("SJLT, Laplace", 0.0, functools.partial(library_estimate, sjlt, pair, ("laplace", 0.0, "output")))
     ]
     places: dict[str, tuple[Callable[..., ss.Projection], NoisePlace]] = {
         "SJLT, Gaussian": (sjlt, "output"),
@@ -133,7 +133,7 @@ def _variances(effort: Effort) -> list[Method]:
     }
     for delta in DELTAS:
         for name, (build, place) in places.items():
-            draws.append((name, delta, functools.partial(_library, build, pair, ("gaussian", delta, place))))
+            draws.append((name, delta, functools.partial(library_estimate, build, pair, ("gaussian", delta, place))))
         draws.append((_KKMM1, delta, functools.partial(kkmm_estimate, z, (EPSILON, delta), exact=True)))
         draws.append((_KKMM2, delta, functools.partial(kkmm_estimate, z, (EPSILON, delta), exact=False)))
     count = effort.size(1000, 3)
@@ -144,12 +144,23 @@ def _variances(effort: Effort) -> list[Method]:
     return found
 
 
-def _library(
+def library_estimate(
     build: Callable[..., ss.Projection],
     pair: tuple[trials.Ints, trials.Ints],
     how: tuple[str, float, NoisePlace],
     seed: int,
 ) -> tuple[float, float]:
+    """Return the squared distance of a pair's releases at `EPSILON` and `trials.NEIGHBOURS`, and its exact variance.
+
+    Parameters
+    ----------
+    build
+        A map from its seed.
+    pair
+        The vectors: int64, (dim,).
+    how
+        Mechanism, δ and place of the noise.
+    """
     mechanism, delta, place = how
     projection, z = build(seed=seed), pair[0] - pair[1]
     x, y = (
