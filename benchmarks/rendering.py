@@ -79,7 +79,7 @@ def _overview(results: list[dict[str, Any]]) -> list[str]:
         (
             *(result["source"] or result["title"], f"{result['command']} {result['name']}"),
             *(markdown.size(result), result["verdict"]),
-            "; ".join(one["claim"] for one in result["checks"] if one["holds"] is False),
+            "; ".join(dict.fromkeys(one["claim"] for one in result["checks"] if one["holds"] is False)),
         )
         for result in own
     ]

@@ -38,6 +38,7 @@ def run_paper(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape 
     checks = [
         Check("a halves", 0.52, 0.45, 0.55, error=0.02, unit="µs", data="digits"),
         Check("b | c grows", 3.0, 4.0, math.inf),
+        Check("b | c grows", 1.0, 4.0, math.inf, data="MNIST"),
         Check("d is 2", 2.0, 2.0, 2.0),
         Check("e is small", math.nan, -math.inf, 1.0),
     ]
@@ -146,15 +147,16 @@ def test_render_writes_one_document_from_a_run(tmp_path: Path) -> None:
 def test_checks_are_shown_with_tolerances_and_the_verdict_is_computed(tmp_path: Path) -> None:
     assert invoke("accuracy", "paper", "--quick", "--out", tmp_path)[0] == 0
     written = json.loads((tmp_path / "accuracy-paper.json").read_text())
-    assert written["verdict"] == "differs in 1 of 4, 1 cannot be told"
-    assert [check["holds"] for check in written["checks"]] == [True, False, True, None]
+    assert written["verdict"] == "differs in 2 of 5, 1 cannot be told"
+    assert [check["holds"] for check in written["checks"]] == [True, False, False, True, None]
     text = (tmp_path / "accuracy-paper.md").read_text()
     assert text == (
-        "# The paper study\n\nfound\n\n**Some et al. 2020, Figure 7: differs in 1 of 4, 1 cannot be told.** "
+        "# The paper study\n\nfound\n\n**Some et al. 2020, Figure 7: differs in 2 of 5, 1 cannot be told.** "
         "A quick run, not the paper's size.\n\n"
         "| claim | data | tolerance | this run | holds |\n| --- | --- | --- | --- | --- |\n"
         "| a halves | digits | 0.45 to 0.55 µs | 0.52 ± 0.02 µs | yes |\n"
-        "| b \\| c grows |  | ≥ 4 | 3 | no |\n| d is 2 |  | 2 | 2 | yes |\n"
+        "| b \\| c grows |  | ≥ 4 | 3 | no |\n| b \\| c grows | MNIST | ≥ 4 | 1 | no |\n"
+        "| d is 2 |  | 2 | 2 | yes |\n"
         "| e is small |  | ≤ 1 |  | cannot be told |\n"
     )
     assert markdown.size(written | {"effort": "full"}) == "Shortened: 2 of 9 runs."
@@ -167,7 +169,7 @@ def test_the_document_opens_its_figures_with_all_verdicts(tmp_path: Path) -> Non
     text = rendering.write(tmp_path, tmp_path).read_text()
     opening = text[text.index("## The papers' figures") : text.index("### Which (ε, δ)")]
     assert "| Some et al. 2020, Figure 7 | accuracy paper | Shortened: 2 of 9 runs. " in opening
-    assert "| differs in 1 of 4, 1 cannot be told | b \\| c grows |" in opening
+    assert "| differs in 2 of 5, 1 cannot be told | b \\| c grows |" in opening
     assert "| figures kkmm-fig1 |" in opening
 
 

@@ -229,7 +229,7 @@ def _finding(found: Sequence[Best]) -> str:
         f"The best number of cells is {min(ratios):.3f} to {max(ratios):.3f} times ‖z‖²/√(E[η⁴] + E[η²]²) in "
         f"{len(found)} settings: the constant hidden in the paper's first Θ is 1, as the derivative in k says. That in "
         f"its second, ‖z‖²ε²/s for Laplace noise, is {min(laplace, default=math.nan):.3f} to "
-        f"{max(laplace, default=math.nan):.3f}, 1/√28 = {1 / math.sqrt(28):.3f}: who takes it for 1 has five times the "
+        f"{max(laplace, default=math.nan):.3f}, 1/√28 = {1 / math.sqrt(28):.3f}: taken for 1, it gives five times the "
         "cells. The minimum is flat, so the planner, which takes the smallest power of two within 5 % of the least "
         f"error, has {min(fewer):.2f} to {max(fewer):.2f} times as many cells, and "
         f"{max(one.loss for one in found):.3f} times the least variance at most."
