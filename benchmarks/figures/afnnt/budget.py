@@ -130,7 +130,7 @@ def checks(panel: Panel, completed: Mapping[float, tuple[Completed, parts.Estima
         point = panel.measured[line.name, panel.large]
         ratio, error = point.mean / panel.optimum, point.half_95 / panel.optimum
         claim = f"{line.name} has the near-optimal error of PrivUnitG for k as small as 1000 (Section 4.1)"
-        found.append(Check(claim, ratio, 0.95, _NEAR, error, "× PrivUnitG", f"k = {panel.large}"))
+        found.append(Check(claim, ratio, 0.95, _NEAR, error, "of PrivUnitG's", f"k = {panel.large}"))
     for independent, correlated in PAIRS:
         ratios = []
         for k in panel.budgets:
@@ -144,7 +144,7 @@ def checks(panel: Panel, completed: Mapping[float, tuple[Completed, parts.Estima
     _, point = next(iter(completed.values()))
     claim = "Algorithm 6 at δ = k/(n²d) errs at most 1 + √(log²(nd)/k) times PrivUnitG's error (Theorem 6, up to O)"
     ratio, error = point.mean / panel.optimum, point.half_95 / panel.optimum
-    found.append(Check(claim, ratio, 0.95, allowed, error, "× PrivUnitG", f"k = {panel.large}"))
+    found.append(Check(claim, ratio, 0.95, allowed, error, "of PrivUnitG's", f"k = {panel.large}"))
     return found
 
 

@@ -69,7 +69,7 @@ def checks(expected: dict[tuple[str, float], float], points: Points) -> list[Che
         best = expected["PrivUnitG", epsilon]
         return points[name, epsilon].mean / best, points[name, epsilon].half_95 / best
 
-    unit = "× PrivUnitG"
+    unit = "of PrivUnitG's"
     found = []
     for line in OPTIMAL[1:]:
         most, error = max(ratio(line.name, epsilon) for epsilon in EPSILONS)

@@ -7,8 +7,8 @@ Beta(k/2, (d-k)/2): the squared length of the first k coordinates of a uniform u
 squared length (d/k)‖û‖², and along v it has ⟨û, Wv⟩ = ‖Wv‖·⟨û, u⟩. For a rotation R that keeps v, WR has the
 distribution of W and WRv = Wv, so RᵀWᵀû has that of Wᵀû given û: the rest of Wᵀû is uniform on the sphere across v. So
 one report takes k + O(1) random numbers. For the mean of n only inner products matter of the n vectors and the n
-directions across them. Those of n Gaussian vectors of R^d are those of the rows of a lower triangle of n(n+1)/2 numbers
-(Bartlett's decomposition), so a run takes O(n(n + k)) numbers instead of n rotations of k·d.
+directions across them, and those of n Gaussian vectors take n(n+1)/2 numbers (`gaussian_rows`). So a run takes
+O(n(n + k)) numbers instead of n rotations of k·d.
 
 **One rotation U for all.** The server's error is ‖√(d/k)·ΣSᵢᵀûᵢ - ΣUvᵢ‖/n. The paper's vectors are Gaussian about a
 uniform centre, so their joint distribution is the same after any rotation, and the Uvᵢ may be drawn in their place:
@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.figures.afnnt import parts
+from benchmarks.symmetry import gaussian_rows
 from streamsketch.local import ProjUnit
 from streamsketch.local.priv_unit_g import randomize_units
 from streamsketch.local.rotations import shared_squared_bias
@@ -57,15 +58,6 @@ def by_symmetry(mechanism: ProjUnit, people: int, runs: int, seed: int, *, share
     bits = KeyedBits(seed.to_bytes(32, "little"), bytes.fromhex(mechanism.fingerprint))
     one = _shared if shared else _independent
     return np.array([one(mechanism, people, rng, bits) for _ in range(runs)])
-
-
-def gaussian_rows(count: int, dim: int, rng: np.random.Generator) -> parts.Floats:
-    """Return ``count`` rows with the inner products, in distribution, of as many standard Gaussian vectors of R^dim."""
-    if dim <= count:
-        return rng.standard_normal((count, dim))
-    triangle = np.tril(rng.standard_normal((count, count)), -1)
-    np.fill_diagonal(triangle, np.sqrt(rng.chisquare(dim - np.arange(count))))
-    return triangle
 
 
 def _independent(mechanism: ProjUnit, people: int, rng: np.random.Generator, bits: KeyedBits) -> float:

@@ -1,8 +1,8 @@
 """Li and Li 2023, Figure 10: the levels L_j of DP-SignRP-RR-smooth, by projection.
 
 L_j = ⌈|⟨w_j, u⟩| / (β·max_i|w_ij|)⌉ of k = 512 cells, u uniform on [-1, 1]^p, β = 1, p = 100 and 1000: the levels that
-the library's mechanism flips by, over several vectors and matrices, where the paper has one. A sign is flipped with probability
-1/(exp(L_j·ε/k) + 1); how many are, the table says.
+the library's mechanism flips by, over several vectors and matrices, where the paper has one. A sign is flipped with
+probability 1/(exp(L_j·ε/k) + 1); how many are, the table says.
 """
 
 import math
