@@ -58,8 +58,8 @@ def sweep(
     All dimensions run in turn too, so that a busy spell tilts no slope. A cost is that of the fastest round, as other
     work only adds to a time; the mean of all rounds where the number of tries is random. A mechanism ends before the
     dimension where a report takes more than ``limit`` seconds, or would by growing like d. Slow ones are timed by
-    themselves, in two rounds, the slowest in one. Adding is timed on a new server that gets ``people`` reports; with ``adding``, on one
-    that has some already and gets so many copies of them that it takes about ``adding`` seconds.
+    themselves, in two rounds, the slowest in one. Adding is timed on a new server that gets ``people`` reports; with
+    ``adding``, on one that has some already and gets so many copies of them that it takes about ``adding`` seconds.
     """
     quick: dict[str, Work] = {}
     slow: dict[str, Work] = {}

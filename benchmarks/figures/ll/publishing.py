@@ -13,6 +13,7 @@ How it misleads: the norm bound of DP-SignRP-RR is the least norm in the data, w
 without looking; and individual privacy is not differential privacy.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -205,7 +206,7 @@ def noisy_projection(
         largest = max(largest, float(rng.chisquare(k, vectors.dim - used.size).max()))
     cells = np.asarray(rows[:, used] @ matrix, dtype=np.float64)
     noise = np.random.default_rng(int(1000 * epsilon)).standard_normal(cells.shape)
-    return cells + vectors.one * np.sqrt(largest) * sigma(epsilon, DELTA) * noise
+    return np.asarray(cells + vectors.one * math.sqrt(largest) * sigma(epsilon, DELTA) * noise)
 
 
 def left_out(sets: Sequence[Vectors]) -> str:
