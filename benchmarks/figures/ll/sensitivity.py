@@ -36,7 +36,7 @@ MAPS: Mapping[str, Callable[[int, int, int], ss.Projection]] = {
 def run(effort: Effort, data: Data) -> Study:
     """Find the sensitivity of each map at each dimension, for several seeds."""
     del data
-    seeds = range(effort.size(20, 2))
+    seeds = range(effort.size(5, 2))
     rows: list[tuple[Cell, ...]] = []
     for k in SKETCH_DIMS:
         for name, build in MAPS.items():

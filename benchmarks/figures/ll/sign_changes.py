@@ -86,7 +86,7 @@ def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
                     if row[:2] == (beta, name) and row[2] in dims
                 )
                 claim = f"{number} overlaps with its simulation: largest distance, of the axis"
-                low, high = 0.0, _OVERLAP
+                low, high = -math.inf, _OVERLAP
                 found.append(
                     Check(claim, gap / TOPS[beta], low, high, error / TOPS[beta], data=f"β = {beta:g}, {told}")
                 )

@@ -174,9 +174,8 @@ def _picture(result: Result) -> Figure:
         for place, method in enumerate(dict.fromkeys(point.method for point in own)):
             curve = [point for point in own if point.method == method]
             epsilons, heights = [point.epsilon for point in curve], [point.accuracy for point in curve]
-            panel.plot(epsilons, heights, label=method, **look(place))
-            low, high = ([p.accuracy + side * p.half_width for p in curve] for side in (-1, 1))
-            panel.fill_between(epsilons, low, high, color=look(place)["color"], alpha=0.12, linewidth=0)
+            halves = [point.half_width for point in curve]
+            panel.errorbar(epsilons, heights, halves, elinewidth=0.6, label=method, **look(place))
         panel.axhline(result.public, color="black", linewidth=1, linestyle="--", label="without privacy")
         panel.axhline(result.guessed, color="grey", linewidth=1, linestyle=":", label="most frequent class")
         panel.set_xscale("log")
