@@ -1,5 +1,7 @@
 """Sums of a batch's reports, drawn at once, have the distribution of the sums of the library's own reports."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -30,6 +32,8 @@ MECHANISMS = [
     GaussianMechanism(dim=DIM, epsilon=3.0, delta=1e-5, ball=True),
 ]
 
+EQUIVARIANT = ("PrivUnitG", "CompPrivUnitG", "ProjUnit-haar", "PrivHS", "RePrivHS", "SQKR")
+
 
 def name(mechanism: Mechanism) -> str:
     return type(mechanism).__name__ + (f"-{mechanism.rotation}" if isinstance(mechanism, ProjUnit) else "")
@@ -59,6 +63,31 @@ def library_means(mechanism: Mechanism, rows: np.ndarray, trials: int) -> np.nda
     else:
         found = mechanism.contributions(reports.seeds, reports.values)
     return np.asarray(found.reshape(trials, len(rows), -1).mean(axis=1)[:, : mechanism.dim])
+
+
+@pytest.mark.parametrize("dim", [2, 3, 8])
+def test_lengths_of_sums_are_those_of_summed_directions(dim: int) -> None:
+    rng, lengths = np.random.default_rng(8), np.array([0.5, 1.0, 2.0, 1.0])
+    vectors = rng.normal(size=(20_000, 4, dim))
+    vectors *= (lengths / np.linalg.norm(vectors, axis=2))[:, :, np.newaxis]
+    drawn = private_steps.length_of_sum(np.tile(lengths, (20_000, 1)), dim, rng)
+    assert stats.ks_2samp(drawn, np.linalg.norm(vectors.sum(axis=1), axis=1)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("mechanism", [each for each in MECHANISMS if name(each) in EQUIVARIANT], ids=name)
+def test_heights_and_radii_are_those_of_the_library_s_reports(mechanism: Mechanism) -> None:
+    small = dataclasses.replace(mechanism, dim=3) if mechanism.kind != "proj-unit" else MECHANISMS[2]
+    people = 1500 if small is MECHANISMS[2] else 20_000
+    unit = np.arange(1.0, small.sphere_dim + 1)
+    unit /= np.linalg.norm(unit)
+    bits = KeyedBits(b"8" * 32, bytes.fromhex(small.fingerprint))
+    reports = small.randomize_many(np.tile(unit[:-1], (people, 1)), bits=bits)
+    found = small.contributions(reports.seeds, reports.values)
+    along = found @ unit
+    heights, radii = private_steps.parts(small, people, np.random.default_rng(9))
+    assert stats.ks_2samp(heights, along).pvalue > 1e-4
+    assert stats.ks_2samp(radii, np.linalg.norm(found - np.outer(along, unit), axis=1)).pvalue > 1e-4
+    assert stats.ks_2samp(heights * radii, along * np.linalg.norm(found - np.outer(along, unit), axis=1)).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=name)
