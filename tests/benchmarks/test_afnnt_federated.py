@@ -133,8 +133,8 @@ def test_checks_follow_from_the_curves() -> None:
 def test_what_is_shortened_is_named_with_its_cost() -> None:
     several = [curve(OPTIMAL, 10.0, *[0.9] * 5), curve(SIDES, 4.0, 0.8), curve(HALF, 10.0, 0.8), curve(FREE, 0.0, 0.8)]
     text = federated.shortened({"table": {(each.mechanism, each.epsilon): each for each in several}})
-    assert f"the network: {SIDES} at ε = 4 1 and {FREE} at ε = 0 1." in text
-    assert "takes 0.2 hours of one core" in text  # 8 curves of 100 seconds
+    assert f": {SIDES} 1 at ε = 4; {FREE} 1 at ε = 0." in text
+    assert "took 0.2 hours of one core; the rest takes 0.2" in text  # eight curves of 100 seconds, and eight
     assert not federated.shortened({"table": {(OPTIMAL, 10.0): several[0]}})
 
 
