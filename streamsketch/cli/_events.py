@@ -47,10 +47,10 @@ class Columns:
         return list(dict.fromkeys([*self.text, *([] if self.value is None else [self.value])]))
 
 
-def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
+def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: frozenset[str] = frozenset()) -> None:
     """Add a batch of events; after an error the state is as it was.
 
-    Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
+    ``known`` are the keys of the file that the state will be added to. Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
     with a smaller dim wants integers.
     """
     for name in columns.all:
@@ -67,7 +67,8 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
         state.update(indices, values)
     else:
         distinct, codes, *steps = keyed_steps(state.projection, _as_text(batch, str(columns.key)), indices, values)
-        new = sum(distinct[code] not in state for code in np.unique(codes))
+        more = known.union(distinct[code] for code in np.unique(codes))
+        new = sum(key not in state for key in more)
         check_size(state.projection, len(state) + new)  # before memory is filled with what no file holds
         state.add_steps(distinct, codes, *steps)
 

@@ -16,7 +16,7 @@ from streamsketch.cli._events import STDIN, Columns, Format, Stop, add_events, f
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, say, show_json
 from streamsketch.core import write_whole
-from streamsketch.release import SUFFIX, RawSketch, State, save_raw
+from streamsketch.release import SUFFIX, RawSketch, State, append_raw, emptied
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 
@@ -70,14 +70,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
     agreed = _projection(projection, new_projection, options)
-    raw = _start(output, agreed, keyed=key is not None, append=append)
+    there = _start(output, agreed, keyed=key is not None, append=append)
     if not streaming:
-        raw = _sketch_files(raw, [Path(name) for name in inputs], columns, form)
-        save_raw(raw, output)
+        raw = append_raw(_sketch_files(there, [Path(name) for name in inputs], columns, form), output, new=not append)
     if new_projection is not None:  # without it the sketch would be of no use, and the other way round
         write_whole(new_projection, agreed.to_json().encode() + b"\n")
     if streaming:
-        raw = _sketch_stream(raw, output, columns, form or "csv", every)
+        raw = _sketch_stream(there, output, columns, form or "csv", every, new=not append)
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
     if as_json:
         show_json(
@@ -145,8 +144,9 @@ def _start(output: Path, projection: ss.Projection, *, keyed: bool, append: bool
     return RawSketch(state)
 
 
-def _sketch_files(raw: RawSketch, paths: list[Path], columns: Columns, form: Format | None) -> RawSketch:
-    events = raw.events
+def _sketch_files(there: RawSketch, paths: list[Path], columns: Columns, form: Format | None) -> RawSketch:
+    """Return the events of files, apart from what is there: other processes may add to it meanwhile."""
+    state, events, known = emptied(there.state), 0, _keys(there)
     with _progress() as progress:
         task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=events)
         done = 0
@@ -156,40 +156,58 @@ def _sketch_files(raw: RawSketch, paths: list[Path], columns: Columns, form: For
                 progress.update(task, completed=done + at)
 
             for batch in file_batches(path, form, columns, on_read):
-                add_events(raw.state, batch, columns)
+                add_events(state, batch, columns, known)
                 events += batch.num_rows
                 progress.update(task, events=events)
             done += path.stat().st_size
             progress.update(task, completed=done)
-    return RawSketch(raw.state, events, raw.releases)
+    return RawSketch(state, events)
 
 
-def _sketch_stream(raw: RawSketch, output: Path, columns: Columns, form: Format, every: float) -> RawSketch:
-    state, events = raw.state, raw.events
-    save_raw(raw, output)  # an hour into an endless stream is late to learn that it cannot be written
+def _sketch_stream(
+    there: RawSketch, output: Path, columns: Columns, form: Format, every: float, *, new: bool
+) -> RawSketch:
+    """Add the events of a stream to a file, again and again; return what it holds at the end."""
+    # an hour into an endless stream is late to learn that it cannot be written
+    there = append_raw(RawSketch(emptied(there.state)), output, new=new)
+    state, events, known = emptied(there.state), 0, _keys(there)
     snapshots = _Snapshots(every)
+
+    def snapshot() -> None:
+        """Move what was read since the last one to the file, which others may have added to or moved away."""
+        nonlocal there, state, events, known
+        if events:
+            there = append_raw(RawSketch(state, events), output)
+            state, events, known = emptied(there.state), 0, _keys(there)
+        snapshots.taken()
+
+    wrong: ss.StreamsketchError | None = None
     with Stop() as stop:
         try:
             with _progress() as progress:
-                task = progress.add_task("sketching", total=None, events=events)
+                task = progress.add_task("sketching", total=None, events=there.events)
                 for batch in stream_batches(sys.stdin.fileno(), "standard input", form, columns, stop, snapshots.wait):
                     if batch is not None:
-                        add_events(state, batch, columns)
+                        add_events(state, batch, columns, known)
                         events += batch.num_rows
-                        progress.update(task, events=events)
+                        progress.update(task, events=there.events + events)
                     if not snapshots.wait():
-                        save_raw(RawSketch(state, events, raw.releases), output)
-                        snapshots.taken()
+                        snapshot()
         except ss.StreamsketchError as error:
-            raise ss.InvalidInputError(f"{error}. {output} holds the {counted(events, 'event')} before") from None
+            wrong = error
         finally:
-            raw = RawSketch(state, events, raw.releases)
-            save_raw(raw, output)
+            snapshot()
         number = stop.number
+    if wrong is not None:
+        raise ss.InvalidInputError(f"{wrong}. {output} holds the {counted(there.events, 'event')} before")
     if number is not None:
-        say(f"Stopped: {output}, secret, holds {counted(events, 'event')}. Go on with --append.")
+        say(f"Stopped: {output}, secret, holds {counted(there.events, 'event')}. Go on with --append.")
         raise typer.Exit(128 + number)
-    return raw
+    return there
+
+
+def _keys(raw: RawSketch) -> frozenset[str]:
+    return frozenset(raw.state) if isinstance(raw.state, ss.SketchTable) else frozenset()
 
 
 class _Snapshots:

@@ -1,5 +1,6 @@
 """Endless streams and pipes into raw sketches: whole lines, snapshots, signals."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -195,3 +196,56 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
     again = ["--index", "a", "--format", "csv", "--projection", "agreed.json", "-o", "b.raw-sketch"]
     twice = forks.run("sketch", "-", *again, cwd=folder, stdin=b"a,a\n1,2\n")
     assert "standard input has a more than once" in twice.stderr
+
+
+def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, forks: Forks) -> None:
+    processes, appends, rows = 8, 3, 200
+    (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
+    (tmp_path / "rows.csv").write_text("item\n" + "x\n" * rows)
+    options = ["--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"]
+    forks.succeeded("sketch", "rows.csv", *options, cwd=tmp_path)
+    stream = [*COMMAND, "sketch", "-", "--format", "csv", *options, "--every", "0.01"]
+    batches = [sys.executable, "-c", APPENDED, str(appends), "sketch", "rows.csv", *options]
+    with contextlib.ExitStack() as stack:
+        streaming = stack.enter_context(started(stream, tmp_path, stdin=subprocess.PIPE))
+        running = [stack.enter_context(started(batches, tmp_path)) for _ in range(processes - 1)]
+        assert streaming.stdin is not None
+        streaming.stdin.write(b"item\n")
+        for _ in range(rows):
+            streaming.stdin.write(b"x\n")
+            streaming.stdin.flush()
+            time.sleep(0.005)
+        streaming.stdin.close()
+        assert [one.wait(PATIENCE) for one in (*running, streaming)] == [0] * processes
+    raw = load_raw(tmp_path / "a.raw-sketch")
+    whole = PROJECTION.sketch()
+    whole.update(["x"], [rows * (2 + appends * (processes - 1))])
+    assert (raw.events, raw.state) == (rows * (2 + appends * (processes - 1)), whole)
+    assert len(raw.state.data_ids.parts) == 1, "all is added to the data that were there"
+
+
+APPENDED = """
+import sys
+from streamsketch.cli.app import main
+_, times, *arguments = sys.argv
+sys.argv = ["streamsketch", *arguments]
+for _ in range(int(times)):
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code
+"""
+
+
+def test_a_stream_goes_on_in_a_new_file_when_its_file_is_moved(folder: Path) -> None:
+    options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    with started([*COMMAND, "sketch", "-", *options, "--every", "0.05"], folder, stdin=subprocess.PIPE) as stream:
+        assert stream.stdin is not None
+        stream.stdin.write(b"item\nx\n")
+        stream.stdin.flush()
+        wait_for_events(folder / "a.raw-sketch", 1)
+        (folder / "a.raw-sketch").rename(folder / "b.raw-sketch")
+        stream.stdin.write(b"y\nz\n")
+        stream.stdin.close()
+        assert stream.wait(PATIENCE) == 0
+    assert [load_raw(folder / f"{name}.raw-sketch").events for name in "ab"] == [2, 1]
