@@ -9,7 +9,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
 
 
@@ -46,9 +46,15 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         typer.Option(help="Write the projection to this JSON file, to agree on with the others.", show_default=False),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Its public seed; by default one drawn now.")] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take the plan, and write its agreement, though it misses the goal.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Choose a projection and a mechanism, and predict the error of squared distances."""
+    """Choose a projection and a mechanism, and predict the error of squared distances.
+
+    Where no sketch reaches the goal, the nearest one is shown, no agreement is written, and the exit status is 1.
+    """
     if agreement is not None:
         new_file(agreement, ".json", "an agreement")
     elif seed is not None:
@@ -69,13 +75,22 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
         ),
     )
-    if agreement is not None:
+    missed = found.met is False and not accept
+    if agreement is not None and not missed:
         agreed = found.projection(secrets.randbits(63) if seed is None else seed)
         write_whole(agreement, agreed.to_json().encode() + b"\n")
     if as_json:
         show_json(found.to_dict())
     else:
         typer.echo(str(found))
+    if missed:
+        factor = found.chosen.error / float(relative_error or 1)
+        unwritten = "" if agreement is None else f", and {agreement} is not written"
+        say(
+            f"The goal is missed{unwritten}: the predicted error is {factor:.2g} times what was asked "
+            f"for. Ask for less, allow more, or take it all the same with --accept"
+        )
+        raise typer.Exit(1)
 
 
 def _dim(text: str) -> int:

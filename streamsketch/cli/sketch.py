@@ -3,8 +3,8 @@
 import os
 import secrets
 import sys
-import time
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -12,11 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
-from streamsketch.cli._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
+from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, check_delimiter, read_file, stream_blocks
+from streamsketch.cli._intake import Intake
+from streamsketch.cli._lines import BadLines
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, say, show_json
-from streamsketch.core import write_whole
-from streamsketch.release import SUFFIX, RawSketch, State, append_raw, emptied
+from streamsketch.core import names_given, write_whole
+from streamsketch.data import window_seconds
+from streamsketch.release import SUFFIX, RawSketch, State, append_raw
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 
@@ -27,7 +30,10 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .raw-sketch file to write: secret.")],
-    index: Annotated[list[str], typer.Option(help="Column that says what happened; several are read as a tuple.")],
+    index: Annotated[
+        list[str],
+        typer.Option(help="Column that says what happened; several, with commas or one by one, are read as a tuple."),
+    ],
     value: Annotated[
         str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
     ] = None,
@@ -52,6 +58,22 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     form: Annotated[
         Format | None, typer.Option("--format", help="What the input is; by default, what its name says.")
     ] = None,
+    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV; \\t is a tab.")] = ",",
+    bad_lines: Annotated[
+        str,
+        typer.Option(
+            help="What becomes of lines of CSV or JSON that cannot be read: stop, skip, or a file to keep them in.",
+            metavar="stop|skip|FILE",
+        ),
+    ] = "stop",
+    window: Annotated[
+        str | None,
+        typer.Option(help="One sketch for each window, such as '1 day' or '15 min', and key.", show_default=False),
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times, for --window.", show_default=False)] = None,
+    time_format: Annotated[
+        str | None, typer.Option(help="How text says times, as of strptime; by default, ISO 8601.", show_default=False)
+    ] = None,
     every: Annotated[float, typer.Option(help="Seconds between snapshots of standard input.")] = 60.0,
     append: Annotated[bool, typer.Option("--append", help="Add to the sketch in the output file.")] = False,
     as_json: Json = False,
@@ -66,17 +88,29 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
-    columns = Columns(key, tuple(index), value)
+    if (time is None) != (window is None) or (time_format is not None and time is None):
+        raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
+    size = None if window is None else window_seconds(window)
+    columns = Columns(key, tuple(names_given(index, "--index")), value, time, time_format, size)
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
     agreed = _projection(projection, new_projection, options)
-    there = _start(output, agreed, keyed=key is not None, append=append)
-    if not streaming:
-        raw = append_raw(_sketch_files(there, [Path(name) for name in inputs], columns, form), output, new=not append)
-    if new_projection is not None:  # without it the sketch would be of no use, and the other way round
-        write_whole(new_projection, agreed.to_json().encode() + b"\n")
-    if streaming:
-        raw = _sketch_stream(there, output, columns, form or "csv", every, new=not append)
+    keyed = key is not None or window is not None
+    intake = Intake(columns, _start(output, agreed, keyed=keyed, append=append))
+    with BadLines(bad_lines) as bad:
+        reading = Reading(columns, form, check_delimiter(delimiter), bad)
+        if not streaming:
+            _sketch_files(intake, [Path(name) for name in inputs], reading)
+            intake.flush(append_raw(intake.raw, output, new=not append))
+        if new_projection is not None:  # without it the sketch would be of no use, and the other way round
+            write_whole(new_projection, agreed.to_json().encode() + b"\n")
+        try:
+            if streaming:
+                _sketch_stream(intake, output, reading, every, new=not append)
+        finally:
+            for note in filter(None, (intake.warning, str(bad) if bad.count else "")):
+                say(note)
+    raw = intake.there
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
     if as_json:
         show_json(
@@ -85,6 +119,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
                 "secret": True,
                 "events": raw.events,
                 "keys": keys,
+                "bad_lines": bad.count,
                 "projection": agreed.to_json(),
                 "fingerprint": agreed.fingerprint,
             }
@@ -144,53 +179,42 @@ def _start(output: Path, projection: ss.Projection, *, keyed: bool, append: bool
     return RawSketch(state)
 
 
-def _sketch_files(there: RawSketch, paths: list[Path], columns: Columns, form: Format | None) -> RawSketch:
-    """Return the events of files, apart from what is there: other processes may add to it meanwhile."""
-    state, events, known = emptied(there.state), 0, _keys(there)
+def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:
+    """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
     with _progress() as progress:
-        task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=events)
+        task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
         done = 0
         for path in paths:
 
             def on_read(at: int, done: int = done) -> None:
-                progress.update(task, completed=done + at)
+                progress.update(task, completed=done + at, events=intake.events)
 
-            for batch in file_batches(path, form, columns, on_read):
-                add_events(state, batch, columns, known)
-                events += batch.num_rows
-                progress.update(task, events=events)
+            read_file(path, reading, intake.add, on_read)
             done += path.stat().st_size
             progress.update(task, completed=done)
-    return RawSketch(state, events)
 
 
-def _sketch_stream(
-    there: RawSketch, output: Path, columns: Columns, form: Format, every: float, *, new: bool
-) -> RawSketch:
-    """Add the events of a stream to a file, again and again; return what it holds at the end."""
+def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float, *, new: bool) -> None:
+    """Add the events of a stream to a file, again and again."""
     # an hour into an endless stream is late to learn that it cannot be written
-    there = append_raw(RawSketch(emptied(there.state)), output, new=new)
-    state, events, known = emptied(there.state), 0, _keys(there)
+    intake.start(append_raw(intake.raw, output, new=new))
     snapshots = _Snapshots(every)
 
     def snapshot() -> None:
         """Move what was read since the last one to the file, which others may have added to or moved away."""
-        nonlocal there, state, events, known
-        if events:
-            there = append_raw(RawSketch(state, events), output)
-            state, events, known = emptied(there.state), 0, _keys(there)
+        if intake.events:
+            intake.flush(append_raw(intake.raw, output))
         snapshots.taken()
 
     wrong: ss.StreamsketchError | None = None
+    lines = reading.lines("standard input", reading.form or "csv")
     with Stop() as stop:
         try:
             with _progress() as progress:
-                task = progress.add_task("sketching", total=None, events=there.events)
-                for batch in stream_batches(sys.stdin.fileno(), "standard input", form, columns, stop, snapshots.wait):
-                    if batch is not None:
-                        add_events(state, batch, columns, known)
-                        events += batch.num_rows
-                        progress.update(task, events=there.events + events)
+                task = progress.add_task("sketching", total=None, events=intake.there.events)
+                for piece in lines.pieces(stream_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
+                    lines.add(piece, intake.add)
+                    progress.update(task, events=intake.there.events + intake.events)
                     if not snapshots.wait():
                         snapshot()
         except ss.StreamsketchError as error:
@@ -198,16 +222,12 @@ def _sketch_stream(
         finally:
             snapshot()
         number = stop.number
+    held = f"{counted(intake.there.events, 'event')}"
     if wrong is not None:
-        raise ss.InvalidInputError(f"{wrong}. {output} holds the {counted(there.events, 'event')} before")
+        raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
     if number is not None:
-        say(f"Stopped: {output}, secret, holds {counted(there.events, 'event')}. Go on with --append.")
+        say(f"Stopped: {output}, secret, holds {held}. Go on with --append.")
         raise typer.Exit(128 + number)
-    return there
-
-
-def _keys(raw: RawSketch) -> frozenset[str]:
-    return frozenset(raw.state) if isinstance(raw.state, ss.SketchTable) else frozenset()
 
 
 class _Snapshots:
@@ -218,11 +238,11 @@ class _Snapshots:
         self.taken()
 
     def taken(self) -> None:
-        self._due = time.monotonic() + self._every
+        self._due = monotonic() + self._every
 
     def wait(self) -> float:
         """Return how many seconds are left."""
-        return max(0.0, self._due - time.monotonic())
+        return max(0.0, self._due - monotonic())
 
 
 def _progress() -> Progress:

@@ -7,7 +7,9 @@ from .matrices import matrix_of, steps_of
 from .readers.delimited import csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
+from .readers.opening import uncompressed
 from .tables import batches_of, names_of
+from .windows import times_in, window_names, window_seconds
 
 __all__ = [
     "HASHED_DIM",
@@ -37,7 +39,11 @@ __all__ = [
     "quantise",
     "quantise_one",
     "steps_of",
+    "times_in",
     "times_of",
+    "uncompressed",
     "value_column",
     "value_type",
+    "window_names",
+    "window_seconds",
 ]

@@ -64,7 +64,8 @@ def value_column(column: Any) -> NDArray[Any]:
     if isinstance(numbers, pa.Array):
         objects: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
         return objects
-    return numbers
+    values: NDArray[Any] = numbers
+    return values
 
 
 def number_column(column: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.cli._events import _whole_lines
+from streamsketch.cli._lines import whole_lines
 from streamsketch.release.raw_file import load_raw
 from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
@@ -68,12 +68,12 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
 
 
 def test_lines_in_quotes_and_quotes_that_never_close() -> None:
-    assert _whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
-    assert _whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
-    assert _whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
-    assert _whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
+    assert whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
+    assert whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
+    assert whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
+    assert whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
     lines = b"x\n" * 100_000
-    assert _whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
+    assert whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
 
 
 @given(st.text('",\n\rx', max_size=30).map(str.encode))
@@ -87,7 +87,7 @@ def test_lines_are_whole_where_a_reader_of_letters_finds_them_so(data: bytes) ->
             place = "start"
         else:
             place = "quoted" if letter == '"' and place in ("start", "quote") else "plain"
-    assert _whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
+    assert whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
 
 
 def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: Path, forks: Forks) -> None:
@@ -102,8 +102,8 @@ def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: P
     told.update(['5" pipe', "x", 'xy"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
     assert load_raw(tmp_path / "a.raw-sketch").state == load_raw(tmp_path / "b.raw-sketch").state == told
     first, rest = lines.encode()[:14], lines.encode()[14:]
-    assert _whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
-    assert _whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
+    assert whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
+    assert whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
 
 
 def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:

@@ -162,7 +162,9 @@ def test_decimals_of_any_exponent_are_decided_at_once() -> None:
 
 @settings(max_examples=300)
 @given(
-    st.lists(st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(2**65), 2**65) | st.integers(-999, 999), max_size=6),
+    st.lists(
+        st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(2**65), 2**65) | st.integers(-999, 999), max_size=6
+    ),
     st.integers(-2, 38),
     st.sampled_from([pa.decimal128, pa.decimal256]),
     resolutions | st.sampled_from([Fraction(1, 100), Fraction(5, 2), Fraction(10**6), Fraction(1, 10**18)]),

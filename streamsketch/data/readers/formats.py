@@ -32,12 +32,21 @@ def parts_of(file: Any, path: str, form: Format | None = None) -> int:
 
 
 def batches(
-    file: Any, path: str, part: int, columns: list[str], text: list[str], form: Format | None = None
+    file: Any,
+    path: str,
+    part: int,
+    columns: list[str],
+    text: list[str],
+    form: Format | None = None,
+    *,
+    delimiter: str = ",",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns of a part of a file, those of ``text`` as text where the format leaves it open."""
     form = form or format_of(path)
     if form == "parquet":
         yield from parquet.batches(file, path, part, columns)
+    elif form == "csv":
+        yield from delimited.batches(file, path, columns, text, delimiter)
     else:
         yield from _READERS[form](file, path, columns, text)
 
@@ -51,7 +60,6 @@ def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator
 
 
 _READERS: dict[Format, Callable[[Any, str, list[str], list[str]], Iterator[pa.RecordBatch]]] = {
-    "csv": delimited.batches,
     "jsonl": json_lines.batches,
     "lines": text_lines.batches,
     "avro": _avro,
