@@ -7,7 +7,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.data import batches, parts_of
+from streamsketch.data import batches, check_delimiter, parts_of
 from streamsketch.errors import InvalidInputError
 
 Split: TypeAlias = tuple[str, int]
@@ -37,6 +37,8 @@ class ReadColumns(beam.PTransform):
     text
         Columns of CSV and JSON files to read as text: keys and indices, so that 007 stays 007. The others are read as
         exact decimals of up to 12 places. Nothing is guessed, so every file is read alike.
+    delimiter
+        What is between the cells of CSV files, one ASCII character.
 
     Raises
     ------
@@ -44,13 +46,15 @@ class ReadColumns(beam.PTransform):
         In the workers: if a pattern matches no file, or a file lacks a column or is not sound.
     """
 
-    def __init__(self, patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = ()) -> None:
+    def __init__(
+        self, patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = (), delimiter: str = ","
+    ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
         self._columns = list(dict.fromkeys(columns))
-        self._text = list(text)
+        self._text, self._delimiter = list(text), check_delimiter(delimiter)
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -59,7 +63,8 @@ class ReadColumns(beam.PTransform):
             | "Patterns" >> beam.Create(self._patterns)
             | "Split files" >> beam.FlatMap(_splits).with_output_types(tuple[str, int])
             | "Spread splits" >> beam.Reshuffle()
-            | "Read batches" >> beam.FlatMap(_batches, self._columns, self._text).with_output_types(pa.RecordBatch)
+            | "Read batches"
+            >> beam.FlatMap(_batches, self._columns, self._text, self._delimiter).with_output_types(pa.RecordBatch)
         )
 
     def display_data(self) -> dict[str, Any]:
@@ -68,12 +73,12 @@ class ReadColumns(beam.PTransform):
 
 
 def read_batches(
-    patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = ()
+    patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = (), delimiter: str = ","
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches that `ReadColumns` would, in this process; parameters and errors as there."""
     for pattern in patterns:
         for split in _splits(pattern):
-            yield from _batches(split, list(columns), list(text))
+            yield from _batches(split, list(columns), list(text), delimiter)
 
 
 def _splits(pattern: str) -> Iterator[Split]:
@@ -86,7 +91,7 @@ def _splits(pattern: str) -> Iterator[Split]:
         yield from ((path, part) for part in range(parts))
 
 
-def _batches(split: Split, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(split: Split, columns: list[str], text: list[str], delimiter: str) -> Iterator[pa.RecordBatch]:
     path, part = split
     with FileSystems.open(path, compression_type="uncompressed") as file:
-        yield from batches(file, path, part, columns, text)
+        yield from batches(file, path, part, columns, text, delimiter=delimiter)

@@ -193,14 +193,6 @@ def _read_pipe(path: Path, reading: Reading, form: str, add: Callable[[pa.Record
                 raise typer.Exit(128 + stop.number)
 
 
-def check_delimiter(given: str) -> str:
-    r"""Return the delimiter of CSV that an option names, a tab also as ``\t``."""
-    found = "\t" if given == "\\t" else given
-    if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        raise ss.InvalidInputError(f"--delimiter must be one ASCII character, no quote or line end, got {given!a:.20}")
-    return found
-
-
 class Stop:
     """Within it, SIGINT and SIGTERM are noted, and end nothing by themselves.
 

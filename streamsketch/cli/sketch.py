@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
-from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, check_delimiter, read_file, stream_blocks
+from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, read_file, stream_blocks
 from streamsketch.cli._intake import Intake
 from streamsketch.cli._lines import BadLines
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, say, show_json
 from streamsketch.core import names_given, write_whole
-from streamsketch.data import window_seconds
+from streamsketch.data import check_delimiter, window_seconds
 from streamsketch.release import SUFFIX, RawSketch, State, append_raw
 
 _SKETCH_DIM, _SPARSITY = 1024, 4

@@ -4,7 +4,7 @@ from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import quantise, quantise_one
 from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
-from .readers.delimited import csv_header, csv_piece
+from .readers.delimited import check_delimiter, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
 from .readers.opening import uncompressed
@@ -21,6 +21,7 @@ __all__ = [
     "batches_of",
     "canonical_bytes",
     "canonical_column",
+    "check_delimiter",
     "check_indices",
     "csv_header",
     "csv_piece",

@@ -64,6 +64,8 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
         For other types, and text of another form.
     """
     kind = value_type(column)
+    if column.null_count:
+        raise InvalidInputError(f"the column {name} has nulls ({column.null_count} of {len(column)}); drop those rows")
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:

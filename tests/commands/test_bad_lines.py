@@ -107,7 +107,7 @@ def test_a_delimiter_is_what_is_between_the_cells(delimiter: str, said: str, fol
         assert load_raw(folder / "a.raw-sketch").events == len(ROWS)
         assert set(load_raw(folder / "a.raw-sketch").state) == {"north", "south"}
         (folder / "a.raw-sketch").unlink()
-    assert "--delimiter must be one ASCII" in forks.refused(
+    assert "the delimiter must be one ASCII" in forks.refused(
         "sketch", "other.csv", *EVENTS, *MADE, "--delimiter", "::", cwd=folder
     )
 

@@ -39,6 +39,14 @@ def batches(
         raise _not_csv(path, columns, _with_row(path, error, options), header) from None
 
 
+def check_delimiter(given: str) -> str:
+    r"""Return the delimiter of CSV that an option names, a tab also as ``\t`` spelt out."""
+    found = "\t" if given == r"\t" else given
+    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+        raise InvalidInputError(f"the delimiter must be one ASCII character, no quote or line end, got {given!a:.20}")
+    return found
+
+
 def _with_row(path: str, error: Exception, options: dict[str, Any]) -> Exception:
     """Return the error with its row, which Arrow knows only when it reads a file by one thread."""
     if not Path(path).is_file():
