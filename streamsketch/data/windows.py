@@ -70,7 +70,10 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
         column = column.dictionary_decode()
     try:
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            return column.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=False).cast(pa.timestamp("us"))
+            if getattr(kind, "unit", "") == "ns":  # down, as windows are; a cast goes toward zero
+                micros = np.floor_divide(column.cast(pa.int64()).to_numpy(zero_copy_only=False), 1000)
+                return pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
+            return column.cast(pa.timestamp("us", tz=getattr(kind, "tz", None))).cast(pa.timestamp("us"))
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             if form is not None:
                 return pc.strptime(column, format=form, unit="us").cast(pa.timestamp("us"))
