@@ -33,6 +33,7 @@ from .release.private_vector import release_vector
 from .release.raw_file import load_raw, save_raw
 from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
+from .sketching.bounding.summary import BoundingSummary
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable
 from .wire.registry import load
@@ -45,6 +46,7 @@ __all__ = [
     "SJLT",
     "SRHT",
     "Achlioptas",
+    "BoundingSummary",
     "CountSketch",
     "DependentNoiseError",
     "Estimate",

@@ -226,43 +226,72 @@ def unit_digest(tag: str, name: bytes, secret: bytes) -> list[int]:
     return [polynomial_at(point, words) for point in points]
 
 
-def bounded(
-    events: list[tuple[bytes, tuple[Any, int], int, int]], *, max_keys: int, limit: int, secret: bytes
-) -> list[tuple[tuple[Any, int], int, int]]:
-    """Cut (unit digest, slot, index, steps) events unit by unit, slot by slot; return (slot, index, steps)."""
+Place = tuple[tuple[Any, int], int]
+"""A slot, which is a key and a window, and an index."""
 
-    def digest(message: bytes, person: bytes, size: int) -> bytes:
-        return hashlib.blake2b(message, digest_size=size, key=secret, person=person).digest()
 
-    def slot_bytes(slot: tuple[Any, int]) -> bytes:
-        key, window = slot
-        return window.to_bytes(8, "little", signed=True) + canonical_bytes(key)
+class Draws:
+    """What a secret decides for units and slots."""
 
-    def coefficients(message: bytes) -> list[int]:
-        words = digest(message, b"streamsketch.ord", 64)
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def _digest(self, message: bytes, person: bytes, size: int) -> bytes:
+        return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
+
+    def _coefficients(self, message: bytes) -> list[int]:
+        words = self._digest(message, b"streamsketch.ord", 64)
         return [int.from_bytes(words[at : at + 8], "little") for at in range(0, 64, 8)]
 
-    def rank(unit: bytes, slot: tuple[Any, int]) -> tuple[int, int]:
-        tie = int.from_bytes(digest(slot_bytes(slot), b"streamsketch.slt", 8), "little")
-        return polynomial_at((int.from_bytes(unit[:8], "little") + tie) % 2**60, coefficients(b"")), tie
+    def word(self, slot: tuple[Any, int]) -> int:
+        return int.from_bytes(self._digest(slot_bytes(slot), b"streamsketch.slt", 8), "little")
 
+    def rank(self, unit: bytes, slot: tuple[Any, int]) -> tuple[int, int]:
+        point = (int.from_bytes(unit[:8], "little") + self.word(slot)) % 2**60
+        return polynomial_at(point, self._coefficients(b"")), self.word(slot)
+
+    def queue(self, unit: bytes, place: Place) -> tuple[int, int, int]:
+        slot, index = place
+        return polynomial_at(index, self._coefficients(unit + slot_bytes(slot))), self.word(slot), index
+
+
+def slot_bytes(slot: tuple[Any, int]) -> bytes:
+    key, window = slot
+    return window.to_bytes(8, "little", signed=True) + canonical_bytes(key)
+
+
+def bounded(
+    events: list[tuple[bytes, tuple[Any, int], int, int]],
+    *,
+    max_keys: int,
+    limit: int,
+    secret: bytes,
+    clip: str = "scale",
+    together: bool = False,
+) -> list[tuple[tuple[Any, int], int, int]]:
+    """Bound (unit digest, slot, index, steps) events unit by unit, slot by slot; return (slot, index, steps)."""
+    draws = Draws(secret)
     kept = []
     for unit in {event[0] for event in events}:
-        own = [event[1:] for event in events if event[0] == unit]
-        slots = sorted({slot for slot, _, _ in own}, key=lambda slot: rank(unit, slot))
-        for slot in slots[:max_keys]:
-            polynomial = coefficients(unit + slot_bytes(slot))
-            queue = sorted(
-                ((index, steps) for other, index, steps in own if other == slot),
-                key=lambda event: (polynomial_at(event[0], polynomial), *event),
-            )
-            if sum(abs(steps) for _, steps in queue) <= limit:
-                kept += [(slot, index, steps) for index, steps in queue if steps]
-                continue
-            left = limit
-            for index, steps in queue:
-                taken = min(abs(steps), left)
-                left -= taken
-                if taken:
-                    kept.append((slot, index, taken if steps > 0 else -taken))
+        net: dict[Place, int] = {}
+        for _, slot, index, steps in (event for event in events if event[0] == unit):
+            net[slot, index] = (net.get((slot, index), 0) + steps + 2**63) % 2**64 - 2**63
+        slots = sorted({slot for slot, _ in net}, key=lambda slot: draws.rank(unit, slot))[:max_keys]
+        for group in [slots] if together else [[slot] for slot in slots]:
+            own = {place: net[place] for place in sorted(net, key=lambda place: draws.queue(unit, place))}
+            own = {place: steps for place, steps in own.items() if place[0] in group}
+            kept += [(*place, steps) for place, steps in clipped(own, limit, clip).items() if steps]
     return kept
+
+
+def clipped(vector: dict[Place, int], limit: int, clip: str) -> dict[Place, int]:
+    """Return a vector with an l1 norm of at most ``limit``."""
+    total, left = sum(map(abs, vector.values())), limit
+    if total <= limit:
+        return vector
+    out = {}
+    for place, steps in vector.items():
+        size = abs(steps) * limit // total if clip == "scale" else min(abs(steps), left)
+        left -= size
+        out[place] = size if steps > 0 else -size
+    return out

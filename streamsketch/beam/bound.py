@@ -23,10 +23,19 @@ from streamsketch.core import Exact, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
-from streamsketch.sketching import Bounded, Contributions, Reader, bounded, concatenated, is_malformed
+from streamsketch.sketching import (
+    MAX_LIMIT,
+    Bounded,
+    Clip,
+    Contributions,
+    Reader,
+    bounded,
+    check_clip,
+    concatenated,
+    is_malformed,
+)
 
 _CHUNK_ROWS = 1 << 20  # of one bundle, all windows together; then they move on to their shards
-_MAX_LIMIT = 1 << 62
 
 
 class BoundContributions(beam.PTransform):
@@ -36,17 +45,18 @@ class BoundContributions(beam.PTransform):
     in this order, whatever the columns are called. A dict is not such a row, and is dropped as malformed; make a tuple
     of it first.
 
-    Values meet the projection's grid first. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret,
-    and in each of them at most ``l1`` in total absolute value, clipped exactly in integers; only what is left is ever
-    added up. So removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
+    Values meet the projection's grid first, and a unit's rows are summed by key and index, so that what was returned
+    cancels what was bought. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret, and in each of
+    them at most ``l1`` in total absolute value, clipped exactly in integers; only what is left is ever added up. So
+    removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
     D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. These bounds
     go with what this transform returns (a `SecretCollection`), and with what `SketchPerKey` makes of that, where
     `ReleasePerKey` finds them, calibrates its noise and names the unit in the guarantee. Any other step loses them.
 
-    A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8) is dropped, and a heavy
-    value is clipped: an error would end everybody's job for one unit's data. So is a row of another shape, or with a
-    field of another type, such as text as a value; if all rows are, as where the unit was left out, the releases hold
-    noise alone: ``count_private_data`` shows that. A column of a wrong type or name raises.
+    A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
+    dropped, and a heavy value is clipped: an error would end everybody's job for one unit's data. So is a row of
+    another shape, or with a field of another type, such as text as a value; if all rows are, as where the unit was left
+    out, the releases hold noise alone: ``count_private_data`` shows that. A column of a wrong type or name raises.
 
     Parameters
     ----------
@@ -59,6 +69,9 @@ class BoundContributions(beam.PTransform):
         How many keys one unit may touch: 1 to 2^32 - 1.
     l1
         The largest total of |value| that one unit may add to one key, in data units.
+    clip
+        What becomes of a unit's vector of a key beyond ``l1``: ``"scale"`` shrinks it as a whole and keeps its
+        direction, ``"cut"`` keeps some of its values and drops the others.
     key, index, value
         Column names as in `SketchPerKey`.
     unit_name
@@ -75,7 +88,8 @@ class BoundContributions(beam.PTransform):
     shards
         Units are spread over so many groups; one group's events must fit a worker's memory, at 48 bytes each.
     count_private_data
-        Count malformed rows as a Beam metric (``rows_dropped``): data without noise, for the operator's eyes only.
+        Count as Beam metrics: ``rows_dropped`` as malformed, ``units``, ``units_over_keys`` and ``units_over_bound``.
+        Data without noise, for the operator's eyes only.
 
     Raises
     ------
@@ -106,6 +120,7 @@ class BoundContributions(beam.PTransform):
         unit: str,
         max_keys: int,
         l1: Exact,
+        clip: Clip = "scale",
         key: str = "key",
         index: str | Sequence[str] = "index",
         value: str | None = "value",
@@ -121,9 +136,10 @@ class BoundContributions(beam.PTransform):
             raise TypeError(f"BoundContributions needs a Projection, got a {type(projection).__name__}")
         if type(shards) is not int or not 1 <= shards <= 1 << 16:
             raise InvalidInputError(f"shards must be an integer from 1 to 65536, got {short(shards)}")
+        check_clip(clip)
         self._neighbours = L1(l1, unit=unit if unit_name is None else unit_name, max_keys=max_keys)
-        self._limit = self._neighbours.grid_steps(projection.grid)
-        if self._limit >= _MAX_LIMIT:
+        self._limit, self._clip = self._neighbours.grid_steps(projection.grid), clip
+        if self._limit >= MAX_LIMIT:
             raise InvalidInputError(f"l1 must be below 2**62 grid steps of {projection.grid}, got {l1}")
         self._projection = projection
         self._columns = (unit, key, (index,) if isinstance(index, str) else tuple(index), value)
@@ -165,12 +181,13 @@ class BoundContributions(beam.PTransform):
         known = {}
         if self._public_keys is not None and listed is None:
             known = {"known": as_dict(self._public_keys.collection(events.pipeline))}
-        prepare = _Prepare(self._projection, self._limit, label, self._columns, self._shards, listed)
+        prepare = _Prepare(self._projection, label, self._columns, self._shards, listed)
         prepare.count = self._count
         chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
-        clip = _Clip(self._projection, self._neighbours.max_keys, self._limit, label)
+        clip = _Clip(self._projection, self._neighbours.max_keys, self._limit, self._clip, label)
+        clip.count = self._count
         outputs = (
             chunks
             | "One group a shard" >> beam.GroupByKey()
@@ -198,13 +215,12 @@ class _Prepare(beam.DoFn):
     def __init__(
         self,
         projection: Projection,
-        limit: int,
         label: str,
         columns: tuple[str, str, tuple[str, ...], str | None],
         shards: int,
         listed: frozenset[Any] | None,
     ) -> None:
-        self._projection, self._limit, self._label = projection, limit, label
+        self._projection, self._label = projection, label
         self._columns, self._shards, self._listed = columns, shards, listed
         self._run: RunSecret | None = None
         self.count = False
@@ -224,7 +240,7 @@ class _Prepare(beam.DoFn):
         run: RunSecret,
     ) -> Iterator[WindowedValue] | None:
         if run is not self._run:
-            self._reader, self._run = Reader(self._projection, self._limit, run.derive("bounds", self._label)), run
+            self._reader, self._run = Reader(self._projection, run.derive("bounds", self._label)), run
         if self._listed is None:
             self._known = known
         if isinstance(element, pa.RecordBatch | pa.Table):
@@ -292,8 +308,10 @@ class _Prepare(beam.DoFn):
 class _Clip(beam.DoFn):
     """Clip the units of a shard; what comes late has no budget left."""
 
-    def __init__(self, projection: Projection, max_keys: int, limit: int, label: str) -> None:
-        self._projection, self._max_keys, self._limit, self._label = projection, max_keys, limit, label
+    def __init__(self, projection: Projection, max_keys: int, limit: int, clip: Clip, label: str) -> None:
+        self._projection, self._label = projection, label
+        self._bounds: dict[str, Any] = {"max_keys": max_keys, "limit": limit, "clip": clip}
+        self.count = False
 
     def process(
         self,
@@ -304,7 +322,10 @@ class _Clip(beam.DoFn):
     ) -> Iterator[Any]:
         events = concatenated(list(group[1]))
         secret = run.derive("bounds", self._label)
-        left = bounded(events, max_keys=self._max_keys, limit=self._limit, secret=secret)
+        left = bounded(events, secret=secret, **self._bounds)
+        if self.count:
+            for name in ("units", "units_over_keys", "units_over_bound"):
+                Metrics.counter(METRICS, name).inc(getattr(left.tally, name))
         for moment, part in _by_window(left):
             found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=moment))
             yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)

@@ -1,15 +1,20 @@
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
-from .bounding.cut import Bounded, bounded
+from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
+from .bounding.summary import BoundingSummary
 from .sketch import Sketch, encode_batch
 from .table import SketchTable, keyed_steps
 
 __all__ = [
+    "MAX_LIMIT",
     "Bounded",
+    "BoundingSummary",
+    "Clip",
     "Contributions",
     "Reader",
     "Sketch",
     "SketchTable",
     "bounded",
+    "check_clip",
     "concatenated",
     "encode_batch",
     "is_malformed",

@@ -321,14 +321,15 @@ def test_units_are_counted_per_slot(tmp_path: Path) -> None:
     assert dict(zip(names, bounded.events.units_of.tolist(), strict=True)) == {"a": 1, "b": 2}
 
 
-def test_dropped_rows_are_counted_when_asked(tmp_path: Path) -> None:
+def test_dropped_rows_and_units_are_counted_when_asked(tmp_path: Path) -> None:
     stream = [(1, "a", "x", math.nan), (None, "a", "x", 1.0), (1, "a", "x", 1.0), batch([(1, None, "x", 1.0)])]
 
     def build(count: bool) -> Callable[[beam.Pipeline], beam.PCollection]:  # noqa: FBT001
         bounds = BoundContributions(PROJECTION, **BOUNDS, count_private_data=count)
         return lambda pipeline: pipeline | beam.Create(stream) | bounds
 
-    assert run(build(True), tmp_path)[1] == {"rows_dropped": 3}  # noqa: FBT003
+    counted = {"rows_dropped": 3, "units": 1, "units_over_keys": 0, "units_over_bound": 0}
+    assert run(build(True), tmp_path)[1] == counted  # noqa: FBT003
     assert run(build(False), tmp_path)[1] == {}  # noqa: FBT003
 
 

@@ -1,6 +1,9 @@
-"""What one unit may add to a table, cut exactly: against the twin, and against the stated sensitivities."""
+"""What one unit may add to a table, clipped exactly: against the twin, rationals and the stated sensitivities."""
 
+import itertools
 from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,8 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
-from streamsketch.sketching.bounding.cut import Bounded, bounded
+from streamsketch.sketching.bounding.cut import Bounded, Clip, bounded
+from streamsketch.sketching.bounding.summary import Tally
 from tests import naive
 
 SECRET = bytes(range(32))
@@ -67,32 +71,130 @@ def moves(one: dict[Any, np.ndarray], other: dict[Any, np.ndarray]) -> np.ndarra
     return np.array([one.get(slot, empty) - other.get(slot, empty) for slot in one.keys() | other.keys()])
 
 
-@settings(max_examples=300)
-@given(events, st.integers(1, 4), st.integers(1, LIMIT))
-def test_the_cut_is_its_readable_twin(found: list[Event], max_keys: int, limit: int) -> None:
-    found = [(*event, max(min(step, limit), -limit)) for *event, step in found]  # type: ignore[misc]
-    cut = bounded(columns(found), max_keys=max_keys, limit=limit, secret=SECRET)
-    assert kept(cut) == Counter(naive.bounded(found, max_keys=max_keys, limit=limit, secret=SECRET))
+clips = st.sampled_from(["scale", "cut"])
+heavy_steps = st.one_of(st.integers(-9, 9), st.integers(-(1 << 62), 1 << 62), st.sampled_from([1 << 62, -(1 << 62)]))
 
 
-@settings(max_examples=200)
-@given(events, st.integers(1, 3), st.sampled_from(UNITS))
-def test_removing_a_unit_moves_the_table_by_no_more_than_the_stated_sensitivities(
-    found: list[Event], max_keys: int, unit: bytes
+@settings(max_examples=500)
+@given(events, st.integers(1, 4), st.integers(1, LIMIT), clips, st.booleans())
+def test_bounding_is_its_readable_twin(
+    found: list[Event],
+    max_keys: int,
+    limit: int,
+    clip: Clip,
+    together: bool,  # noqa: FBT001
 ) -> None:
-    heavy = [(unit, slot, index, LIMIT) for slot in SLOTS for index in range(3)]
-    stated = sensitivity_of(PROJECTION, ss.L1(LIMIT, unit="user", max_keys=max_keys))
+    bounds: dict[str, Any] = {"max_keys": max_keys, "limit": limit, "clip": clip, "together": together}
+    cut = bounded(columns(found), secret=SECRET, **bounds)
+    assert kept(cut) == Counter(naive.bounded(found, secret=SECRET, **bounds))
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.sampled_from(UNITS[:2]), st.sampled_from(SLOTS[:2]), st.integers(0, 3), heavy_steps)),
+    st.one_of(st.integers(1, 9), st.integers(1, (1 << 62) - 1)),
+    clips,
+)
+def test_large_steps_are_clipped_exactly(found: list[Event], limit: int, clip: Clip) -> None:
+    """Sums wrap around at 64 bits, products and norms take more than that."""
+    bounds: dict[str, Any] = {"max_keys": 2, "limit": limit, "clip": clip}
+    cut = bounded(columns(found), secret=SECRET, **bounds)
+    assert kept(cut) == Counter(naive.bounded(found, secret=SECRET, **bounds))
+
+
+@settings(max_examples=300)
+@given(st.lists(heavy_steps.filter(bool), min_size=1, max_size=9), st.integers(1, (1 << 62) - 1))
+def test_scaled_values_are_the_truncated_rationals(vector: list[int], limit: int) -> None:
+    found: list[Event] = [(UNITS[0], ("AA", 0), index, step) for index, step in enumerate(vector)]
+    total = sum(map(abs, vector))
+    factor = min(Fraction(1), Fraction(limit, total))
+    cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET)
+    exact = {index: int(step * factor) for index, step in enumerate(vector)}
+    assert kept(cut) == Counter((("AA", 0), index, step) for index, step in exact.items() if step)
+    assert sum(map(abs, cut.steps.tolist())) <= limit
+
+
+def test_what_is_returned_cancels_what_was_bought() -> None:
+    found: list[Event] = [(UNITS[0], ("AA", 0), 7, step) for step in (80_995, -80_995)]
+    found += [(UNITS[0], ("AA", 0), 8, 5), (UNITS[1], ("AA", 0), 7, 1)]
+    for clip in ("scale", "cut"):
+        cut = bounded(columns(found), max_keys=1, limit=30, secret=SECRET, clip=clip)  # type: ignore[arg-type]
+        assert kept(cut) == Counter([(("AA", 0), 8, 5), (("AA", 0), 7, 1)])
+        assert cut.tally == Tally(units=2, total=6.0, kept=6.0, largest=5.0)
+
+
+def test_scaling_keeps_the_direction_and_cutting_does_not() -> None:
+    vector = np.array([400, -300, 200, 100])
+    found: list[Event] = [(UNITS[0], ("AA", 0), index, step) for index, step in enumerate(vector.tolist())]
+    scaled, cut = (
+        bounded(columns(found), max_keys=1, limit=100, secret=SECRET, clip=clip)  # type: ignore[arg-type]
+        for clip in ("scale", "cut")
+    )
+    assert dict(zip(scaled.indices.tolist(), scaled.steps.tolist(), strict=True)) == {0: 40, 1: -30, 2: 20, 3: 10}
+    assert np.abs(cut.steps).sum() == 100
+    assert cut.steps.size == 1
+
+
+def test_the_tally_tells_the_operator_what_was_clipped() -> None:
+    found: list[Event] = [(UNITS[0], slot, 1, 4) for slot in SLOTS[:3]]
+    found += [(UNITS[1], SLOTS[0], 1, 3), (UNITS[2], SLOTS[0], 1, 2)]
+    cut = bounded(columns(found), max_keys=2, limit=3, secret=SECRET)
+    assert cut.tally == Tally(3, units_over_keys=1, units_over_bound=1, total=17.0, kept=11.0, largest=12.0)
+    cut = bounded(columns(found), max_keys=3, limit=6, secret=SECRET, together=True)
+    assert cut.tally == Tally(3, units_over_keys=0, units_over_bound=1, total=17.0, kept=11.0, largest=12.0)
+
+
+@settings(max_examples=300)
+@given(events, st.integers(1, 3), st.sampled_from(UNITS), clips, st.booleans())
+def test_removing_a_unit_moves_the_table_by_no_more_than_the_stated_sensitivities(
+    found: list[Event],
+    max_keys: int,
+    unit: bytes,
+    clip: Clip,
+    together: bool,  # noqa: FBT001
+) -> None:
+    heavy = [(unit, slot, index, 3 * LIMIT) for slot in SLOTS for index in range(3)]
+    bounds: dict[str, Any] = {"max_keys": max_keys, "limit": LIMIT, "clip": clip, "together": together}
+    stated = sensitivity_of(PROJECTION, ss.L1(LIMIT, unit="user", max_keys=1 if together else max_keys))
     for everybody in (found, found + heavy):
         others = [event for event in everybody if event[0] != unit]
-        one, other = (
-            table(bounded(columns(some), max_keys=max_keys, limit=LIMIT, secret=SECRET)) for some in (everybody, others)
-        )
+        one, other = (table(bounded(columns(some), secret=SECRET, **bounds)) for some in (everybody, others))
         moved = moves(one, other)
         assert np.abs(moved).sum() <= stated.l1
         assert (moved**2).sum() <= stated.l2_squared
 
 
+def every_stream() -> Iterator[list[Event]]:
+    """Yield every stream of one unit with up to three of these events, and two of another unit."""
+    others: list[Event] = [(UNITS[1], SLOTS[0], 0, 2), (UNITS[1], SLOTS[1], 1, -4)]
+    kinds: list[Event] = [
+        (UNITS[0], slot, index, step) for slot in SLOTS[:2] for index in (0, 1) for step in (-3, 1, 4)
+    ]
+    for size in range(4):
+        for own in itertools.combinations_with_replacement(kinds, size):
+            yield [*own, *others]
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("clip", ["scale", "cut"])
+def test_every_small_unit_is_within_the_bound_and_some_reach_it(clip: Clip, together: bool) -> None:  # noqa: FBT001
+    """On the identity map a table shows a unit's vector itself."""
+    projection, limit = ss.Identity(dim=2), 3
+    stated = sensitivity_of(projection, ss.L1(limit, max_keys=1 if together else 2)).l1
+    bounds: dict[str, Any] = {"max_keys": 2, "limit": limit, "clip": clip, "together": together}
+    without = kept(bounded(columns(next(every_stream())), secret=SECRET, **bounds))
+    farthest = 0
+    for stream in every_stream():
+        gap = Counter(kept(bounded(columns(stream), secret=SECRET, **bounds)))
+        gap.subtract(without)
+        moved = sum(abs(step) * count for (_, _, step), count in gap.items())
+        assert moved <= stated
+        farthest = max(farthest, moved)
+    assert farthest == stated
+
+
 def test_the_same_check_catches_a_unit_with_two_budgets() -> None:
+    """So does it where a unit's events are clipped before they are summed: its net vector must be complete."""
     heavy: list[Event] = [(UNITS[0], ("AA", 0), index, LIMIT) for index in range(4)]
     halves = [bounded(columns(part), max_keys=1, limit=LIMIT, secret=SECRET) for part in (heavy[:2], heavy[2:])]
     moved = sum(np.abs(cells).sum() for half in halves for cells in table(half).values())
@@ -128,7 +230,7 @@ def test_units_are_counted_once_in_each_slot_they_keep(found: list[Event], max_k
 def test_events_within_the_bounds_are_all_kept() -> None:
     found: list[Event] = [(UNITS[0], ("AA", 0), 3, 2), (UNITS[0], ("AA", 0), 3, -3), (UNITS[1], ("AA", 0), 3, 5)]
     cut = bounded(columns(found), max_keys=1, limit=5, secret=SECRET)
-    assert kept(cut) == Counter(event[1:] for event in found)
+    assert kept(cut) == Counter([(("AA", 0), 3, -1), (("AA", 0), 3, 5)])
 
 
 def test_no_events_are_no_events() -> None:
@@ -138,8 +240,10 @@ def test_no_events_are_no_events() -> None:
 def test_the_largest_limit_does_not_overflow() -> None:
     limit = (1 << 62) - 1
     found: list[Event] = [(UNITS[0], ("AA", 0), index, -limit) for index in range(9)]
-    cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET)
+    cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET, clip="cut")
     assert cut.steps.tolist() == [-limit]
+    scaled = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET)
+    assert scaled.steps.tolist() == [-(limit // 9)] * 9
 
 
 def choices(secret: bytes, draws: int) -> tuple[Counter[Any], Counter[int]]:
@@ -153,6 +257,7 @@ def choices(secret: bytes, draws: int) -> tuple[Counter[Any], Counter[int]]:
         max_keys=1,
         limit=1,
         secret=secret,
+        clip="cut",
     )
     return Counter(keys.slots[code][0] for code in keys.codes.tolist()), Counter(indices.indices.tolist())
 

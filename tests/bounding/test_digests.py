@@ -60,7 +60,7 @@ def test_text_in_any_layout_is_one_unit(kind: pa.DataType) -> None:
     "kind", [pa.large_binary(), pa.binary_view(), pa.binary(3), pa.dictionary(pa.int8(), pa.binary())], ids=str
 )
 def test_bytes_in_any_layout_are_one_unit(kind: pa.DataType) -> None:
-    reader = Reader(ss.SJLT(dim=9, sketch_dim=4, sparsity=1, seed=1), 5, SECRET)
+    reader = Reader(ss.SJLT(dim=9, sketch_dim=4, sparsity=1, seed=1), SECRET)
     names = pa.array([b"Ann", b"Bob", b"Ann"], pa.binary())
     column = names.dictionary_encode() if pa.types.is_dictionary(kind) else names.cast(kind)
     expected = reader.columns(names, [1, 1, 1], [pa.array([0, 0, 0])], None, 0)

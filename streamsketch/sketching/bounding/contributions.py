@@ -1,8 +1,9 @@
-"""Events with their privacy units: values quantised and clipped, malformed rows dropped.
+"""Events with their privacy units: values quantised, malformed rows dropped.
 
 An error for a malformed row of one unit would abort the whole job because of one person's data, and reveal it. So a
-fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, a field of another type in
-rows of Python objects) drops that row; a fault in a *column* (its type, its name) is the caller's mistake and raises.
+fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit, a
+field of another type in rows of Python objects) drops that row; a fault in a *column* (its type, its name) is the
+caller's mistake and raises.
 """
 
 import dataclasses
@@ -24,6 +25,7 @@ from streamsketch.data import arrow_column, is_key_type, quantise, quantise_one,
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.summary import BoundingSummary
 
 Slot: TypeAlias = tuple[Any, int]
 """A key and a window (its last moment, in microseconds), which together identify a sketch."""
@@ -33,6 +35,8 @@ Row: TypeAlias = tuple[Any, Any, Any, Any]
 
 _INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
+_MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in place of an error
+_OFF_GRID = 1e-9  # of a value: what floats lose is no truncation
 _DAY = 86_400_000  # in ms
 _MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
 _KEYS: tuple[type, ...] = (str, bytes, int)
@@ -106,16 +110,16 @@ class Reader:
     ----------
     projection
         The public map, for its grid and its indices.
-    limit
-        The largest number of grid steps that one unit may add to one slot; values are clipped to it.
     secret
         32 bytes, the key of the units' digests.
+    summary
+        Where to count what `columns` reads, drops and truncates.
     """
 
-    def __init__(self, projection: Projection, limit: int, secret: bytes) -> None:
-        self._projection, self._limit = projection, limit
+    def __init__(self, projection: Projection, secret: bytes, summary: BoundingSummary | None = None) -> None:
+        self._projection, self._summary = projection, summary
         self._digests = UnitDigests(secret)
-        self._reach = math.ceil((limit + 1) * projection.grid)  # values beyond it are limit steps at least
+        self._reach = math.ceil((_MOST_STEPS + 1) * projection.grid)  # values beyond it are as many steps at least
 
     def columns(self, unit: Any, key: Any, index: Sequence[Any], value: Any, window: int) -> Contributions:
         """Return the valid events of Arrow columns of equal length; with ``value=None`` each event counts 1.
@@ -132,6 +136,9 @@ class Reader:
         if values is not None and pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         sound = self._sound(arrays, values)
+        if self._summary is not None:
+            blanks = _present([*arrays, *([] if values is None else [values])])
+            self._summary.rows_blank += pc.sum(pc.invert(blanks)).as_py() or 0
         arrays = [array.filter(sound) for array in arrays]
         amounts = None if values is None else self._within_reach(values.filter(sound))
 
@@ -152,10 +159,13 @@ class Reader:
         Rows may come from people, so none raises: rows with a field of an invalid type, or with text as an index where
         the projection needs numbers, are dropped.
         """
-        units, keys, indices, values = zip(*rows, strict=True)
         fields = zip(rows[0], (_INDICES, _KEYS, _INDICES, _VALUES), strict=True)
         if not all(isinstance(field, types) and not isinstance(field, bool) for field, types in fields):
             return concatenated([])
+        rows = [row for row in rows if row[0] not in ("", b"")]
+        if not rows:
+            return concatenated([])
+        units, keys, indices, values = zip(*rows, strict=True)
         if not isinstance(indices[0], int):
             try:
                 self._projection.indices_of([""])
@@ -194,8 +204,8 @@ class Reader:
                 raise InvalidInputError(f"the value column must hold integers, floats or decimals, got {kind}; cast it")
 
     def _sound(self, arrays: list[pa.Array], values: pa.Array | None) -> pa.Array:
-        """Return which rows have no nulls, a finite value, and an index in range."""
-        masks = [pc.is_valid(array) for array in arrays]
+        """Return which rows have no nulls, a unit that is not empty, a finite value, and an index in range."""
+        masks = [_present(arrays)]
         if len(arrays) == 3 and pa.types.is_integer(value_type(arrays[2])):
             index = arrays[2].dictionary_decode() if pa.types.is_dictionary(arrays[2].type) else arrays[2]
             numbers = index.fill_null(0).to_numpy(zero_copy_only=False)
@@ -216,21 +226,32 @@ class Reader:
             names = key.dictionary.to_pylist()
         except UnicodeDecodeError:
             raise InvalidInputError("a key is not valid UTF-8") from None
-        return Contributions(
+        found = Contributions(
             self._digests.of(unit),
             [(name, window) for name in names],
             key.indices.to_numpy(zero_copy_only=False).astype(np.int64),
             self._projection.indices_of(*index),
             self._steps(values, length),
         )
+        if self._summary is not None:
+            self._note(values, found.steps)
+        return found
+
+    def _note(self, values: Any, steps: Ints) -> None:
+        """Count rows whose values are off the grid, and note the largest."""
+        step = float(self._projection.grid)
+        amounts = np.ones(steps.size) if values is None else np.array(values, dtype=np.float64)
+        off = np.abs(amounts / step - steps) > _OFF_GRID * np.maximum(1.0, np.abs(steps))
+        self._summary.rows_truncated += int(off.sum())  # type: ignore[union-attr]
+        self._summary.largest_value = max(self._summary.largest_value, float(np.abs(amounts).max()))  # type: ignore[union-attr]
 
     def _steps(self, values: Any, length: int) -> Ints:
         grid = self._projection.grid
         if values is None:
-            steps = np.full(length, min(quantise_one(1, grid), self._limit), dtype=np.int64)
+            steps = np.full(length, min(quantise_one(1, grid), _MOST_STEPS), dtype=np.int64)
         else:
             steps = quantise(values, grid)
-        return np.clip(steps, -self._limit, self._limit)
+        return np.clip(steps, -_MOST_STEPS, _MOST_STEPS)
 
     def _nearer(self, value: Any) -> Fraction:
         """Return a finite number clipped to the bound; the exponent of a Decimal could make it larger than memory."""
@@ -254,6 +275,24 @@ class Reader:
             return self._within_reach(array.tolist())
         held = np.iinfo(array.dtype)  # its ends may be nearer than the reach, and are not symmetric
         return np.clip(array, max(-self._reach, int(held.min)), min(self._reach, int(held.max)))
+
+
+def _present(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Return which rows have no nulls, and a unit, the first array, that is not empty text."""
+    masks = [pc.is_valid(array) for array in arrays]
+    unit = arrays[0]
+    texts = unit.dictionary if pa.types.is_dictionary(unit.type) else unit
+    if pa.types.is_large_string(texts.type) or pa.types.is_string(texts.type) or _is_bytes(texts.type):
+        named = pc.greater(pc.binary_length(texts), 0)
+        masks.append(pc.fill_null(named.take(unit.indices) if texts is not unit else named, False))  # noqa: FBT003
+    present = masks[0]
+    for mask in masks[1:]:
+        present = pc.and_(present, mask)
+    return present
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _plain(array: pa.Array) -> pa.Array:

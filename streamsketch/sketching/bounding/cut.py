@@ -1,37 +1,44 @@
-"""Contribution bounding: at most ``max_keys`` slots per unit, and at most ``limit`` grid steps of it in each.
+"""Contribution bounding: what one unit adds to a table, netted, then clipped to its bounds.
 
-Which events of a unit are kept depends on that unit's events and the secret alone, not on other units, the order of
-events or the execution of a pipeline. So removing a unit removes its kept events and changes nothing else: at most
-``max_keys`` slots change, each by at most ``limit`` steps in ℓ1 (THEORY.md 4.2).
+What is left of a unit depends on that unit's events and the secret alone, not on other units, the order of events or
+the execution of a pipeline. So removing a unit removes what is left of it and changes nothing else (THEORY.md 4.2).
 """
 
 import dataclasses
 import hashlib
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
+from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
+from streamsketch.sketching.bounding.scale import cut_steps, exceeds, scale_steps
+from streamsketch.sketching.bounding.summary import Tally
 
 Flags: TypeAlias = NDArray[np.bool_]
+Clip: TypeAlias = Literal["scale", "cut"]
+
+MAX_LIMIT = 1 << 62
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounded:
-    """The kept events of many units.
+    """What is left of the events of many units: one row for each unit, slot and index.
 
     Parameters
     ----------
     slots
         Distinct slots.
     codes, indices, steps
-        Events as in `Contributions`, in another order.
+        Rows as in `Contributions`, in another order.
     units_of
         The number of units kept in each slot: int64, (len(slots),). One unit changes at most ``max_keys`` of these
         counts, by 1 each.
+    tally
+        What the bounds took, for the operator alone.
     """
 
     slots: list[Slot]
@@ -39,14 +46,32 @@ class Bounded:
     indices: Ints
     steps: Ints
     units_of: Ints
+    tally: Tally = dataclasses.field(default_factory=Tally)
 
 
-def bounded(events: Contributions, *, max_keys: int, limit: int, secret: bytes) -> Bounded:
-    """Return the events clipped to the bounds of each unit.
+def check_clip(clip: str) -> None:
+    """Raise `InvalidInputError` for a way to clip that is not known."""
+    if clip not in ("scale", "cut"):
+        raise InvalidInputError(
+            f"clip must be 'scale' (shrink a unit's whole vector) or 'cut' (drop events beyond the bound), got {clip!r}"
+        )
 
-    A unit in more than ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. If a unit's
-    absolute values sum to more than ``limit`` in one slot, its events are taken in an order shuffled by index until the
-    limit is reached; the last one is taken in part.
+
+def bounded(
+    events: Contributions,
+    *,
+    max_keys: int,
+    limit: int,
+    secret: bytes,
+    clip: Clip = "scale",
+    together: bool = False,
+) -> Bounded:
+    """Return what is left of each unit's events within its bounds.
+
+    First a unit's events are summed by slot and index, modulo 2^64 as the cells of a sketch are. A unit in more than
+    ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. If the absolute values that are
+    left sum to N > ``limit`` in one slot, they are clipped: scaled, each x becomes trunc(x · limit / N), or cut, taken
+    in an order shuffled by index until the limit is reached, the last one in part.
 
     Parameters
     ----------
@@ -56,28 +81,59 @@ def bounded(events: Contributions, *, max_keys: int, limit: int, secret: bytes) 
         The bounds; 0 < limit < 2^62.
     secret
         32 bytes, unknown to anyone who can influence the data.
+    clip
+        ``"scale"`` keeps the direction of a unit's vector, ``"cut"`` whole values of some of its items.
+    together
+        Whether ``limit`` is for all slots of a unit together, instead of for each.
     """
-    order = np.lexsort((events.codes, events.units[:, 1], events.units[:, 0]))
-    events = events.rows(order)
+    events = netted(events)
     new_unit, new_pair = _starts(events)
     pair_of_row: Ints = np.cumsum(new_pair) - 1
     first_rows = np.flatnonzero(new_pair)
     draws = _Draws(events.slots, secret)
-    rows = _kept_pairs(events.rows(first_rows), new_unit[first_rows], max_keys, draws)[pair_of_row]
+    kept = _kept_pairs(events.rows(first_rows), new_unit[first_rows], max_keys, draws)
+    tally = Tally.of(events.steps, new_unit, pair_of_row, kept)
+    rows = kept[pair_of_row]
+    unit_of_row: Ints = (np.cumsum(new_unit) - 1)[rows]
     events, pair_of_row = events.rows(rows), pair_of_row[rows]
-    codes_of_pairs = events.codes[np.flatnonzero(np.diff(pair_of_row, prepend=-1))]
-    order = np.lexsort((events.steps, events.indices, _shuffled(events, pair_of_row, limit, draws), pair_of_row))
-    events = events.rows(order)
+    units_of = np.bincount(events.codes[_first_of(pair_of_row)], minlength=len(events.slots))
+    groups = unit_of_row if together else pair_of_row
+    starts = _first_of(groups)
+    stops = np.append(starts[1:], len(events))
+    over = exceeds(events.steps, starts, stops, limit)
+    starts, stops = starts[over], stops[over]
+    tally = tally.clipped(unit_of_row[starts])
+    if clip == "cut" and starts.size:
+        events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, np.diff(_ends(groups))), draws))
     steps = events.steps.copy()
-    cut_steps(pair_of_row, steps, limit)
+    if clip == "cut":
+        cut_steps(groups, steps, limit)
+    else:
+        scale_steps(steps, starts, stops, limit)
     left = steps != 0
-    return Bounded(
-        events.slots,
-        events.codes[left],
-        events.indices[left],
-        steps[left],
-        np.bincount(codes_of_pairs, minlength=len(events.slots)),
-    )
+    return Bounded(events.slots, events.codes[left], events.indices[left], steps[left], units_of, tally.left(steps))
+
+
+def netted(events: Contributions) -> Contributions:
+    """Return a row for each unit, slot and index, sorted by them, with the sum of its steps modulo 2^64."""
+    order = np.lexsort((events.indices, events.codes, events.units[:, 1], events.units[:, 0]))
+    events = events.rows(order)
+    _, new_pair = _starts(events)
+    new_pair[1:] |= events.indices[1:] != events.indices[:-1]
+    starts = np.flatnonzero(new_pair)
+    if starts.size == len(events):
+        return events
+    return dataclasses.replace(events.rows(starts), steps=np.add.reduceat(events.steps, starts))
+
+
+def _first_of(groups: Ints) -> Ints:
+    """Return where each run of equal numbers, all at least 0, begins."""
+    return np.flatnonzero(np.diff(groups, prepend=-1))
+
+
+def _ends(groups: Ints) -> Ints:
+    """Return where runs begin, and the end of the last."""
+    return np.append(_first_of(groups), groups.size)
 
 
 def _starts(events: Contributions) -> tuple[Flags, Flags]:
@@ -101,11 +157,15 @@ class _Draws:
 
         A rank is the value of an 8-wise independent polynomial at unit plus slot.
         """
-        digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
-        slots = np.frombuffer(digests, dtype="<u8")[codes]
+        slots = self.slot_words(codes)
         ranks = np.empty(codes.size, dtype=np.uint64)
         evaluate((units[:, 0] + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
         return ranks, slots
+
+    def slot_words(self, codes: Ints) -> Words:
+        """Return a secret number for each slot: uint64, (n,)."""
+        digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
+        return np.frombuffer(digests, dtype="<u8")[codes]
 
     def polynomial(self, unit: Words, code: int) -> Words:
         """Return eight coefficients in GF(2^64): an 8-wise independent shuffle of a unit's indices in a slot.
@@ -135,31 +195,17 @@ def _kept_pairs(pairs: Contributions, new_unit: Flags, max_keys: int, draws: _Dr
     return kept
 
 
-def _shuffled(events: Contributions, pair_of_row: Ints, limit: int, draws: _Draws) -> Words:
-    """Return each row's place in the queue for its pair's limit, or 0 if the pair is within the limit."""
-    queue = np.zeros(len(events), dtype=np.uint64)
-    starts = np.flatnonzero(np.diff(pair_of_row, prepend=-1))
-    stops = np.append(starts[1:], len(events))
-    over = exceeds(events.steps, starts, stops, limit)
-    starts, stops = starts[over], stops[over]
-    if starts.size:
-        coefficients = np.array([draws.polynomial(events.units[row], events.codes[row]) for row in starts])
-        shuffle(events.indices.view(np.uint64), starts, stops, coefficients, queue)
-    return queue
-
-
-@kernel
-def exceeds(steps: Ints, starts: Ints, stops: Ints, limit: int) -> Flags:
-    """Return which runs of rows have Σ|steps| > limit, for |steps| ≤ limit < 2^62, so that no sum exceeds 2^63."""
-    over = np.zeros(starts.size, dtype=np.bool_)
-    for run in range(starts.size):
-        left = limit
-        for i in range(starts[run], stops[run]):
-            left -= abs(steps[i])
-            if left < 0:
-                over[run] = True
-                break
-    return over
+def _shuffled(events: Contributions, pair_of_row: Ints, groups: Ints, over: Flags, draws: _Draws) -> Ints:
+    """Return an order of the rows that shuffles those of groups over their limit, and keeps groups where they are."""
+    queue, ties = np.zeros(len(events), dtype=np.uint64), np.zeros(len(events), dtype=np.uint64)
+    rows = np.flatnonzero(over)
+    starts = rows[_first_of(pair_of_row[rows])]
+    stops = np.append(_first_of(pair_of_row), len(events))
+    stops = stops[np.searchsorted(stops, starts, side="right")]
+    coefficients = np.array([draws.polynomial(events.units[row], events.codes[row]) for row in starts])
+    shuffle(events.indices.view(np.uint64), starts, stops, coefficients, queue)
+    ties[rows] = draws.slot_words(events.codes[rows])
+    return np.lexsort((events.indices, ties, queue, groups))
 
 
 @kernel
@@ -168,15 +214,3 @@ def shuffle(indices: Words, starts: Ints, stops: Ints, coefficients: Words, queu
     for run in range(starts.size):
         rows = slice(starts[run], stops[run])
         evaluate(indices[rows], coefficients[run], queue[rows])
-
-
-@kernel
-def cut_steps(groups: Ints, steps: Ints, limit: int) -> None:
-    """Clip ``steps`` in place to Σ|steps| ≤ limit in each run of equal ``groups``, for |steps| ≤ limit < 2^62."""
-    left = limit
-    for i in range(steps.size):
-        if i > 0 and groups[i] != groups[i - 1]:
-            left = limit
-        taken = min(abs(steps[i]), left)
-        left -= taken
-        steps[i] = taken if steps[i] > 0 else -taken

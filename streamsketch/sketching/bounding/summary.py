@@ -1,0 +1,145 @@
+"""What bounding dropped and clipped: secret, for the operator's eyes alone."""
+
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.core import Ints, write_whole
+from streamsketch.projections import Projection
+
+_INDENT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """What the bounds took from units, in grid steps; sums are rounded as floats are."""
+
+    units: int = 0
+    units_over_keys: int = 0
+    units_over_bound: int = 0
+    total: float = 0.0
+    kept: float = 0.0
+    largest: float = 0.0
+
+    @staticmethod
+    def of(steps: Ints, new_unit: NDArray[np.bool_], pair_of_row: Ints, kept: NDArray[np.bool_]) -> "Tally":
+        """Count netted rows, sorted by unit and pair, before they are clipped."""
+        if not steps.size:
+            return Tally()
+        sizes = np.abs(steps.astype(np.float64))
+        starts = np.flatnonzero(new_unit)
+        dropped = np.add.reduceat(~kept[pair_of_row], starts, dtype=np.int64) > 0
+        return Tally(
+            units=starts.size,
+            units_over_keys=int(dropped.sum()),
+            total=float(sizes.sum()),
+            largest=float(np.add.reduceat(sizes, starts).max()),
+        )
+
+    def clipped(self, units: Ints) -> "Tally":
+        """Note the units, sorted, that are over the bound in a group."""
+        over = int(np.count_nonzero(np.diff(units, prepend=-1)))
+        return dataclasses.replace(self, units_over_bound=over)
+
+    def left(self, steps: Ints) -> "Tally":
+        """Note what is left."""
+        return dataclasses.replace(self, kept=float(np.abs(steps.astype(np.float64)).sum()))
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(
+            self.units + other.units,
+            self.units_over_keys + other.units_over_keys,
+            self.units_over_bound + other.units_over_bound,
+            self.total + other.total,
+            self.kept + other.kept,
+            max(self.largest, other.largest),
+        )
+
+
+@dataclasses.dataclass
+class BoundingSummary:
+    """What was read, dropped and clipped on the way to a bounded sketch: **secret**, never to be published.
+
+    Give an empty one to `streamsketch.bound_units`, which fills it. Amounts are in data units, rounded as floats are.
+
+    Parameters
+    ----------
+    rows_read
+        All rows.
+    rows_blank
+        Those dropped for a null, or for a unit that is empty text.
+    rows_malformed
+        Those dropped for another fault: NaN, an index out of range, text that is not UTF-8.
+    rows_of_other_keys
+        Those dropped as their key is not public.
+    rows_truncated
+        Those kept whose value is between two multiples of the resolution.
+    units
+        How many privacy units were kept, wholly or in part.
+    units_over_keys, units_over_bound
+        How many of them had more keys than allowed, and how many exceeded the bound in what was left.
+    total, total_kept
+        Σ|value| of all units, each summed by key and index, before and after they were clipped.
+    largest_value, largest_unit
+        The largest |value| of one row, and the largest Σ|value| of one unit.
+
+    Examples
+    --------
+    >>> summary = BoundingSummary(total=10.0, total_kept=4.0)
+    >>> summary.share_kept
+    0.4
+    """
+
+    rows_read: int = 0
+    rows_blank: int = 0
+    rows_malformed: int = 0
+    rows_of_other_keys: int = 0
+    rows_truncated: int = 0
+    units: int = 0
+    units_over_keys: int = 0
+    units_over_bound: int = 0
+    total: float = 0.0
+    total_kept: float = 0.0
+    largest_value: float = 0.0
+    largest_unit: float = 0.0
+
+    @property
+    def rows_dropped(self) -> int:
+        """How many rows added nothing, for whatever reason."""
+        return self.rows_blank + self.rows_malformed + self.rows_of_other_keys
+
+    @property
+    def share_kept(self) -> float:
+        """``total_kept`` / ``total``; NaN without data."""
+        return self.total_kept / self.total if self.total else math.nan
+
+    def add(self, tally: Tally, projection: Projection) -> None:
+        """Add what the bounds took from some units."""
+        step = float(projection.grid)
+        self.units += tally.units
+        self.units_over_keys += tally.units_over_keys
+        self.units_over_bound += tally.units_over_bound
+        self.total += step * tally.total
+        self.total_kept += step * tally.kept
+        self.largest_unit = max(self.largest_unit, step * tally.largest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as what JSON can hold; it is as secret as the data."""
+        share = None if math.isnan(self.share_kept) else self.share_kept
+        return {"secret": True, **dataclasses.asdict(self), "rows_dropped": self.rows_dropped, "share_kept": share}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the summary as JSON to a file that only its owner can read (mode 0600).
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        write_whole(Path(path), (json.dumps(self.to_dict(), indent=_INDENT) + "\n").encode(), secret=True)
