@@ -34,6 +34,7 @@ from .release.raw_file import load_raw, save_raw
 from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
 from .sketching.bounding.summary import BoundingSummary
+from .sketching.bounding.units import bound_units, unit_totals
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable
 from .wire.registry import load
@@ -73,6 +74,7 @@ __all__ = [
     "VerySparse",
     "WireFormatError",
     "__version__",
+    "bound_units",
     "compose",
     "cosine",
     "explain",
@@ -90,4 +92,5 @@ __all__ = [
     "signs",
     "squared_distance",
     "squared_norm",
+    "unit_totals",
 ]

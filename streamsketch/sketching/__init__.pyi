@@ -1,11 +1,13 @@
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.summary import BoundingSummary
+from .bounding.units import Batch, bound_units, unit_totals
 from .sketch import Sketch, encode_batch
 from .table import SketchTable, keyed_steps
 
 __all__ = [
     "MAX_LIMIT",
+    "Batch",
     "Bounded",
     "BoundingSummary",
     "Clip",
@@ -13,10 +15,12 @@ __all__ = [
     "Reader",
     "Sketch",
     "SketchTable",
+    "bound_units",
     "bounded",
     "check_clip",
     "concatenated",
     "encode_batch",
     "is_malformed",
     "keyed_steps",
+    "unit_totals",
 ]

@@ -66,7 +66,7 @@ class Tally:
 class BoundingSummary:
     """What was read, dropped and clipped on the way to a bounded sketch: **secret**, never to be published.
 
-    Give an empty one to `streamsketch.bound_units`, which fills it. Amounts are in data units, rounded as floats are.
+    Give one to `streamsketch.bound_units`, which adds to it. Amounts are in data units, rounded as floats are.
 
     Parameters
     ----------
@@ -128,6 +128,12 @@ class BoundingSummary:
         self.total += step * tally.total
         self.total_kept += step * tally.kept
         self.largest_unit = max(self.largest_unit, step * tally.largest)
+
+    def merge(self, other: "BoundingSummary") -> None:
+        """Add what was counted of other units."""
+        for field in dataclasses.fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            setattr(self, field.name, max(mine, theirs) if field.name.startswith("largest") else mine + theirs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as what JSON can hold; it is as secret as the data."""

@@ -1,0 +1,200 @@
+"""Bounded sketches of whole tables, without a cluster: what each unit adds is netted, clipped and added up."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections import Projection
+from streamsketch.sketching.bounding.contributions import Contributions, Reader
+from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, netted
+from streamsketch.sketching.bounding.grouping import GroupedEvents
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.table import SketchTable
+
+if TYPE_CHECKING:
+    from streamsketch.privacy import Neighbours
+
+Batch: TypeAlias = tuple[Any, Any, Any, Any]
+"""(keys, indices, values, units), columns of equal length; see `bound_units`."""
+
+WHOLE = 9_223_371_950_454_774_999
+"""The moment of a slot without windows: the last one of Beam's global window, so that both choose alike."""
+
+_SECRET_BYTES = 32
+
+
+def bound_units(
+    batches: Iterable[Batch],
+    projection: Projection,
+    *,
+    neighbours: "Neighbours",
+    max_keys: int | None = None,
+    clip: Clip = "scale",
+    public_keys: Iterable[Any] | None = None,
+    summary: BoundingSummary | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> SketchTable:
+    """Return exact sketches by key to which no privacy unit adds more than ``neighbours`` says.
+
+    Values meet the projection's grid, and a unit's rows are summed by key and index. Then a unit keeps at most
+    ``max_keys`` keys, chosen by a secret, and what is left is clipped to the bound, exactly, in integers. So removing
+    all rows of one unit moves the table by no more than a release for ``neighbours`` hides (THEORY.md 4.2), whatever
+    those rows hold. It is what `streamsketch.beam.BoundContributions` does on a cluster, bit for bit.
+
+    A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
+    dropped: an error would tell of one unit's data. A column of a wrong type raises. Beyond a million rows, events go
+    to files that are grouped by unit and deleted at the end, so memory does not grow with their number; it does with
+    the number of keys, and with the number of different (key, index) of one unit.
+
+    Parameters
+    ----------
+    batches
+        Tuples ``(keys, indices, values, units)`` of columns of equal length: Arrow arrays, NumPy arrays, lists or
+        Series. ``keys`` may be None for a single stream, which gets the key ``""``; ``indices`` a tuple of columns;
+        ``values`` None, for 1 an event.
+    projection
+        The public map.
+    neighbours
+        ``L1(bound, unit=…, max_keys=m)``: the relation that the release will name.
+    max_keys
+        How many keys a unit keeps; by default as many as ``neighbours`` says, each clipped to the bound by itself.
+        More are possible if ``neighbours`` says 1: the bound then holds for all keys **together**, at the noise of a
+        unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`, not for
+        `signs.DPSignRPRR`.
+    clip
+        ``"scale"`` shrinks a unit's vector as a whole, ``"cut"`` keeps some of its values.
+    public_keys
+        Rows of other keys are dropped before a unit's keys are chosen.
+    summary
+        A `BoundingSummary` to add to: secret, for the operator.
+    folder
+        For temporary files, by default where the system keeps them; they need 40 bytes a row, and are readable by
+        their owner only.
+
+    Raises
+    ------
+    InvalidInputError
+        For another relation, bounds out of range, columns of different lengths or wrong types.
+    OSError
+        If temporary files cannot be written.
+
+    Examples
+    --------
+    >>> from streamsketch import HASHED_DIM, L1, SJLT
+    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> bought = (["DE", "DE", "FR"], ["tea", "tea", "jam"], [80995, -80995, 8], ["Ann", "Ann", "Bob"])
+    >>> table = bound_units([bought], projection, neighbours=L1(5, unit="customer"))
+    >>> {key: table[key].mass for key in table}
+    {'FR': 5}
+    """
+    if not isinstance(projection, Projection):
+        raise TypeError(f"bound_units needs a Projection, got a {type(projection).__name__}")
+    check_clip(clip)
+    limit = _limit(projection, neighbours)
+    kept, together = _kept_keys(neighbours, max_keys)
+    public = None if public_keys is None else frozenset(public_keys)
+    found, table, secret = BoundingSummary(), SketchTable(projection), os.urandom(_SECRET_BYTES)
+    with GroupedEvents(folder) as events:
+        for part in _read(batches, Reader(projection, secret, found), public, found):
+            events.add(part)
+        for group in events.groups():
+            left = bounded(group, max_keys=kept, limit=limit, secret=secret, clip=clip, together=together)
+            table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
+            found.add(left.tally, projection)
+    if summary is not None:
+        summary.merge(found)
+    return table
+
+
+def unit_totals(
+    batches: Iterable[Batch],
+    projection: Projection,
+    *,
+    together: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> NDArray[np.float64]:
+    """Return how much each privacy unit would add without a bound, for `streamsketch.choose_bound`: **secret**.
+
+    Parameters
+    ----------
+    batches, projection, folder
+        As in `bound_units`.
+    together
+        Whether to sum over all keys of a unit; by default its largest key counts, as each is clipped by itself.
+
+    Returns
+    -------
+    ndarray
+        float64, (n_units,), in data units and in no order that means anything.
+
+    Raises
+    ------
+    InvalidInputError, OSError
+        As `bound_units`.
+
+    Examples
+    --------
+    >>> from streamsketch import HASHED_DIM, SJLT
+    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> unit_totals([(["DE", "DE"], ["tea", "jam"], [3, -4], ["Ann", "Ann"])], projection)
+    array([7.])
+    """
+    totals = [np.empty(0)]
+    with GroupedEvents(folder) as events:
+        for part in _read(batches, Reader(projection, os.urandom(_SECRET_BYTES)), None, BoundingSummary()):
+            events.add(part)
+        for group in events.groups():
+            net = netted(group)
+            if len(net):
+                new_unit = np.append(True, (net.units[1:] != net.units[:-1]).any(axis=1))
+                new_pair = np.append(True, net.codes[1:] != net.codes[:-1]) | new_unit
+                pairs = np.flatnonzero(new_pair)
+                sums = np.add.reduceat(np.abs(net.steps.astype(np.float64)), pairs)
+                merge = np.add if together else np.maximum
+                totals.append(merge.reduceat(sums, np.flatnonzero(new_unit[pairs])))
+    return np.concatenate(totals) * float(projection.grid)
+
+
+def _limit(projection: Projection, neighbours: "Neighbours") -> int:
+    if getattr(neighbours, "kind", None) != "l1":
+        raise InvalidInputError(
+            f"units are clipped to L1(bound, unit=…), got {neighbours!r:.60}; other relations are not of units' totals"
+        )
+    limit = neighbours.grid_steps(projection.grid)
+    if limit >= MAX_LIMIT:
+        raise InvalidInputError(f"the bound must be below 2**62 grid steps of {projection.grid}, got {neighbours}")
+    return limit
+
+
+def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, bool]:
+    """Return how many keys a unit keeps, and whether the bound holds for all of them together."""
+    if max_keys is None or max_keys == neighbours.max_keys:
+        return neighbours.max_keys, False
+    if type(max_keys) is not int or max_keys < 1 or neighbours.max_keys != 1:
+        raise InvalidInputError(
+            f"max_keys must be what the neighbours say, {neighbours.max_keys}, each key clipped by itself; or, where "
+            f"they say 1, any larger number of keys clipped together; got {max_keys!r:.40}"
+        )
+    return max_keys, True
+
+
+def _read(
+    batches: Iterable[Batch], reader: Reader, public: frozenset[Any] | None, summary: BoundingSummary
+) -> Iterator[Contributions]:
+    """Yield the valid events of batches, those of public keys if any are named."""
+    for keys, indices, values, units in batches:
+        rows, blank = len(units), summary.rows_blank
+        columns = list(indices) if isinstance(indices, tuple) else [indices]
+        found = reader.columns(units, pa.repeat("", rows) if keys is None else keys, columns, values, WHOLE)
+        summary.rows_read += rows
+        summary.rows_malformed += rows - len(found) - (summary.rows_blank - blank)
+        if public is not None and len(found):
+            wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
+            summary.rows_of_other_keys += int((~wanted).sum())
+            found = found.rows(wanted)
+        yield found

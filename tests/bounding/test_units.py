@@ -1,0 +1,242 @@
+"""Bounding without a cluster: Beam's bits, any grouping, no files left, nothing in memory that grows with events."""
+
+import datetime as dt
+import os
+import stat
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pytest
+from apache_beam.transforms.window import GlobalWindow
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.beam import BoundContributions, SketchPerKey, runs
+from streamsketch.release.sensitivity import sensitivity_of
+from streamsketch.sketching.bounding import grouping, units
+from streamsketch.sketching.bounding.grouping import GroupedEvents
+from tests.beam.running import run
+
+PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
+BOUND = ss.L1(3, unit="plane", max_keys=2)
+Columns = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
+
+
+def stream(events: int, planes: int = 40) -> Columns:
+    rng = np.random.default_rng(3)
+    keys = pa.array(np.array(["a", "b", "ü", "d", "e"])[rng.integers(5, size=events)])
+    return (
+        keys,
+        pa.array(rng.integers(9, size=events)).cast(pa.string()),
+        pa.array(rng.normal(size=events) * 3),
+        pa.array(rng.integers(planes, size=events)),
+    )
+
+
+def parts(columns: Columns, count: int) -> Iterator[Columns]:
+    step = -(-len(columns[0]) // count)
+    for start in range(0, len(columns[0]), step):
+        yield tuple(column.slice(start, step) for column in columns)  # type: ignore[misc]
+
+
+@pytest.fixture
+def fixed_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all runs choose alike, so that they can be compared."""
+    monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: bytes(range(32)), PathLike=os.PathLike))
+
+
+@pytest.mark.parametrize("clip", ["scale", "cut"])
+def test_it_is_what_beam_makes_bit_for_bit(clip: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runs, "secrets", types.SimpleNamespace(token_bytes=bytes))
+    secrets: list[bytes] = []
+    derive = runs.RunSecret.derive
+    monkeypatch.setattr(
+        runs.RunSecret, "derive", lambda self, use, label: secrets.append(derive(self, use, label)) or secrets[-1]
+    )
+    keys, indices, values, planes = columns = stream(500)
+    batch = pa.RecordBatch.from_arrays([planes, keys, indices, values], names=["plane", "key", "index", "value"])
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        bounds = BoundContributions(PROJECTION, unit="plane", max_keys=2, l1=3, clip=clip)  # type: ignore[arg-type]
+        return pipeline | beam.Create([batch]) | bounds | SketchPerKey(PROJECTION)
+
+    on_a_cluster = dict(run(build, tmp_path)[0])
+    assert len(set(secrets)) == 1
+    monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: secrets[0]))
+    table = ss.bound_units(parts(columns, 3), PROJECTION, neighbours=BOUND, clip=clip)  # type: ignore[arg-type]
+    assert dict(table) == on_a_cluster
+
+
+def test_a_slot_without_windows_is_one_of_the_global_window() -> None:
+    assert int(GlobalWindow().max_timestamp().micros) == units.WHOLE
+
+
+@pytest.mark.usefixtures("fixed_secret")
+@pytest.mark.parametrize("rows", [1, 7, 50, 1 << 20])
+def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = stream(300)
+    whole = ss.bound_units([columns], PROJECTION, neighbours=BOUND)
+    monkeypatch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, rows))
+    monkeypatch.setattr(grouping, "_SPLIT_BITS", 2)
+    assert ss.bound_units(parts(columns, 5), PROJECTION, neighbours=BOUND) == whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(-9, 9)), max_size=60),
+    st.integers(1, 8),
+)
+def test_every_event_of_a_unit_is_in_one_group(found: list[tuple[int, int, int]], rows: int) -> None:
+    reader = units.Reader(ss.Identity(dim=4), bytes(32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_SPLIT_BITS", 1)
+        with GroupedEvents(rows=rows) as events:
+            for unit, index, value in found:
+                events.add(reader.columns([unit], ["k"], [[index]], [value], 0))
+            groups = list(events.groups())
+    owners = [{tuple(unit) for unit in group.units.tolist()} for group in groups]
+    assert sum(map(len, owners)) == len(set().union(*owners))
+    total = np.zeros(4, dtype=np.int64)
+    for group in groups:
+        np.add.at(total, group.indices, group.steps)
+    assert total.tolist() == [sum(value for _, index, value in found if index == at) for at in range(4)]
+
+
+@pytest.mark.usefixtures("fixed_secret")
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("clip", ["scale", "cut"])
+def test_a_unit_less_moves_the_table_by_no_more_than_stated(clip: Any, together: bool) -> None:  # noqa: FBT001
+    bound = ss.L1(3, unit="plane", max_keys=1 if together else 2)
+    keys, indices, values, planes = stream(200, planes=6)
+    everyone = ss.bound_units([(keys, indices, values, planes)], PROJECTION, neighbours=bound, max_keys=2, clip=clip)
+    stated = sensitivity_of(PROJECTION, bound)
+    for plane in range(6):
+        others = pa.array(planes.to_numpy() != plane)
+        less = [column.filter(others) for column in (keys, indices, values, planes)]
+        table = ss.bound_units([tuple(less)], PROJECTION, neighbours=bound, max_keys=2, clip=clip)  # type: ignore[list-item]
+        gaps = [
+            everyone.sketch_of(key).state() - table.sketch_of(key).state() for key in everyone.keys() | table.keys()
+        ]
+        assert 0 < sum(int(np.abs(gap).sum()) for gap in gaps) <= stated.l1
+        assert sum(int((gap**2).sum()) for gap in gaps) <= stated.l2_squared
+
+
+def test_a_table_clipped_together_keeps_more_for_the_same_noise() -> None:
+    rows = (["a", "b", "c"], ["x"] * 3, [2, 2, 2], ["Ann"] * 3)
+    projection = PROJECTION.replace(resolution=1)
+    together = ss.bound_units([rows], projection, neighbours=ss.L1(6), max_keys=3)
+    assert {key: sketch.mass for key, sketch in together.items()} == {"a": 2, "b": 2, "c": 2}
+    assert len(ss.bound_units([rows], projection, neighbours=ss.L1(6))) == 1
+
+
+def test_keys_that_are_not_public_waste_nothing() -> None:
+    rows = (["a", "b", "c"], ["x"] * 3, None, ["Ann"] * 3)
+    summary = ss.BoundingSummary()
+    table = ss.bound_units([rows], PROJECTION, neighbours=ss.L1(1), public_keys=["c", "d"], summary=summary)
+    assert list(table) == ["c"]
+    assert (summary.rows_read, summary.rows_of_other_keys, summary.rows_dropped) == (3, 2, 2)
+
+
+def test_a_stream_without_keys_and_indices_of_several_columns() -> None:
+    day = dt.date(2020, 1, 1)
+    table = ss.bound_units([(None, (["x"], [day]), [1.0], ["Ann"])], PROJECTION, neighbours=ss.L1(1))
+    expected = PROJECTION.sketch()
+    expected.update(PROJECTION.indices_of(["x"], [day]), 1.0)
+    assert dict(table) == {"": expected}
+
+
+def test_the_summary_counts_for_the_operator(tmp_path: Path) -> None:
+    summary = ss.BoundingSummary()
+    rows = (
+        ["DE"] * 6,
+        pa.array(["tea", "tea", "tea", "jam", "jam", None]),
+        [80_995.0, -80_995.0, 5.25, 1e9, float("nan"), 1.0],
+        ["Ann", "Ann", "Ann", "Bob", "Bob", "Bob"],
+    )
+    ss.bound_units([rows, (["DE"], ["tea"], [1.0], [""])], PROJECTION, neighbours=ss.L1(100), summary=summary)
+    assert summary == ss.BoundingSummary(
+        rows_read=7,
+        rows_blank=2,
+        rows_malformed=1,
+        rows_truncated=1,
+        units=2,
+        units_over_bound=1,
+        total=5 + 1e9,
+        total_kept=105.0,
+        largest_value=1e9,
+        largest_unit=1e9,
+    )
+    summary.save(tmp_path / "summary.json")
+    assert stat.S_IMODE((tmp_path / "summary.json").stat().st_mode) == 0o600
+    assert summary.to_dict()["share_kept"] == pytest.approx(105 / (5 + 1e9))
+    assert ss.BoundingSummary().to_dict()["share_kept"] is None
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_files_have_no_names_and_go_with_the_work(
+    fails: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, 10))
+    seen: list[int] = []
+    opened = Path("/proc/self/fd")
+    before = len(list(opened.iterdir()))
+
+    def batches() -> Iterator[Columns]:
+        yield from parts(stream(300), 3)
+        seen.extend(len(files) for files in [list(tmp_path.iterdir())])
+        seen.append(len(list(opened.iterdir())) - before)
+        if fails:
+            raise ZeroDivisionError
+
+    summary = ss.BoundingSummary()
+    if fails:
+        with pytest.raises(ZeroDivisionError):
+            ss.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path, summary=summary)
+        assert summary == ss.BoundingSummary()
+    else:
+        assert len(ss.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path)) == 5
+    assert seen[0] == 0
+    assert seen[1] >= 1 << grouping._SPLIT_BITS
+    assert len(list(opened.iterdir())) <= before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"neighbours": ss.OneCoordinate(1)}, "units are clipped to L1"),
+        ({"neighbours": ss.L1("1/4")}, "below one grid step"),
+        ({"neighbours": ss.L1(1 << 61)}, "below 2\\*\\*62 grid steps"),
+        ({"clip": "round"}, "clip must be 'scale'"),
+        ({"max_keys": 3}, "max_keys must be what the neighbours say, 2"),
+        ({"neighbours": ss.L1(3), "max_keys": 0}, "max_keys must be"),
+    ],
+)
+def test_mistakes_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        ss.bound_units([], PROJECTION, **({"neighbours": BOUND} | arguments))
+
+
+def test_columns_of_wrong_types_and_lengths_are_refused() -> None:
+    wrong = ((["a"], ["x"], [1.0], [1.5]), (["a"], ["x", "y"], [1.0], ["Ann"]))
+    for rows, message in zip(wrong, ("unit column must hold", "one length"), strict=True):
+        with pytest.raises(ss.InvalidInputError, match=message):
+            ss.bound_units([rows], PROJECTION, neighbours=BOUND)
+    with pytest.raises(TypeError, match="needs a Projection"):
+        ss.bound_units([], "SJLT", neighbours=BOUND)  # type: ignore[arg-type]
+
+
+def test_totals_of_units_are_netted() -> None:
+    rows = (["a", "a", "b", "a"], ["x", "x", "y", "x"], [9, -9, 2, 3], ["Ann", "Ann", "Ann", "Bob"])
+    assert sorted(ss.unit_totals([rows], PROJECTION).tolist()) == [2, 3]
+    more = [rows, (["a"], ["z"], [-5], ["Ann"])]
+    assert sorted(ss.unit_totals(more, PROJECTION).tolist()) == [3, 5]
+    assert sorted(ss.unit_totals(more, PROJECTION, together=True).tolist()) == [3, 7]
+    assert ss.unit_totals([], PROJECTION).tolist() == []
