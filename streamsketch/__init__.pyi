@@ -12,7 +12,7 @@ from .errors import (
 )
 from .estimation.distances import pairwise
 from .estimation.estimate import Estimate
-from .estimation.estimators import cosine, inner_product, squared_distance, squared_norm
+from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .explanation.joint import explain
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
@@ -85,6 +85,7 @@ __all__ = [
     "mechanisms",
     "pairwise",
     "plan",
+    "profile_distance",
     "reading_limits",
     "release_raw",
     "release_vector",

@@ -1,22 +1,36 @@
-from .distances import Block, block_of, distances_between, pairwise
+from .distances import Block, By, block_of, check_by, compared, distances_between, pairwise
 from .estimate import Estimate, Estimates, Interval, rounded
-from .estimators import cosine, inner_product, normalised_inner_product, squared_distance, squared_norm
+from .estimators import (
+    cosine,
+    inner_product,
+    normalised_inner_product,
+    profile_distance,
+    squared_distance,
+    squared_norm,
+)
+from .shapes import drowned, squared_norms
 from .views import AnySketch, check_comparable
 
 __all__ = [
     "AnySketch",
     "Block",
+    "By",
     "Estimate",
     "Estimates",
     "Interval",
     "block_of",
+    "check_by",
     "check_comparable",
+    "compared",
     "cosine",
     "distances_between",
+    "drowned",
     "inner_product",
     "normalised_inner_product",
     "pairwise",
+    "profile_distance",
     "rounded",
     "squared_distance",
     "squared_norm",
+    "squared_norms",
 ]

@@ -1,7 +1,7 @@
-"""Squared distances between many sketches at once, by one matrix product."""
+"""Distances and cosines between many sketches at once, by one matrix product."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,40 +9,55 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.shapes import cosines_between, profiles_from
 from streamsketch.estimation.views import AnySketch, check_comparable, difference, place_of, view_of
 from streamsketch.projections import MapVariance
 from streamsketch.release import InputNoise, OutputNoise
 
+By: TypeAlias = Literal["distance", "cosine", "profile"]
+"""What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1."""
+
 _CANCELLED = 1e-6  # a difference this small relative to its terms keeps fewer than ten digits
 
 
-def pairwise(sketches: Iterable[AnySketch]) -> Estimates:
-    """Estimate all squared distances between n sketches at once, by one matrix product.
+def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates:
+    """Estimate all squared distances between n sketches at once, or all cosines, by one matrix product.
 
     Parameters
     ----------
     sketches
         n sketches of one projection, with independent noises.
+    by
+        ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`. The
+        distances of counts mostly measure how large streams are; the other two compare what they consist of.
 
     Returns
     -------
     Estimates
-        (n, n) float64 arrays in squared data units, symmetric, zero on the diagonal; ``estimates[i, j]`` is
-        ``squared_distance(sketches[i], sketches[j])`` up to rounding.
+        (n, n) float64 arrays, symmetric, of no error on the diagonal; ``estimates[i, j]`` is
+        ``squared_distance(sketches[i], sketches[j])`` up to rounding, in squared data units, or as the others. Cosines
+        and profile distances of a sketch whose squared norm is within two standard errors of zero are NaN.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two sketches.
+        For fewer than two sketches, another ``by``, or cosines of releases with noise added before the map.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `squared_distance`.
     """
     sketches = list(sketches)
     if len(sketches) < 2:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
+    check_by(by)
     check_comparable(sketches)
     block = block_of(sketches)
-    return distances_between(block, block, same=True)
+    return compared(block, block, by, same=True)
+
+
+def check_by(by: str) -> None:
+    """Raise `InvalidInputError` unless streams can be compared by this."""
+    if by not in ("distance", "cosine", "profile"):
+        raise InvalidInputError(f"by must be 'distance', 'cosine' or 'profile', got {by!r:.40}")
 
 
 class Block(NamedTuple):
@@ -71,6 +86,14 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
         views[0].variance,
         place_of(views).effect,
     )
+
+
+def compared(rows: Block, columns: Block, by: By, *, same: bool) -> Estimates:
+    """Compare two blocks, or a block with itself if ``same``: (n, m) arrays; errors as `pairwise`."""
+    if by == "distance":
+        return distances_between(rows, columns, same=same)
+    found = cosines_between(rows, columns, same=same)
+    return found if by == "cosine" else profiles_from(found)
 
 
 def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:

@@ -144,14 +144,15 @@ class Estimate:
         return Interval(low, high)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
-        """Return an interval for a squared distance selected for its value, such as that to the nearest neighbour.
+        """Return an interval for an estimate selected for its value, such as the distance to the nearest neighbour.
 
-        The least of many estimates is biased downwards, and so is its standard error, so `interval` covers a selected
+        The least of many distances is biased downwards, and so is its standard error, so `interval` covers a selected
         quantity far less often than its confidence. This interval is simultaneous for all candidates and so covers
         whichever is selected. It uses Bonferroni's quantile z at 1 - (1 - confidence) / ``candidates``, and extends up
         to the largest distance D for which the value lies within z standard errors *of D*; the map's part of these
         grows with D². Each of n streams has n - 1 candidates; the confidence is for the intervals of one stream. Errors
-        must be normal at that quantile; see THEORY.md 4.
+        must be normal at that quantile; see THEORY.md 4. A cosine, or an estimate made of one, has the map's error of
+        the farthest cosine within z standard errors instead.
 
         Parameters
         ----------
@@ -326,6 +327,11 @@ def _selected(estimates: Estimate | Estimates, candidates: int, confidence: floa
         np.asarray(part, dtype=np.float64)
         for part in (estimates.value, estimates.projection_variance, estimates.noise_variance)
     )
+    if math.isfinite(estimates.lowest) and math.isfinite(estimates.highest):
+        middle, half = (estimates.highest + estimates.lowest) / 2, (estimates.highest - estimates.lowest) / 2
+        cosine = np.minimum(np.abs(value - middle) / half, 1.0)
+        width = half * np.sqrt(_map_width(cosine, np.sqrt(of_map) / half, z) ** 2 + z**2 * of_noise / half**2)
+        return Intervals(*(np.clip(end, estimates.lowest, estimates.highest) for end in (value - width, value + width)))
     low = value - z * np.sqrt(of_map + of_noise)
     with np.errstate(divide="ignore", invalid="ignore"):
         # solve D - value = z √(p D² + noise), p the map's relative variance
@@ -334,6 +340,20 @@ def _selected(estimates: Estimate | Estimates, candidates: int, confidence: floa
     return Intervals(
         np.clip(low, estimates.lowest, estimates.highest), np.clip(high, estimates.lowest, estimates.highest)
     )
+
+
+def _map_width(cosine: Floats, error: Floats, z: float) -> Floats:
+    """Return the half-width at z of a cosine's interval from its stated standard error, the map's part.
+
+    The error was stated at the farthest cosine within 1.96 standard errors; here it is that within z of them.
+    """
+    usual = float(ndtri(0.975))
+    end = cosine - usual * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = z * error / (1 - end**2)  # z √a, with error = √a (1 - end²)
+        farthest = 2 * (cosine - slope) / (1 + np.sqrt(np.maximum(1 - 4 * slope * (cosine - slope), 0.0)))
+    width: Floats = np.where(end > -1, np.maximum(cosine - farthest, z * error), 2.0)
+    return width
 
 
 def _quantile(confidence: float, method: str) -> float:

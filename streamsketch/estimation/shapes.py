@@ -1,0 +1,171 @@
+"""Cosines and profile distances: how alike streams are, whatever their size.
+
+Formulas: THEORY.md 4, "Shape".
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.projections import MapVariance
+from streamsketch.release import InputNoise, OutputNoise
+
+if TYPE_CHECKING:
+    from streamsketch.estimation.distances import Block
+
+Floats = NDArray[np.float64]
+
+_TWO_ERRORS = 1.96  # of a 95 % interval
+_DROWNED = 2.0  # standard errors of an empty stream's squared norm
+_FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
+
+
+def squared_norms(block: "Block") -> Floats:
+    """Return the estimated squared norms of a block's n sketches, in squared data units: (n,)."""
+    values = _values(block)
+    norms: Floats = np.einsum("ik,ik->i", values, values) - block.effect.count * block.k2
+    return norms
+
+
+def drowned(block: "Block") -> NDArray[np.bool_]:
+    """Return which of a block's n sketches noise drowns: their squared norms cannot be told from 0.
+
+    These are at most two standard errors of an empty stream's squared norm.
+    """
+    return squared_norms(block) <= _least_norm(block.effect, block.k2, block.k4)
+
+
+def cosines_between(rows: "Block", columns: "Block", *, same: bool) -> Estimates:
+    """Estimate cosines between two blocks: (n, m) arrays, NaN where undefined; ``same`` makes the diagonal 1.
+
+    Raises
+    ------
+    InvalidInputError
+        If the noise was added before the map.
+    """
+    found = cosines(
+        _values(rows) @ _values(columns).T,
+        (squared_norms(rows)[:, None], squared_norms(columns)),
+        (rows.k2[:, None], columns.k2),
+        (rows.k4[:, None], columns.k4),
+        rows.effect,
+        rows.variance,
+    )
+    if same:
+        known = ~np.isnan(np.diagonal(found.value))
+        for array, value in ((found.value, 1.0), (found.projection_variance, 0.0), (found.noise_variance, 0.0)):
+            array[known, known] = value
+            np.fill_diagonal(array, np.where(known, value, np.nan))
+    return found
+
+
+def profiles_from(cosines: Estimates) -> Estimates:
+    """Return the squared distances 2 - 2ρ between streams scaled to length 1, from their cosines ρ."""
+    return Estimates(
+        2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance, lowest=0.0, highest=4.0
+    )
+
+
+def cosines(
+    product: Floats,
+    norms: tuple[Floats, Floats],
+    k2: tuple[Floats, Floats],
+    k4: tuple[Floats, Floats],
+    effect: OutputNoise | InputNoise,
+    variance: MapVariance,
+) -> Estimates:
+    """Estimate cosines from inner products and squared norms, by `streamsketch.cosine`'s formulas.
+
+    Parameters
+    ----------
+    product
+        Estimated inner products, in squared data units.
+    norms, k2, k4
+        Of the first and the second streams: estimated squared norms, and their noises' cumulants in data units. All
+        arrays broadcast together.
+    effect, variance
+        What noise and map do, for all of them.
+
+    Returns
+    -------
+    Estimates
+        NaN where noise drowns a stream.
+
+    Raises
+    ------
+    InvalidInputError
+        If the noise was added before the map.
+    """
+    if not isinstance(effect, OutputNoise):
+        raise InvalidInputError(
+            "the cosine has no standard error for noise added before the map; use inner_product and squared_norm"
+        )
+    known = np.broadcast_to(True, np.shape(product))  # noqa: FBT003 - an array of True
+    for norm, second, fourth in zip(norms, k2, k4, strict=True):
+        known = known & (norm > _least_norm(effect, second, fourth))
+    norm_x, norm_y = (np.where(known, norm, 1.0) for norm in norms)
+    value = np.where(known, product, np.nan) / np.sqrt(norm_x * norm_y)
+    bounded = np.minimum(np.abs(value), 1.0)
+    # each part as a share of the squared cosine's scale: product / √(norm_x · norm_y), norm / norm
+    noise_x, noise_y = k2[0] / norm_x, k2[1] / norm_y
+    product_part = noise_x + noise_y + effect.count * noise_x * noise_y
+    norm_part = sum(
+        effect.squared_norm_variance(norm, second, fourth) / norm**2
+        for norm, second, fourth in zip((norm_x, norm_y), k2, k4, strict=True)
+    )
+    growth = norm_part / 4 - 2 * (noise_x + noise_y)  # of the variance with ρ²
+    farthest = _farthest(bounded, product_part, growth)
+    # ΣM² of the form's diagonal is between 0 and half its squared Frobenius norm, which is (1 - ρ²)²
+    coefficient = variance.norms + max(variance.fourth, 0.0) / 2
+    return Estimates(
+        np.asarray(value),
+        np.asarray(_map_variance(bounded, coefficient)),
+        np.asarray(np.maximum(product_part + farthest**2 * growth, 0.0)),
+        lowest=-1.0,
+        highest=1.0,
+    )
+
+
+def _values(block: "Block") -> Floats:
+    """Return cells in data units: (n, k)."""
+    values: Floats = block.cell_units[:, None] * block.cells.astype(np.float64)
+    return values
+
+
+def _least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:
+    """Return the squared norm above which a stream stands out from its noise."""
+    empty = np.zeros_like(k2)
+    return np.asarray(_DROWNED * np.sqrt(np.maximum(effect.squared_norm_variance(empty, k2, k4), 0.0)))
+
+
+def _farthest(value: Floats, level: Floats, growth: Floats) -> Floats:
+    """Return the cosine at which to evaluate a noise variance of level + growth·ρ²: ``value`` unless that grows.
+
+    It is the largest ρ ≤ 1 with ρ - value = z √(level + growth·ρ²), as in Fieller's interval for a ratio.
+    """
+    growing = np.maximum(growth, 0.0)
+    rest = 1 - _TWO_ERRORS**2 * growing
+    root = value + _TWO_ERRORS * np.sqrt(level * np.maximum(rest, 0.0) + growing * value**2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        end = np.where(rest > 0, np.minimum(root / rest, 1.0), 1.0)
+    farthest: Floats = np.where(growth > 0, np.where(np.isnan(value), np.nan, end), value)
+    return farthest
+
+
+def _map_variance(value: Floats, coefficient: float) -> Floats:
+    """Return the projection's part of the variance from the cosine's absolute value v and a (THEORY.md 4).
+
+    It is ((v - c)/z)² with c the least cosine that has v - c = z √a (1 - c²), and at least the first order a(1 - v²)².
+    """
+    if coefficient > _FEW_CELLS:
+        whole: Floats = ((1 + value) / 1.9) ** 2  # a 95 % normal interval is then all of [-1, 1]
+        return whole
+    half_width = _TWO_ERRORS * math.sqrt(coefficient)
+    # the quadratic's lower root, without cancellation
+    least = 2 * (value - half_width) / (1 + np.sqrt(np.maximum(1 - 4 * half_width * (value - half_width), 0.0)))
+    stated: Floats = np.maximum(((value - least) / _TWO_ERRORS) ** 2, coefficient * (1 - value**2) ** 2)
+    return stated
