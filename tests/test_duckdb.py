@@ -53,3 +53,17 @@ def test_every_function_is_the_library_s(connection: Any) -> None:
 def test_what_is_no_sketch_ends_the_query(connection: Any) -> None:
     with pytest.raises(Exception, match="not the first bytes of a private sketch"):
         connection.execute("SELECT guarantee('junk'::BLOB)").fetchall()
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_the_cosine_of_an_empty_stream_is_null(connection: Any) -> None:
+    x, empty = release(500), PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    both = {"x": x.to_bytes(), "y": empty.to_bytes()}
+    asked = "SELECT cosine($x, $y), profile_distance($x, $y), cosine($x, NULL), cosine($x, $y).value, $y IS NULL"
+    assert connection.execute(asked, both).fetchone() == (None, None, None, None, False)
+    other = release(900)
+    asked = "SELECT profile_distance($x, $y).value"
+    (value,) = connection.execute(asked, {"x": x.to_bytes(), "y": other.to_bytes()}).fetchone()
+    assert value == ss.profile_distance(x, other).value
+    with pytest.raises(Exception, match="share the noise"):
+        connection.execute("SELECT cosine($x, $x)", {"x": x.to_bytes()}).fetchone()

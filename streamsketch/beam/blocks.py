@@ -9,7 +9,7 @@ import apache_beam as beam
 
 from streamsketch.beam.keys import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Block, Estimates, block_of, check_comparable, distances_between
+from streamsketch.estimation import Block, By, Estimates, block_of, check_comparable, compared
 from streamsketch.release import PrivateSketch, check_disjoint, check_same_place
 
 Make: TypeAlias = Callable[[int, list[Any], list[Any]], Any]
@@ -58,8 +58,8 @@ class Gather(beam.PTransform):
         )
 
 
-def gaps(rows: KeyedBlock, columns: KeyedBlock) -> Estimates:
-    """Estimate squared distances between two blocks, or a block and itself: (n, m) arrays.
+def gaps(rows: KeyedBlock, columns: KeyedBlock, by: By) -> Estimates:
+    """Compare two blocks, or a block and itself: (n, m) arrays.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def gaps(rows: KeyedBlock, columns: KeyedBlock) -> Estimates:
         rows.sample.projection.check_same(columns.sample.projection)
         check_same_place([rows.sample, columns.sample])
         check_disjoint([rows.release_ids, columns.release_ids])
-    return distances_between(rows.block, columns.block, same=same)
+    return compared(rows.block, columns.block, by, same=same)
 
 
 def order(key: Any) -> tuple[str, Any]:

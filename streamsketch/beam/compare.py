@@ -1,4 +1,4 @@
-"""Squared distances between the releases of a collection, and to those of another."""
+"""Squared distances or cosines between the releases of a collection, and to those of another."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
@@ -11,6 +11,7 @@ from streamsketch.beam.keys import plain_key
 from streamsketch.beam.results import Form, check_form, check_kinds, in_form, kinds_of, taken
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import By, check_by
 from streamsketch.release import PrivateSketch
 
 References: TypeAlias = list[tuple[Any, Any]] | beam.PCollection
@@ -30,11 +31,14 @@ class PairwiseDistances(beam.PTransform):
         standard error and 95 % interval, for sinks that take rows. ``"columns"``: the same as Arrow tables of
         `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them. In rows and columns, the
         keys of a column are of one type, integers of 64 bits.
+    by
+        ``"distance"``, ``"cosine"`` or ``"profile"``, as in `streamsketch.pairwise`. Where noise drowns a stream, its
+        cosines and profile distances are NaN, or null in rows and columns.
 
     Raises
     ------
     InvalidInputError
-        For another form; in the workers for keys of other types, a key that appears twice, and as
+        For another form or ``by``; in the workers for keys of other types, a key that appears twice, and as
         `streamsketch.pairwise`.
 
     Examples
@@ -47,10 +51,12 @@ class PairwiseDistances(beam.PTransform):
     ...     distances = pipeline | beam.Create(sketches) | PairwiseDistances()
     """
 
-    def __init__(self, *, results: Form = "estimates") -> None:
+    def __init__(self, *, results: Form = "estimates", by: By = "distance") -> None:
         super().__init__()
         check_form(results)
-        self._results = results
+        check_by(by)
+        self._results: Form = results
+        self._by: By = by
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -59,7 +65,7 @@ class PairwiseDistances(beam.PTransform):
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
-            | "Compare blocks" >> beam.FlatMap(_pairs, beam.pvalue.AsList(blocks), self._results)
+            | "Compare blocks" >> beam.FlatMap(_pairs, beam.pvalue.AsList(blocks), self._results, self._by)
         )
 
 
@@ -70,13 +76,14 @@ class DistancesTo(beam.PTransform):
     ----------
     references
         What to compare with: a mapping from keys to `PrivateSketch` objects or a ``KV[key, PrivateSketch]`` collection.
-    results
+    results, by
         As in `PairwiseDistances`; ``first`` is the collection's key, ``second`` the reference's.
 
     Raises
     ------
     InvalidInputError
-        For no references, a reference's key of another type, or another form; in the workers as `PairwiseDistances`.
+        For no references, a reference's key of another type, or another form or ``by``; in the workers as
+        `PairwiseDistances`.
 
     Examples
     --------
@@ -90,12 +97,18 @@ class DistancesTo(beam.PTransform):
     """
 
     def __init__(
-        self, references: Mapping[Any, PrivateSketch] | beam.PCollection, *, results: Form = "estimates"
+        self,
+        references: Mapping[Any, PrivateSketch] | beam.PCollection,
+        *,
+        results: Form = "estimates",
+        by: By = "distance",
     ) -> None:
         super().__init__()
         check_form(results)
+        check_by(by)
         self._references = references_of(references)
-        self._results = results
+        self._results: Form = results
+        self._by: By = by
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -105,7 +118,8 @@ class DistancesTo(beam.PTransform):
         return (
             blocks
             | "Spread blocks" >> beam.Reshuffle()
-            | "Compare blocks" >> beam.FlatMap(_all, references, self._results, key_kinds(blocks, self._results))
+            | "Compare blocks"
+            >> beam.FlatMap(_all, references, self._results, key_kinds(blocks, self._results), by=self._by)
         )
 
 
@@ -135,29 +149,32 @@ def key_kinds(blocks: beam.PCollection, form: Form) -> beam.pvalue.AsList | None
     return beam.pvalue.AsList(blocks | "Types of keys" >> beam.FlatMap(lambda block: kinds_of(block.keys)))
 
 
-def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form) -> Iterator[Any]:
+def _pairs(block: KeyedBlock, blocks: list[KeyedBlock], form: Form, by: By) -> Iterator[Any]:
     """Compare a block with itself and with those after it."""
     for other in sorted(blocks, key=lambda other: other.shard):
         if other.shard > block.shard:
-            yield from _compared(block, other, form, sort=True)
+            yield from _compared(block, other, form, by, sort=True)
     rows, columns = np.triu_indices(len(block.keys), 1)
-    yield from in_form((block.keys, block.keys), rows, columns, taken(gaps(block, block), rows, columns), form)
+    estimates = taken(gaps(block, block, by), rows, columns)
+    yield from in_form((block.keys, block.keys), rows, columns, estimates, form, by)
 
 
-def _all(block: KeyedBlock, references: list[KeyedBlock], form: Form, kinds: list[str] | None) -> Iterator[Any]:
+def _all(
+    block: KeyedBlock, references: list[KeyedBlock], form: Form, kinds: list[str] | None, *, by: By
+) -> Iterator[Any]:
     if kinds is not None:
         check_kinds(kinds)
         check_kinds(kind for other in references for kind in kinds_of(other.keys))
     for other in sorted(references, key=lambda other: other.shard):
-        yield from _compared(block, other, form, sort=False)
+        yield from _compared(block, other, form, by, sort=False)
 
 
-def _compared(block: KeyedBlock, other: KeyedBlock, form: Form, *, sort: bool) -> Iterator[Any]:
+def _compared(block: KeyedBlock, other: KeyedBlock, form: Form, by: By, *, sort: bool) -> Iterator[Any]:
     """Compare all of a block with all of another; ``sort`` puts the smaller key of a pair first."""
     rows, columns = (places.ravel() for places in np.indices((len(block.keys), len(other.keys))))
-    estimates = taken(gaps(block, other), rows, columns)
+    estimates = taken(gaps(block, other, by), rows, columns)
     if not sort:
-        yield from in_form((block.keys, other.keys), rows, columns, estimates, form)
+        yield from in_form((block.keys, other.keys), rows, columns, estimates, form, by)
         return
     keys = [*block.keys, *other.keys]
     ranks = np.empty(len(keys), dtype=np.intp)
@@ -165,4 +182,4 @@ def _compared(block: KeyedBlock, other: KeyedBlock, form: Form, *, sort: bool) -
     first, second = rows, columns + len(block.keys)
     swapped = ranks[first] > ranks[second]
     first, second = np.where(swapped, second, first), np.where(swapped, first, second)
-    yield from in_form((keys, keys), first, second, estimates, form)
+    yield from in_form((keys, keys), first, second, estimates, form, by)

@@ -5,7 +5,6 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
-import pyarrow as pa
 
 from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
 from streamsketch.beam.compare import blocks_of, key_kinds, references_of
@@ -13,7 +12,7 @@ from streamsketch.beam.results import Form, check_form, check_kinds, key_column,
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimates
+from streamsketch.estimation import By, Estimates, check_by
 from streamsketch.release import PrivateSketch
 
 
@@ -29,6 +28,8 @@ class Search(beam.PTransform):
     find
         A function of a block, all blocks, ``top``, ``results``, the types of all keys and whether the block is one of
         the others, which yields what was found for the block's keys.
+    options
+        More arguments of that function.
 
     Raises
     ------
@@ -44,12 +45,14 @@ class Search(beam.PTransform):
         *,
         make: Make,
         find: Callable[..., Iterator[Any]],
+        **options: Any,
     ) -> None:
         super().__init__()
         if type(top) is not int or top < 1:
             raise InvalidInputError(f"top must be an integer >= 1, got {short(top)}")
         check_form(results)
         self._top, self._results, self._make, self._find = top, results, make, find
+        self._options = options
         self._references = None if references is None else references_of(references)
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
@@ -61,7 +64,7 @@ class Search(beam.PTransform):
         else:
             others = blocks_of(self._references, releases.pipeline, self._make)
         kinds = key_kinds(blocks, self._results)
-        search = beam.FlatMap(self._find, others, self._top, self._results, kinds, own=own)
+        search = beam.FlatMap(self._find, others, self._top, self._results, kinds, own=own, **self._options)
         return blocks | "Spread blocks" >> beam.Reshuffle() | "Search blocks" >> search
 
 
@@ -82,11 +85,14 @@ class NearestNeighbours(Search):
         ``"estimates"``: each key with its list, nearest first. ``"rows"`` and ``"columns"`` as in `PairwiseDistances`,
         with a ``rank`` from 1, and intervals by `Estimate.selected_interval`, to be called on estimates too: the
         candidates are all references, or all other keys. An interval has no finite end where the cells are too few.
+    by
+        As in `PairwiseDistances`: the greatest cosines or the least distances are the nearest. Keys that noise drowns
+        have no neighbours by cosine or profile, and are nobody's.
 
     Raises
     ------
     InvalidInputError
-        For top < 1, empty references or another form; in the workers as `PairwiseDistances`.
+        For top < 1, empty references, another form or ``by``; in the workers as `PairwiseDistances`.
 
     Examples
     --------
@@ -104,22 +110,24 @@ class NearestNeighbours(Search):
         *,
         references: Mapping[Any, PrivateSketch] | beam.PCollection | None = None,
         results: Form = "estimates",
+        by: By = "distance",
     ) -> None:
-        super().__init__(top, references, results, make=keyed_block, find=_nearest)
+        check_by(by)
+        super().__init__(top, references, results, make=keyed_block, find=_nearest, by=by)
 
 
 def _nearest(
-    block: KeyedBlock, others: list[KeyedBlock], top: int, form: Form, kinds: list[str] | None, *, own: bool
+    block: KeyedBlock, others: list[KeyedBlock], top: int, form: Form, kinds: list[str] | None, *, own: bool, by: By
 ) -> Iterator[Any]:
     """Search all blocks for a block's keys, keeping the best so far."""
     check_kinds(kinds or [])
-    best = _Best(len(block.keys), top)
+    best = _Best(len(block.keys), top, by)
     for other in sorted(others, key=lambda other: other.shard):  # so that ties fall alike on every runner
         if own and other.shard == block.shard:
-            estimates = gaps(block, block)
+            estimates = gaps(block, block, by)
             itself = np.eye(len(block.keys), dtype=bool)
         else:
-            estimates = gaps(block, other)
+            estimates = gaps(block, other, by)
             itself = np.zeros(estimates.value.shape, dtype=bool)
         best.add(other.keys, estimates, itself)
     yield from best.results(block.keys, form)
@@ -128,29 +136,33 @@ def _nearest(
 class _Best:
     """The nearest found so far for n keys: arrays (n, up to ``top``), nearest first."""
 
-    def __init__(self, count: int, top: int) -> None:
+    def __init__(self, count: int, top: int, by: By) -> None:
         self._top = top
+        self._by: By = by
+        self._sign = -1.0 if by == "cosine" else 1.0  # the greatest cosine is nearest
         self._keys: list[Any] = []
         self._candidates = 0  # of each key, itself left out
         nothing = np.empty((count, 0))
         self._places = np.empty((count, 0), dtype=np.intp)
-        self._estimates = Estimates(nothing, nothing, nothing, lowest=0.0)
+        self._estimates = Estimates(nothing, nothing, nothing)
 
     def add(self, keys: list[Any], estimates: Estimates, excluded: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         rows = np.arange(len(excluded))[:, None]
-        distances = np.where(excluded, np.inf, estimates.value)
+        self._candidates += len(keys) - int(excluded.any())
+        excluded = excluded | np.isnan(estimates.value)
+        distances = np.where(excluded, np.inf, self._sign * estimates.value)
         near = np.argpartition(distances, min(self._top, len(keys)) - 1, axis=1)[:, : self._top]
         places = np.where(excluded[rows, near], -1, len(self._keys) + near)
         self._keys += keys
-        self._candidates += len(keys) - int(excluded.any())
         so_far = self._estimates
         places = np.concatenate([self._places, places], axis=1)
         value = np.concatenate([so_far.value, estimates.value[rows, near]], axis=1)
         projection = np.concatenate([so_far.projection_variance, estimates.projection_variance[rows, near]], axis=1)
         noise = np.concatenate([so_far.noise_variance, estimates.noise_variance[rows, near]], axis=1)
-        best = np.lexsort((places, np.where(places < 0, np.inf, value)))[:, : self._top]
+        best = np.lexsort((places, np.where(places < 0, np.inf, self._sign * value)))[:, : self._top]
         self._places = places[rows, best]
-        self._estimates = Estimates(value[rows, best], projection[rows, best], noise[rows, best], lowest=0.0)
+        kept = value[rows, best], projection[rows, best], noise[rows, best]
+        self._estimates = Estimates(*kept, estimates.lowest, estimates.highest)
 
     def results(self, keys: list[Any], form: Form) -> Iterator[Any]:
         found = self._places >= 0
@@ -165,11 +177,10 @@ class _Best:
             key_column(keys).take(rows),
             key_column(self._keys).take(self._places[rows, columns]),
             estimates,
+            self._by,
             ranks=columns + 1,
+            candidates=max(self._candidates, 1),
         )
-        ends = estimates.selected_interval(max(self._candidates, 1))
-        for name, column in (("low_95", ends.low), ("high_95", ends.high)):
-            table = table.set_column(table.schema.get_field_index(name), name, pa.array(column))
         if form == "rows":
             yield from table.to_pylist()
         elif table.num_rows:

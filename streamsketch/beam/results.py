@@ -8,11 +8,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimates
+from streamsketch.estimation import By, Estimates, check_by
 
 Form: TypeAlias = Literal["estimates", "rows", "columns"]
 Places: TypeAlias = NDArray[np.intp]
 
+VALUES: Mapping[By, str] = {
+    "distance": "squared_distance",
+    "cosine": "cosine",
+    "profile": "profile_distance",
+}
+"""The columns of estimates."""
 _ARROW = {str: pa.string(), bytes: pa.binary(), int: pa.int64()}
 
 
@@ -22,7 +28,7 @@ def check_form(form: str) -> None:
         raise InvalidInputError(f"results must be 'estimates', 'rows' or 'columns', got {form!r}")
 
 
-def comparison_schema(keys: pa.DataType, *, ranked: bool = False) -> pa.Schema:
+def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "distance") -> pa.Schema:
     """Return the schema of results in columns, for sinks that want it beforehand.
 
     Parameters
@@ -31,30 +37,47 @@ def comparison_schema(keys: pa.DataType, *, ranked: bool = False) -> pa.Schema:
         Arrow type of the keys: ``pa.string()``, ``pa.binary()`` or ``pa.int64()``.
     ranked
         Whether they come from `NearestNeighbours`, which adds a rank.
+    by
+        What is compared by; the estimates' column is ``squared_distance``, ``cosine`` or ``profile_distance``.
+
+    Raises
+    ------
+    InvalidInputError
+        For another ``by``.
 
     Examples
     --------
     >>> comparison_schema(pa.string()).names
     ['first', 'second', 'squared_distance', 'standard_error', 'low_95', 'high_95']
     """
+    check_by(by)
     fields = [("first", keys), ("second", keys), *([("rank", pa.int64())] if ranked else [])]
-    numbers = ("squared_distance", "standard_error", "low_95", "high_95")
+    numbers = (VALUES[by], "standard_error", "low_95", "high_95")
     return pa.schema(fields + [(name, pa.float64()) for name in numbers])
 
 
 def table_of(
-    first: pa.Array, second: pa.Array, estimates: Estimates, *, ranks: NDArray[np.int64] | None = None
+    first: pa.Array,
+    second: pa.Array,
+    estimates: Estimates,
+    by: By,
+    *,
+    ranks: NDArray[np.int64] | None = None,
+    candidates: int | None = None,
 ) -> pa.Table:
-    """Return comparisons as Arrow columns: keys, estimates of shape (n,), and their 95 % intervals."""
-    interval = estimates.interval(0.95)
+    """Return comparisons as Arrow columns: keys, estimates of shape (n,), and 95 % intervals; null where undefined.
+
+    The intervals allow for a selection from ``candidates``, if given.
+    """
+    interval = estimates.interval(0.95) if candidates is None else estimates.selected_interval(candidates)
     columns: Mapping[str, Any] = {
         "first": first,
         "second": second,
         **({} if ranks is None else {"rank": ranks}),
-        "squared_distance": estimates.value,
-        "standard_error": estimates.standard_error,
-        "low_95": interval.low,
-        "high_95": interval.high,
+        VALUES[by]: pa.array(estimates.value, from_pandas=True),
+        "standard_error": pa.array(estimates.standard_error, from_pandas=True),
+        "low_95": pa.array(interval.low, from_pandas=True),
+        "high_95": pa.array(interval.high, from_pandas=True),
     }
     return pa.table(dict(columns))
 
@@ -71,7 +94,7 @@ def taken(estimates: Estimates, rows: Places, columns: Places) -> Estimates:
 
 
 def in_form(
-    keys: tuple[list[Any], list[Any]], first: Places, second: Places, estimates: Estimates, form: Form
+    keys: tuple[list[Any], list[Any]], first: Places, second: Places, estimates: Estimates, form: Form, by: By
 ) -> Iterator[Any]:
     """Yield comparisons of ``keys[0][first]`` with ``keys[1][second]`` in a form; estimates have shape (n,)."""
     if form == "estimates":
@@ -80,7 +103,7 @@ def in_form(
         return
     names = key_column(keys[0]).take(pa.array(first))
     others = key_column(keys[1]).take(pa.array(second))
-    table = table_of(names, others, estimates)
+    table = table_of(names, others, estimates, by)
     if form == "rows":
         yield from table.to_pylist()
     elif table.num_rows:

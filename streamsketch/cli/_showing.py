@@ -18,7 +18,7 @@ from streamsketch.estimation import Interval, rounded
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
 
-UNKNOWN = "unknown"
+UNKNOWN, UNDEFINED = "unknown", "undefined"
 
 _NAMED = 20  # of the names in an error
 _PIPE_WIDTH = 1 << 14  # a pipe or a file has no edge to fold at
@@ -96,18 +96,20 @@ def table_of(columns: dict[str, list[str]], *, title: str | None = None) -> Tabl
 
 
 def estimate_columns(
-    estimates: list[ss.Estimate], confidence: float, *, candidates: int | None = None
+    estimates: list[ss.Estimate | None], confidence: float, name: str, *, candidates: int | None = None
 ) -> dict[str, list[str]]:
-    """Return squared distances as the columns of a table for people; of ``candidates``, where they were selected."""
-    if candidates is None:
-        intervals = [interval_text(one, confidence) for one in estimates]
-    else:
-        intervals = [_ends_text(one, one.selected_interval(candidates, confidence)) for one in estimates]
-    return {
-        "squared distance": [rounded(one.value, one.standard_error) for one in estimates],
-        "± s.e.": [rounded(one.standard_error, one.standard_error) for one in estimates],
-        interval_name(confidence): intervals,
-    }
+    """Return estimates as the columns of a table for people; of ``candidates``, where they were selected."""
+
+    def cells(one: ss.Estimate | None) -> tuple[str, str, str]:
+        if one is None:
+            return UNDEFINED, "", ""
+        ends = one.interval(confidence) if candidates is None else one.selected_interval(candidates, confidence)
+        error = one.standard_error
+        return rounded(one.value, error), rounded(error, error), _ends_text(one, ends)
+
+    rows = [cells(one) for one in estimates]
+    heads = (name, "± s.e.", interval_name(confidence))
+    return {head: [row[place] for row in rows] for place, head in enumerate(heads)}
 
 
 def interval_name(confidence: float) -> str:
@@ -131,11 +133,11 @@ def estimate_fields(estimate: ss.Estimate, confidence: float, name: str = "squar
     return {name: fields.pop("value"), **fields, "confidence": confidence}
 
 
-def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int) -> dict[str, Any]:
+def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:
     """Return the JSON fields of an estimate that was selected from ``candidates``; null where there is no upper end."""
     low, high = estimate.selected_interval(candidates, confidence)
     ends = {"low": low, "high": high if math.isfinite(high) else None, "candidates": candidates}
-    return estimate_fields(estimate, confidence) | ends
+    return estimate_fields(estimate, confidence, name) | ends
 
 
 def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:

@@ -7,6 +7,17 @@ import numpy as np
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._pairs import (
+    QUANTITIES,
+    By,
+    ByOption,
+    Only,
+    check_top,
+    chosen,
+    compare_all,
+    refuse_by,
+    say_what_is_drowned,
+)
 from streamsketch.cli._reading import Files, hold_signs, load_signs, load_sketches
 from streamsketch.cli._showing import (
     Confidence,
@@ -28,43 +39,57 @@ def nearest(
     to: Annotated[
         str | None, typer.Option(help="Whose neighbours: a file's or key's name. By default, each one's.")
     ] = None,
+    by: ByOption = By.distance,
     top: Annotated[int, typer.Option(help="How many neighbours.")] = 3,
+    only: Only = None,
     confidence: Confidence = 0.95,
     norm: Norms = None,
     as_json: Json = False,
 ) -> None:
     """Find each release's nearest others, by estimated squared distance; of published signs by Hamming distance.
 
+    Distances of counts mostly measure size, and the smallest stream is then near to all: compare what streams consist
+    of with --by cosine or --by profile.
+
     Where intervals overlap, noise decides who comes first; and the least of many estimates is biased down. Intervals
     allow for that: with the stated confidence all intervals of one release hold, whichever neighbours are shown.
     """
-    if top < 1:
-        raise ss.InvalidInputError(f"--top must be at least 1, got {top}")
+    check_top(top)
     if hold_signs(files):
-        _nearest_signs(files, to, top, norm, confidence=confidence, as_json=as_json)
+        refuse_by(by)
+        _nearest_signs(files, to, top, norm, only=only, confidence=confidence, as_json=as_json)
         return
     refuse_norms(norm)
-    sketches = load_sketches(files, least=2, command="nearest")
+    sketches = chosen(load_sketches(files, least=2, command="nearest"), only, "nearest")
     names = list(sketches)
     wanted = _wanted(to, names)
-    distances = ss.pairwise(sketches.values())
+    pairs = compare_all(sketches, by)
+    nearness = pairs.nearness()
     found: list[tuple[str, int, str, ss.Estimate]] = []
     for i in map(names.index, wanted):
-        others = [int(j) for j in np.argsort(distances.value[i], kind="stable") if j != i][:top]
-        found += [(names[i], rank, names[j], distances[i, j]) for rank, j in enumerate(others, 1)]
-    candidates = len(names) - 1
+        others = [j for j in np.argsort(nearness[i], kind="stable").tolist() if j != i]
+        near = [(names[j], one) for j in others if (one := pairs.estimate(i, j)) is not None][:top]
+        found += [(names[i], rank, name, one) for rank, (name, one) in enumerate(near, 1)]
+    candidates, quantity = len(names) - 1, QUANTITIES[by]
+    if by is not By.distance:
+        say_what_is_drowned(sketches)
     if as_json:
         show_json(
             [
-                {"of": name, "rank": rank, "neighbour": other, **selected_fields(distance, confidence, candidates)}
-                for name, rank, other, distance in found
+                {
+                    "of": name,
+                    "rank": rank,
+                    "neighbour": other,
+                    **selected_fields(one, confidence, candidates, quantity.replace(" ", "_")),
+                }
+                for name, rank, other, one in found
             ]
         )
         return
     columns = {
         "of": [name if rank == 1 else "" for name, rank, _, _ in found],
         "neighbour": [other for _, _, other, _ in found],
-        **estimate_columns([distance for _, _, _, distance in found], confidence, candidates=candidates),
+        **estimate_columns([one for _, _, _, one in found], confidence, quantity, candidates=candidates),
     }
     show(table_of(columns))
 
@@ -79,9 +104,16 @@ def _wanted(to: str | None, names: list[str]) -> list[str]:
 
 
 def _nearest_signs(
-    files: list[Path], to: str | None, top: int, norms: list[str] | None, *, confidence: float, as_json: bool
+    files: list[Path],
+    to: str | None,
+    top: int,
+    norms: list[str] | None,
+    *,
+    only: list[str] | None,
+    confidence: float,
+    as_json: bool,
 ) -> None:
-    releases = load_signs(files, least=2, command="nearest")
+    releases = chosen(load_signs(files, least=2, command="nearest"), only, "nearest")
     among = SignPairs(releases, norms)
     found = [
         (rank, pair) for name in _wanted(to, list(releases)) for rank, pair in enumerate(among.nearest(name, top), 1)

@@ -350,7 +350,7 @@ def _map_width(cosine: Floats, error: Floats, z: float) -> Floats:
     usual = float(ndtri(0.975))
     end = cosine - usual * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = z * error / (1 - end**2)  # z √a, with error = √a (1 - end²)
+        slope = np.where(error > 0, z * error / (1 - end**2), 0.0)  # z √a, with error = √a (1 - end²)
         farthest = 2 * (cosine - slope) / (1 + np.sqrt(np.maximum(1 - 4 * slope * (cosine - slope), 0.0)))
     width: Floats = np.where(end > -1, np.maximum(cosine - farthest, z * error), 2.0)
     return width

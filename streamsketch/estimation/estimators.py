@@ -1,7 +1,8 @@
 """Estimates from sketches, with standard errors.
 
-All but the cosine and the profile distance are unbiased over the draw of the projection and the noise. All accept published `PrivateSketch`
-objects and a party's own raw `Sketch` objects; the latter have no noise, and their estimates are as secret as they are.
+All but the cosine and the profile distance are unbiased over the draw of the projection and the noise. All accept
+published `PrivateSketch` objects and a party's own raw `Sketch` objects; the latter have no noise, and their estimates
+are as secret as they are.
 Formulas: THEORY.md 4, after Stausholm 2021, Lemmas 3 and 10, with corrected constants.
 
 Standard errors are plug-in: unknown norms are replaced by their estimates. The sum ‖z‖₄⁴ is taken as 0, which makes
@@ -224,7 +225,7 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
 
 
 def profile_distance(x: AnySketch, y: AnySketch) -> Estimate:
-    """Estimate ‖x/‖x‖ - y/‖y‖‖² = 2 - 2ρ, ρ the `cosine`: the squared distance of streams scaled to length 1.
+    """Estimate ‖x/‖x‖ - y/‖y‖‖² = 2 - 2c, c the `cosine`: the squared distance of streams scaled to length 1.
 
     It compares what streams consist of, whatever their size: 0 for equal profiles, 2 for streams with nothing in
     common, up to 4 with negative values. Streams are scaled by their Euclidean norms, since their totals cannot be

@@ -64,7 +64,7 @@ def cosines_between(rows: "Block", columns: "Block", *, same: bool) -> Estimates
 
 
 def profiles_from(cosines: Estimates) -> Estimates:
-    """Return the squared distances 2 - 2ρ between streams scaled to length 1, from their cosines ρ."""
+    """Return the squared distances 2 - 2c between streams scaled to length 1, from their cosines c."""
     return Estimates(
         2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance, lowest=0.0, highest=4.0
     )
@@ -143,9 +143,9 @@ def _least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Flo
 
 
 def _farthest(value: Floats, level: Floats, growth: Floats) -> Floats:
-    """Return the cosine at which to evaluate a noise variance of level + growth·ρ²: ``value`` unless that grows.
+    """Return the cosine at which to evaluate a noise variance of level + growth·c²: ``value`` unless that grows.
 
-    It is the largest ρ ≤ 1 with ρ - value = z √(level + growth·ρ²), as in Fieller's interval for a ratio.
+    It is the largest c ≤ 1 with c - value = z √(level + growth·c²), as in Fieller's interval for a ratio.
     """
     growing = np.maximum(growth, 0.0)
     rest = 1 - _TWO_ERRORS**2 * growing

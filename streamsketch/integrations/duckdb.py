@@ -6,7 +6,17 @@ To sketch DuckDB's own data, pass a relation to `Sketch.update_rows` or `SketchT
 import functools
 from typing import Any
 
-from streamsketch.estimation import Estimate, cosine, inner_product, squared_distance, squared_norm
+from streamsketch.estimation import (
+    Estimate,
+    block_of,
+    check_comparable,
+    cosine,
+    drowned,
+    inner_product,
+    profile_distance,
+    squared_distance,
+    squared_norm,
+)
 from streamsketch.release import PrivateSketch
 
 _ESTIMATE = "STRUCT(value DOUBLE, standard_error DOUBLE, low_95 DOUBLE, high_95 DOUBLE)"
@@ -16,10 +26,12 @@ _KEPT = 1024  # decoded releases in the cache: a join uses each of them many tim
 def register(connection: Any) -> None:
     """Register SQL functions of published sketches on a connection.
 
-    The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)`` and ``squared_norm(x)`` return a
-    struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; ``guarantee(x)`` returns text.
-    Arguments are sketches in the exchange format: the column ``sketch`` of a table written by `PrivateTable.save`, or
-    the content of a ``.sketch`` file. NULL gives NULL. An invalid sketch raises an error, which aborts the query.
+    The functions ``squared_distance(x, y)``, ``inner_product(x, y)``, ``cosine(x, y)``, ``profile_distance(x, y)`` and
+    ``squared_norm(x)`` return a struct of ``value``, ``standard_error``, ``low_95`` and ``high_95``; ``guarantee(x)``
+    returns text. Arguments are sketches in the exchange format: the column ``sketch`` of a table written by
+    `PrivateTable.save`, or the content of a ``.sketch`` file. NULL gives NULL; so do the cosine and the profile
+    distance of a stream that is empty or too small for its noise, where they are undefined. An invalid sketch raises
+    an error, which aborts the query.
 
     Parameters
     ----------
@@ -31,9 +43,12 @@ def register(connection: Any) -> None:
     ``SELECT a.key, b.key, squared_distance(a.sketch, b.sketch).value FROM 'all.parquet' a, 'all.parquet' b
     WHERE a.key < b.key ORDER BY 3``
     """
-    for estimator in (squared_distance, inner_product, cosine):
+    for estimator in (squared_distance, inner_product, cosine, profile_distance):
         name = estimator.__name__
-        connection.create_function(name, _of_two(estimator), ["BLOB", "BLOB"], _ESTIMATE)
+        if estimator in (cosine, profile_distance):
+            connection.create_function(name, _or_null(estimator), ["BLOB", "BLOB"], _ESTIMATE, null_handling="special")
+        else:
+            connection.create_function(name, _of_two(estimator), ["BLOB", "BLOB"], _ESTIMATE)
     connection.create_function("squared_norm", _norm, ["BLOB"], _ESTIMATE)
     connection.create_function("guarantee", _guarantee, ["BLOB"], "VARCHAR")
 
@@ -41,6 +56,19 @@ def register(connection: Any) -> None:
 def _of_two(estimator: Any) -> Any:
     def estimate(x: bytes, y: bytes) -> dict[str, float]:
         return _fields(estimator(_release(x), _release(y)))
+
+    return estimate
+
+
+def _or_null(estimator: Any) -> Any:
+    """Return such a function that is NULL where noise drowns a stream."""
+
+    def estimate(x: bytes | None, y: bytes | None) -> dict[str, float] | None:
+        if x is None or y is None:
+            return None
+        pair = [_release(x), _release(y)]
+        check_comparable(pair)
+        return None if drowned(block_of(pair)).any() else _fields(estimator(*pair))
 
     return estimate
 

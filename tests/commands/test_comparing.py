@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,9 +149,58 @@ def test_compare_as_json_holds_what_the_library_says(files: list[Path], tmp_path
     rows = json.loads(forks.run("compare", *files, "--json", cwd=tmp_path).stdout)
     estimate = ss.squared_distance(first, second)
     assert (rows[0]["first"], rows[0]["second"]) == ("north", "south")
-    assert rows[0]["squared_distance"] == estimate.value
-    assert (rows[0]["low"], rows[0]["high"]) == estimate.interval(0.95)
-    assert rows[0]["cosine"]["value"] == ss.cosine(first, second).value
+    assert rows[0]["squared_distance"] == pytest.approx(estimate.value)
+    assert (rows[0]["low"], rows[0]["high"]) == pytest.approx(estimate.interval(0.95))
+    assert rows[0]["cosine"]["value"] == pytest.approx(ss.cosine(first, second).value)
+
+
+@pytest.fixture
+def shapes(tmp_path: Path, fixed_noise: None) -> Path:  # noqa: ARG001 - 2 % of empty streams pass for others
+    """Return a table of two small and two large streams of two shapes, and an empty one."""
+    found = {"empty": PROJECTION.sketch()}
+    for name, counts in {"small a": (900, 100), "small b": (90, 880), "large a": (90_000, 10_500)}.items():
+        found[name] = PROJECTION.sketch()
+        found[name].update([1, 2], counts)
+    releases = {name: one.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale")) for name, one in found.items()}
+    ss.PrivateTable(releases).save(tmp_path / "shapes.parquet")
+    return tmp_path / "shapes.parquet"
+
+
+@pytest.mark.parametrize(("by", "one"), [("cosine", ss.cosine), ("profile", ss.profile_distance)])
+def test_streams_are_compared_by_what_they_consist_of(by: str, one: Any, shapes: Path, forks: Forks) -> None:
+    found, field = ss.load(shapes), {"cosine": "cosine", "profile": "profile_distance"}[by]
+    rows = json.loads(forks.run("compare", shapes, "--by", by, "--json", cwd=shapes.parent).stdout)
+    assert (rows[0]["first"], rows[0]["second"]) == ("large a", "small a")
+    estimate = one(found["large a"], found["small a"])
+    assert rows[0][field] == pytest.approx(estimate.value)
+    assert (rows[0]["low"], rows[0]["high"]) == pytest.approx(estimate.interval())
+    assert set(rows[0]["squared_distance"]) == {"value", "standard_error"}
+    assert [row[field] is None for row in rows] == [False] * 3 + [True] * 3, "undefined ones come last"
+    done = forks.run("compare", shapes, "--by", by, cwd=shapes.parent)
+    assert done.stdout.count("undefined") == 3
+    assert "small for its noise): empty." in done.stderr
+    near = json.loads(forks.run("nearest", shapes, "--by", by, "--top", "1", "--json", cwd=shapes.parent).stdout)
+    assert {(row["of"], row["neighbour"]) for row in near} >= {("small a", "large a"), ("large a", "small a")}
+    assert not any("empty" in (row["of"], row["neighbour"]) for row in near)
+    assert (near[0]["low"], near[0]["high"]) == pytest.approx(estimate.selected_interval(3), abs=1e-9)
+    by_size = json.loads(forks.run("nearest", shapes, "--to", "small a", "--json", cwd=shapes.parent).stdout)
+    assert by_size[0]["neighbour"] != "large a"
+
+
+def test_some_pairs_and_some_keys(shapes: Path, forks: Forks) -> None:
+    def pairs(*arguments: str) -> list[tuple[str, str]]:
+        rows = json.loads(forks.run("compare", shapes, *arguments, "--json", cwd=shapes.parent).stdout)
+        return [(row["first"], row["second"]) for row in rows]
+
+    assert pairs("--top", "2") == pairs()[:2]
+    assert {name for pair in pairs("--only", "small*") for name in pair} == {"small a", "small b"}
+    assert len(pairs("--only", "small*", "--only", "large a")) == 3
+    assert "--top must be at least 1, got 0" in forks.refused("compare", shapes, "--top", "0", cwd=shapes.parent)
+    refused = forks.refused("compare", shapes, "--only", "large*", cwd=shapes.parent)
+    assert "--only large* leaves large a, and compare needs at least 2. There are empty, large a," in refused
+    assert "--to must be one of small a, small b; got large a" in forks.refused(
+        "nearest", shapes, "--only", "small*", "--to", "large a", cwd=shapes.parent
+    )
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(files: list[Path], tmp_path: Path, forks: Forks) -> None:

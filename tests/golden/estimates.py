@@ -234,11 +234,19 @@ def cosine(x: Message, y: Message) -> Expected:
         v = max(min(value, Decimal(1)), Decimal(-1))
         own = decimal(sum(shares) + k * shares[0] * shares[1])
         across, along = decimal(sum(norm_parts) / 4), decimal(2 * sum(shares))
-        noise = max(own + v * v * (across - along), Decimal(0))
+        noise = max(own + _farthest(abs(v), own, across - along) ** 2 * (across - along), Decimal(0))
         projection = _cosine_variance(abs(v), law.a + max(law.c, Fraction(0)) / 2)
         near = decimal(tolerance(views[0]) * condition**2)
         bounds = (4 * near, 16 * near, 16 * near * (own + across + along))
         return Expected(value, projection, noise, Decimal(-1), Decimal(1), bounds)
+
+
+def _farthest(v: Decimal, level: Decimal, growth: Decimal) -> Decimal:
+    if growth <= 0:
+        return v
+    z = decimal(TWO_ERRORS)
+    rest = 1 - z * z * growth
+    return min(Decimal(1), (v + z * (level * rest + growth * v * v).sqrt()) / rest) if rest > 0 else Decimal(1)
 
 
 def _cosine_variance(v: Decimal, a: Fraction) -> Decimal:
