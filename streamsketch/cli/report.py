@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._pairs import By, Only, chosen
 from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
@@ -27,9 +28,20 @@ def report(
     plan: Annotated[
         Path | None, typer.Option(help="What `plan --json` printed, to be shown beside.", show_default=False)
     ] = None,
+    by: Annotated[
+        By | None,
+        typer.Option(
+            "--by",
+            help="What to compare by. By default cosine, if the releases tell streams apart by it, or distance if not.",
+            show_default=False,
+        ),
+    ] = None,
+    only: Only = None,
     as_json: Json = False,
 ) -> None:
-    """Write a page of distances, neighbours and a map, with error bars and guarantees.
+    """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
+
+    Streams that noise drowns are named and not drawn.
 
     The page is one file without network access or scripts, and as public as the releases are.
     """
@@ -42,8 +54,15 @@ def report(
         paths += [path for path in inside if not place.is_dir() or path.suffix == ".sketch" or _is_table(path)]
     found, published = load_files(paths, least=2, command="report")
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
+    releases = chosen(releases, only, "report")
     heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"
-    page = page_of(releases, published, title=heading, plan=None if plan is None else _plan(plan))
+    page = page_of(
+        releases,
+        published,
+        title=heading,
+        plan=None if plan is None else _plan(plan),
+        by=None if by is None else by.value,
+    )
     write_whole(output, page.encode())
     if as_json:
         checks = {name: release.explain().check.verdict for name, release in releases.items()}

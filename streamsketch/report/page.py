@@ -6,15 +6,17 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimates, pairwise, rounded
+from streamsketch.estimation import By, rounded, squared_norm
 from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.report.choice import QUANTITIES, Chosen, choose, selected
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pictures import heat_map, map_of
 from streamsketch.report.planned import against_plan, expected
 from streamsketch.report.scaling import Scaling, classical_scaling, like_beside_like
 from streamsketch.report.text import cells, short, templates
 
-_MAX_RELEASES = 150
+_MAX_RELEASES = 400
+_MAX_PAIRS = 1000
 _NEIGHBOURS = 3
 
 
@@ -24,6 +26,7 @@ def page_of(
     *,
     title: str,
     plan: Mapping[str, Any] | None = None,
+    by: By | None = None,
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
@@ -32,18 +35,23 @@ def page_of(
     Parameters
     ----------
     releases
-        2 to 150 releases of one projection, with independent noises, by name.
+        2 to 400 releases of one projection, with independent noises, by name.
     published
         The releases as published, with tables as one release each; by default ``releases``.
     title
         The page's heading.
     plan
         Their plan, as returned by `Plan.to_dict`.
+    by
+        What to compare streams by, as in `streamsketch.pairwise`. By default cosines, if they tell streams apart, and
+        distances if not, as `streamsketch.report.choice.choose` describes. Streams that noise drowns are named and not
+        drawn.
 
     Raises
     ------
     InvalidInputError
-        For fewer than 2 releases or more than 150, or a plan that is malformed or for another sketch.
+        For fewer than 2 releases or more than 400, a plan that is malformed or for another sketch, another ``by``, or
+        cosines of releases with noise added before the map.
     IncompatibleProjectionsError, DependentNoiseError
         If the projections differ, or two releases share noise.
     """
@@ -51,10 +59,11 @@ def page_of(
         raise InvalidInputError(
             f"a report shows at most {_MAX_RELEASES} releases, got {len(releases)}; choose some of them"
         )
-    distances = pairwise(releases.values())
-    names = [short(name) for name in releases]
-    order = like_beside_like(distances.value)
-    scaling = classical_scaling(distances)
+    chosen = choose(list(releases.values()), by)
+    everything = [short(name) for name in releases]
+    names = [everything[place] for place in chosen.kept]
+    order = like_beside_like(chosen.squares.value)
+    scaling = classical_scaling(chosen.squares)
     projection = next(iter(releases.values())).projection
     return (
         templates()
@@ -67,11 +76,19 @@ def page_of(
             guarantees=guarantees(releases, published or releases),
             planned=None if plan is None else against_plan(plan, releases),
             expected=expected(releases),
-            heat=heat_map(names, distances, order),
+            by=chosen.by,
+            quantity=QUANTITIES[chosen.by],
+            told_apart={one: f"{100 * share:.0f}" for one, share in chosen.told_apart.items()},
+            asked=by is not None,
+            drowned=[everything[place] for place in chosen.drowned],
+            drawn=len(chosen.kept) < len(releases) or not chosen.drowned,
+            heat=heat_map(names, chosen.estimates, order, chosen.by),
             map=map_of(names, scaling),
             places=_places(names, scaling),
-            nearest=_nearest(names, distances, order),
-            pairs=_all_pairs(names, distances),
+            sizes=[(name, cells(squared_norm(one))) for name, one in zip(everything, releases.values(), strict=True)],
+            nearest=_nearest(names, chosen, order),
+            pairs=_pairs(names, chosen),
+            all_pairs=len(names) * (len(names) - 1) // 2,
         )
     )
 
@@ -84,20 +101,19 @@ def _places(names: Sequence[str], scaling: Scaling) -> list[tuple[str, list[str]
     ]
 
 
-def _nearest(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> list[tuple[str, list[Any]]]:
+def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list[tuple[str, list[Any]]]:
     """Return the nearest neighbours of each stream, with intervals that allow for their selection."""
     groups = []
     for i in order:
-        others = [int(j) for j in np.argsort(distances.value[i], kind="stable") if j != i][:_NEIGHBOURS]
-        estimates = [distances[i, j] for j in others]
-        ends = [estimate.selected_interval(len(names) - 1) for estimate in estimates]
-        rows = [(names[j], cells(one, end)) for j, one, end in zip(others, estimates, ends, strict=True)]
+        others = [int(j) for j in chosen.nearest_first(chosen.estimates.value[i]) if j != i][:_NEIGHBOURS]
+        rows = [(names[j], cells(chosen.estimates[i, j], selected(chosen.estimates, i, j))) for j in others]
         groups.append((names[i], rows))
     return groups
 
 
-def _all_pairs(names: Sequence[str], distances: Estimates) -> list[tuple[str, str, tuple[str, str, str]]]:
+def _pairs(names: Sequence[str], chosen: Chosen) -> list[tuple[str, str, tuple[str, str, str]]]:
+    """Return the nearest pairs, nearest first."""
     first, second = np.triu_indices(len(names), 1)
-    by_distance = np.argsort(distances.value[first, second], kind="stable")
-    pairs = zip(first[by_distance].tolist(), second[by_distance].tolist(), strict=True)
-    return [(names[i], names[j], cells(distances[i, j])) for i, j in pairs]
+    order = chosen.nearest_first(chosen.estimates.value[first, second])[:_MAX_PAIRS]
+    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    return [(names[i], names[j], cells(chosen.estimates[i, j])) for i, j in pairs]

@@ -6,19 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.estimation import Estimates, rounded
+from streamsketch.estimation import By, Estimates, rounded
+from streamsketch.report.colours import Colour, Scale, colour, picture, readable_on, scale_of
 from streamsketch.report.scaling import Floats, Scaling
 from streamsketch.report.text import interval, short
 
-_VIRIDIS = (
-    (253, 231, 37),
-    (159, 218, 58),
-    (74, 193, 109),
-    (31, 161, 135),
-    (39, 127, 142),
-    (54, 92, 141),
-    (70, 50, 127),
-)
 _SCALES = (
     (1e12, "millions of millions"),
     (1e9, "thousands of millions"),
@@ -30,90 +22,88 @@ _WIDTH, _HEIGHT, _MARGIN = 720.0, 560.0, 40.0
 _RADIUS = 2.447746830680816  # of a 95 % ellipse in standard deviations: √χ²(0.95) of two degrees of freedom
 _LETTER, _LINE = 7.2, 15.0  # about the width and height of a label's letters
 _LABEL = 18
+NUMBERED = 40
+"""The most streams of which a heat map shows numbers, and a map its names without zoom."""
+_NAMED = 64  # streams; beyond, the whole of a heat map is shown first, without names
+_CLUTTER = 0.02  # of a label's area, that others may cover
 _TAB_STOPS = 20  # streams; beyond, keyboard users have the tables below
 
 
-def heat_map(names: Sequence[str], distances: Estimates, order: Sequence[int]) -> dict[str, Any]:
-    """Return all squared distances as coloured cells, with error bars as tooltips."""
-    value, error = distances.value, distances.standard_error
+def heat_map(names: Sequence[str], estimates: Estimates, order: Sequence[int], by: By) -> dict[str, Any]:
+    """Return all comparisons as coloured cells: with error bars as tooltips or, of many streams, as one picture."""
+    scale = scale_of(estimates, by)
     apart = ~np.eye(len(names), dtype=bool)
-    # colours below the least standard error would show only noise
-    low = max(float(error[apart].min()), float(value.max()) / 1e6, 1e-12)
-    high = max(float(value.max()), 10 * low)
-    factor, unit = next((pair for pair in _SCALES if np.median(np.abs(value[apart])) >= pair[0]), (1.0, ""))
+    factor, unit = 1.0, ""
+    if by == "distance":
+        middle = float(np.median(np.abs(estimates.value[apart])))
+        factor, unit = next((pair for pair in _SCALES if middle >= pair[0]), (1.0, ""))
+    found = {
+        "unit": unit,
+        "names": [names[j] for j in order],
+        "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
+        "key": _colour_key(scale, factor),
+        "picture": None,
+    }
+    places = scale.places(estimates.value)
+    if len(names) > NUMBERED:
+        inside = np.where(apart, places, 0.0)[np.ix_(order, order)]
+        return found | {"picture": picture(inside), "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
 
     def cell(i: int, j: int) -> tuple[str, str, str] | None:
         if i == j:
             return None
-        estimate = distances[i, j]
-        colour = _colour(estimate.value, low, high)
-        style = f"background:rgb{colour};color:{_readable_on(colour)}"
-        shown = rounded(estimate.value / factor, estimate.standard_error / factor)
+        estimate, filling = estimates[i, j], colour(float(places[i, j]))
+        style = f"background:rgb{filling};color:{readable_on(filling)}"
+        error = estimate.standard_error / factor
+        shown = f"{estimate.value:.2f}" if by == "cosine" else rounded(estimate.value / factor, error)
         return style, shown, f"{names[i]} – {names[j]}: {estimate}, 95\u00a0% interval {interval(estimate)}"
 
-    return {
-        "unit": unit,
-        "names": [names[j] for j in order],
-        "rows": [(names[i], [cell(i, j) for j in order]) for i in order],
-        "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
-        "key": _colour_key(low, high, factor),
-    }
+    return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
 
 
-def _colour(value: float, low: float, high: float) -> tuple[int, int, int]:
-    """Return a colour on a logarithmic scale, light for near."""
-    place = math.log(min(max(value, low), high) / low) / math.log(high / low) * (len(_VIRIDIS) - 1)
-    left = min(int(place), len(_VIRIDIS) - 2)
-    first, second = _VIRIDIS[left], _VIRIDIS[left + 1]
-    red, green, blue = (round(a + (b - a) * (place - left)) for a, b in zip(first, second, strict=True))
-    return red, green, blue
-
-
-def luminance(colour: tuple[int, int, int]) -> float:
-    """Return the relative luminance of a colour (WCAG 2)."""
-    linear = [(c / 255 / 12.92) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _readable_on(colour: tuple[int, int, int]) -> str:
-    """Return black or white, whichever has a contrast of at least 4.5 on the colour."""
-    bright = luminance(colour)
-    return "#000" if (bright + 0.05) / 0.05 >= 1.05 / (bright + 0.05) else "#fff"
-
-
-def _colour_key(low: float, high: float, factor: float) -> list[tuple[tuple[int, int, int], str]]:
-    steps = [low * (high / low) ** (step / 4) for step in range(5)]
-    labels = [f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}" for step in steps]
-    labels[0] = f"≤ {labels[0]}"
-    return [(_colour(step, low, high), label) for step, label in zip(steps, labels, strict=True)]
+def _colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:
+    labels = [f"{step / factor:{',.0f' if step >= 100 * factor else '.2g'}}" for step in scale.steps()]
+    labels[0] = f"{'≤' if scale.near < scale.far else '≥'} {labels[0]}"
+    return [(colour(step / 4), label) for step, label in enumerate(labels)]
 
 
 def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
-    """Return the map: a point, a 95 % ellipse and a label for each stream, and a grid for the scale."""
+    """Return the map: a point, a 95 % ellipse and a label for each stream, and a grid for the scale.
+
+    Of many streams it is drawn larger, with two sets of labels: all for its full size, and large ones, as many as fit,
+    for the whole of it in the width of the page.
+    """
+    grown = max(1.0, math.sqrt(len(names) / NUMBERED))
+    width, height = _WIDTH * grown, _HEIGHT * grown
     radii, angles = _ellipses(scaling.covariances)
     reach = radii.max(axis=1)[:, None]
     # room for an ellipse larger than the map would shrink the map to a dot
     reach = np.minimum(reach, np.ptp(scaling.places, axis=0).max() or 1.0)
     low, high = (scaling.places - reach).min(axis=0), (scaling.places + reach).max(axis=0)
     spread = np.maximum(high - low, 1e-12)
-    scale = float(min((_WIDTH - 2 * _MARGIN) / spread[0], (_HEIGHT - 2 * _MARGIN) / spread[1]))
+    scale = float(min((width - 2 * _MARGIN) / spread[0], (height - 2 * _MARGIN) / spread[1]))
     middle = (low + high) / 2
-    points = np.array([_WIDTH / 2, _HEIGHT / 2]) + (scaling.places - middle) * scale * np.array([1.0, -1.0])
-    square = _round_step(120 / scale)
+    points = np.array([width / 2, height / 2]) + (scaling.places - middle) * scale * np.array([1.0, -1.0])
+    square = _round_step(120 * grown / scale)
     shapes = [*points.T, *np.maximum(radii * scale, 1).T, -angles]
+    labels = [short(name, _LABEL) for name in names]
     return {
-        "width": f"{_WIDTH:.0f}",
-        "height": f"{_HEIGHT:.0f}",
-        "bottom": f"{_HEIGHT - 8:.0f}",
+        "width": f"{width:.0f}",
+        "height": f"{height:.0f}",
+        "bottom": f"{height - 8:.0f}",
         "share": f"{100 * scaling.share:.0f}",
         "square": f"{square:,g}",
-        "across": [f"{x:.1f}" for x in np.arange(square * scale, _WIDTH, square * scale)],
-        "up": [f"{y:.1f}" for y in np.arange(square * scale, _HEIGHT, square * scale)],
+        "zoom": grown > 1,
+        "radius": f"{3.5 * math.sqrt(grown):.1f}",
+        "letters": f"{13 * grown:.0f}",
+        "across": [f"{x:.1f}" for x in np.arange(square * scale, width, square * scale)],
+        "up": [f"{y:.1f}" for y in np.arange(square * scale, height, square * scale)],
         "ellipses": [
             (name, *(f"{number:.1f}" for number in shape))
             for name, shape in zip(names, np.stack(shapes, axis=1), strict=True)
         ],
-        "labels": _labels([short(name, _LABEL) for name in names], points),
+        "labels": _labels(labels, points, (width, height), 1.0, every=grown == 1),
+        "large": _labels(labels, points, (width, height), grown, every=False) if grown > 1 else [],
     }
 
 
@@ -129,32 +119,41 @@ def _round_step(length: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= length * (1 - 1e-9))
 
 
-def _labels(names: Sequence[str], points: Floats) -> list[tuple[str, str, str, str]]:
-    """Return labels near their points, avoiding points and other labels if possible, with lines to distant ones."""
-    taken = np.hstack([points - 5, points + 5])
+def _labels(
+    names: Sequence[str], points: Floats, size: tuple[float, float], grown: float, *, every: bool
+) -> list[tuple[str, str, str, str]]:
+    """Return labels near their points, avoiding points and other labels if possible, with lines to distant ones.
+
+    Unless ``every`` stream is to have one, a label that has no free place is left out.
+    """
+    taken = np.hstack([points - 5, points + 5]) if every or grown == 1 else np.empty((0, 4))
     labels = []
     for name, (x, y) in zip(names, points, strict=True):
-        width = _LETTER * len(name)
-        boxes = np.array([_box(x, y, angle, far, width) for far in (9.0, 24.0, 42.0) for angle in range(0, 360, 45)])
-        box = boxes[_clutter(boxes, taken).argmin()]
+        width, line = _LETTER * grown * len(name), _LINE * grown
+        distances = (9.0, 24.0, 42.0) if grown == 1 else (9.0,)
+        boxes = np.array([_box(x, y, angle, far, width, line) for far in distances for angle in range(0, 360, 45)])
+        clutter = _clutter(boxes, taken, size)
+        if not every and clutter.min() > _CLUTTER * width * line:
+            continue
+        box = boxes[clutter.argmin()]
         taken = np.vstack([taken, box])
         leader = ""
         if max(box[0] - x, x - box[2], box[1] - y, y - box[3]) > 15:
             end_x, end_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
             leader = f"M{x:.1f} {y:.1f}L{end_x:.1f} {end_y:.1f}"
-        labels.append((name, f"{box[0]:.1f}", f"{box[3] - 4:.1f}", leader))
+        labels.append((name, f"{box[0]:.1f}", f"{box[3] - 4 * grown:.1f}", leader))
     return labels
 
 
-def _box(x: float, y: float, angle: int, far: float, width: float) -> tuple[float, float, float, float]:
+def _box(x: float, y: float, angle: int, far: float, width: float, line: float) -> tuple[float, float, float, float]:
     across, up = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    middle_x, middle_y = x + across * (far + width / 2), y - up * (far + _LINE / 2)
-    return middle_x - width / 2, middle_y - _LINE / 2, middle_x + width / 2, middle_y + _LINE / 2
+    middle_x, middle_y = x + across * (far + width / 2), y - up * (far + line / 2)
+    return middle_x - width / 2, middle_y - line / 2, middle_x + width / 2, middle_y + line / 2
 
 
-def _clutter(boxes: Floats, taken: Floats) -> Floats:
+def _clutter(boxes: Floats, taken: Floats, size: tuple[float, float]) -> Floats:
     """Return the area of each box that is taken or outside the picture."""
     over = np.minimum(boxes[:, None, 2:], taken[:, 2:]) - np.maximum(boxes[:, None, :2], taken[:, :2])
-    outside = np.hstack([-boxes[:, :2], boxes[:, 2:] - (_WIDTH, _HEIGHT)])
+    outside = np.hstack([-boxes[:, :2], boxes[:, 2:] - size])
     clutter: Floats = over.clip(0).prod(axis=2).sum(axis=1) + 100 * outside.clip(0).sum(axis=1)
     return clutter

@@ -1,0 +1,103 @@
+"""What a report compares streams by, and which of them it can draw: computed from the releases alone."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import (
+    By,
+    Estimates,
+    Interval,
+    block_of,
+    check_by,
+    check_comparable,
+    compared,
+    drowned,
+)
+from streamsketch.release import OutputNoise, PrivateSketch
+
+ENOUGH = 0.5
+"""The share of streams that cosines have to tell something of if a report is to show them unasked."""
+
+QUANTITIES: dict[By, str] = {"distance": "squared distance", "cosine": "cosine", "profile": "profile distance"}
+
+
+class Chosen(NamedTuple):
+    """How the streams of a report are compared."""
+
+    by: By
+    kept: list[int]
+    """The streams that noise does not drown; all, if those are fewer than two."""
+    drowned: list[int]
+    told_apart: dict[By, float]
+    """The share of streams whose nearest other is told from the farthest, by distance and, if defined, by cosine."""
+    estimates: Estimates
+    """Between those kept: (n, n)."""
+    squares: Estimates
+    """Squared distances for the map and the order: between the streams, or between those scaled to length 1."""
+
+    def nearest_first(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the order of values, from the nearest to the farthest."""
+        return np.argsort(-values if self.by == "cosine" else values, kind="stable")
+
+
+def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
+    """Compare streams by what was asked for or, if nothing was, by what the releases can tell apart.
+
+    Cosines are chosen if, for at least half of the streams that noise does not drown, they tell the most alike other
+    from the least alike one (`told_apart`), and distances otherwise, which mostly measure size (THEORY.md 4).
+
+    Parameters
+    ----------
+    releases
+        n ≥ 2 releases.
+    by
+        ``"distance"``, ``"cosine"``, ``"profile"`` or None.
+
+    Raises
+    ------
+    InvalidInputError
+        For fewer than two releases, another ``by``, or cosines of releases with noise added before the map.
+    IncompatibleProjectionsError, DependentNoiseError
+        If releases cannot be compared.
+    """
+    if by is not None:
+        check_by(by)
+    if len(releases) < 2:
+        raise InvalidInputError(f"a report needs at least two releases, got {len(releases)}")
+    check_comparable(releases)
+    lost = drowned(block_of(releases))
+    everything = int((~lost).sum()) < 2
+    kept = [place for place, gone in enumerate(lost) if everything or not gone]
+    block = block_of([releases[place] for place in kept])
+    found: dict[By, Estimates] = {"distance": compared(block, block, "distance", same=True)}
+    if by in ("cosine", "profile") or (isinstance(block.effect, OutputNoise) and not everything):
+        found["cosine"] = compared(block, block, "cosine", same=True)
+        found["profile"] = compared(block, block, "profile", same=True)
+    told: dict[By, float] = {one: told_apart(found[one]) for one in found if one != "profile"}
+    if by is None:
+        by = "cosine" if told.get("cosine", 0.0) >= ENOUGH else "distance"
+    elif everything:
+        by = "distance"
+    squares = found["distance" if by == "distance" else "profile"]
+    return Chosen(by, kept, np.flatnonzero(lost).tolist(), told, found[by], squares)
+
+
+def told_apart(estimates: Estimates) -> float:
+    """Return the share of n streams whose nearest other is told from the farthest: their intervals are disjoint.
+
+    The intervals allow for the selection of both from n - 1. Of streams without differences the share is at most 5 % on
+    average.
+    """
+    n = len(estimates.value)
+    low, high = estimates.selected_interval(max(n - 1, 1))
+    apart = ~np.eye(n, dtype=bool)
+    return float((np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)).mean())
+
+
+def selected(estimates: Estimates, i: int, j: int) -> Interval:
+    """Return the interval of one stream's neighbour, which was selected from all others."""
+    return estimates[i, j].selected_interval(len(estimates.value) - 1)

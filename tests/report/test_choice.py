@@ -1,0 +1,150 @@
+"""What a report compares streams by, which of them it draws, and how it holds many."""
+
+import base64
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.estimation import Estimates
+from streamsketch.report.choice import choose, told_apart
+from streamsketch.report.page import page_of
+from tests.commands.running import Forks
+from tests.report.test_page import Page
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=3)
+
+
+def release(counts: Any, epsilon: float = 1.0) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update(np.arange(len(counts)), np.asarray(counts, dtype=np.int64))
+    return sketch.release(epsilon=epsilon, neighbours=ss.L1(1, unit="sale"))
+
+
+def empty() -> ss.PrivateSketch:
+    """Return a release of an empty stream whose noise does not pass for one, as 2 % of them do."""
+    while ss.squared_norm(found := release([0])).value > 0:
+        pass
+    return found
+
+
+def kinds(n: int) -> dict[str, ss.PrivateSketch]:
+    """Return n streams of three shapes and of sizes from hundreds to hundreds of thousands."""
+    shapes = [[5, 3, 1, 0, 0, 0], [0, 1, 5, 3, 0, 0], [0, 0, 0, 1, 4, 5]]
+    return {f"kind {i % 3} no {i}": release(np.array(shapes[i % 3]) * 100 * 3 ** (i % 7)) for i in range(n)}
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_cosines_are_chosen_where_they_tell_streams_apart() -> None:
+    text = page_of(kinds(12), title="t")
+    assert "<h2>All cosines</h2>" in text
+    nearest = text[text.index("<h2>Nearest neighbours") : text.index("<h2>All pairs")]
+    groups = re.findall(r'rowspan="3">kind (\d) no \d+</th>(.*?)</tbody>', nearest, re.DOTALL)
+    assert len(groups) == 12
+    for kind, others in groups:
+        assert set(re.findall(r"kind (\d)", others)) == {kind}, "the nearest are of its kind, not of its size"
+    assert "All distances" in page_of(kinds(12), title="t", by="distance")
+    assert "All profile distances" in page_of(kinds(12), title="t", by="profile")
+
+
+@pytest.mark.usefixtures("fixed_noise")
+def test_distances_are_chosen_where_cosines_tell_nothing() -> None:
+    alike = {f"no {i}": release([100 * 2**i, 100 * 2**i]) for i in range(6)}  # proportional: all cosines are 1
+    assert choose(list(alike.values()), None).by == "distance"
+    assert "<h2>All distances</h2>" in page_of(alike, title="t")
+    assert choose(list(alike.values()), "cosine").by == "cosine"
+
+
+def test_streams_without_differences_are_told_apart_in_one_of_twenty_cases_at_most() -> None:
+    """200 tables of 8 estimates with normal errors: fails with probability below 1e-6 if the share is 5 %."""
+    rng = np.random.default_rng(1)
+    shares = []
+    for _ in range(200):
+        noise = np.triu(rng.normal(size=(8, 8)), 1)
+        value = 0.5 + 0.01 * (noise + noise.T)
+        shares.append(told_apart(Estimates(value, 0 * value, 0 * value + 1e-4, lowest=-1.0, highest=1.0)))
+    assert np.mean(shares) < 0.05 + 5 * np.std(shares) / 200**0.5
+    assert told_apart(Estimates(np.eye(2), np.eye(2), np.eye(2), lowest=-1.0, highest=1.0)) == 0.0
+
+
+@pytest.mark.usefixtures("fixed_noise")
+@pytest.mark.parametrize("by", [None, "distance", "cosine"])
+def test_drowned_streams_are_named_and_not_drawn(by: Any) -> None:
+    found = {"no one": empty()} | kinds(6) | {"nothing": empty()}
+    text = page_of(found, title="t", by=by)
+    named = re.search(r'<p class="drowned">(.*?)</p>', text, re.DOTALL)
+    assert named is not None
+    assert "2 of the streams are within two standard errors of 0" in named[1]
+    assert named[1].rstrip().endswith("no one, nothing.")
+    after = text[text.index("</caption>", named.end()) :]
+    assert after.count("no one") == after.count("nothing") == 1, "in the table of sizes alone"
+    assert '<p class="drowned">' not in page_of(kinds(6), title="t")
+
+
+def test_where_noise_drowns_all_they_are_drawn_by_distance() -> None:
+    found = {name: empty() for name in "abc"}
+    text = page_of(found, title="t", by="cosine")
+    assert "Drawn, although fewer than two streams stand out" in text
+    assert "<h2>All distances</h2>" in text
+
+
+def test_noise_before_the_map_leaves_distances() -> None:
+    found = {
+        name: ss.release_vector(PROJECTION, [count] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
+        for name, count in (("a", 100), ("b", 300), ("c", 900))
+    }
+    text = page_of(found, title="t")
+    assert "<h2>All distances</h2>" in text
+    assert "no cosines" in text
+    with pytest.raises(ss.InvalidInputError, match="noise added before the map"):
+        page_of(found, title="t", by="cosine")
+
+
+@pytest.fixture(scope="module")
+def many() -> dict[str, ss.PrivateSketch]:
+    return kinds(70)
+
+
+def test_many_streams_are_one_picture_of_a_cell_a_pixel(many: dict[str, ss.PrivateSketch]) -> None:
+    text = page_of(many, title="t")
+    page = Page(text)
+    (image,) = [attributes for name, attributes in page.tags if name == "img"]
+    file = base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,"))
+    assert file[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(file[16:20], "big") == int.from_bytes(file[20:24], "big") == 70
+    content = file[file.index(b"IDAT") + 4 : -16]
+    pixels = np.frombuffer(zlib.decompress(content), np.uint8).reshape(70, 1 + 3 * 70)[:, 1:].reshape(70, 70, 3)
+    assert (pixels == pixels.transpose(1, 0, 2)).all()
+    order = re.findall(r"kind (\d) no", text[text.index('class="down"') : text.index("<img")])
+    same = np.equal.outer(order, order) & ~np.eye(70, dtype=bool)
+    other = ~np.equal.outer(order, order)
+    assert pixels[same].mean(axis=0)[0] > 2 * pixels[other].mean(axis=0)[0], "light within a kind"
+    assert "script" not in {name for name, _ in page.tags}
+    assert "img-src data:" in text
+    assert not re.search(r"https?://|url\(|@import|href=", text)
+    assert page.count("circle") == 70
+    assert "1,000 estimates with their errors, the nearest of 2,415" in text
+    assert [attributes["type"] for name, attributes in page.tags if name == "input"] == ["radio"] * 4
+
+
+def test_four_hundred_streams_make_a_page_of_a_megabyte() -> None:
+    streams = kinds(21)
+    copies = {f"{name} copy {i}": release(np.arange(6) * i) for i in range(1, 380) for name in ("one",)}
+    page = page_of(streams | copies, title="t")
+    assert len(page) < 1_500_000
+
+
+def test_the_command_takes_what_to_compare_by_and_keys(
+    many: dict[str, ss.PrivateSketch], tmp_path: Path, forks: Forks
+) -> None:
+    ss.PrivateTable(many).save(tmp_path / "all.parquet")
+    forks.succeeded("report", "all.parquet", "-o", "a.html", "--by", "profile", "--only", "kind 1*", cwd=tmp_path)
+    text = (tmp_path / "a.html").read_text()
+    assert "All profile distances" in text
+    assert "kind 2" not in text
+    refused = forks.refused("report", "all.parquet", "-o", "b.html", "--only", "nothing*", cwd=tmp_path)
+    assert "--only nothing* leaves no sketch, and report needs at least 2" in refused
