@@ -29,7 +29,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
-demo: env  ## private distances between sixteen airlines, on real data
+demo: env  ## which of sixteen airlines fly alike: private cosines on real data
 	$(BIN)/python -m $(DEMO)
 
 test: env  ## every test, doctest and README block

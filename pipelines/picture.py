@@ -2,70 +2,130 @@
 
 import io
 import warnings
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
-from matplotlib.colors import LogNorm
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
+import streamsketch as ss
 from streamsketch.report.scaling import like_beside_like
+
+Floats = NDArray[np.float64]
 
 _LONGEST_LABEL = 20
 _READABLE = 24  # more keys than this leave no room for numbers in the cells
+_BARS = "#39568c"
 
 
-def heat_map(distances: pa.Table, title: str) -> bytes:
-    """Return a PNG of all pairs, similar keys adjacent: estimates below the diagonal, relative errors above."""
-    rows = distances.to_pylist()
-    names = sorted({row[end] for row in rows for end in ("first", "second")})
-    place = {name: i for i, name in enumerate(names)}
-    value, error = np.zeros((2, len(names), len(names)))
-    for row in rows:
-        i, j = place[row["first"]], place[row["second"]]
-        value[i, j] = value[j, i] = row["squared_distance"]
-        error[i, j] = error[j, i] = row["standard_error"]
-    order = like_beside_like(value)
+def heat_map(
+    comparisons: pa.Table, sizes: dict[str, ss.Estimate], title: str, by: Literal["cosine", "distance"]
+) -> bytes:
+    """Return a PNG of all pairs, similar keys adjacent, with the sizes of the streams beside.
+
+    Estimates are below the diagonal, and above it their standard errors: of distances relative ones. Keys without
+    cosines, since noise drowns them, are named and not drawn.
+
+    Parameters
+    ----------
+    comparisons
+        What `pipelines.sinks.WriteComparisons` writes.
+    sizes
+        The squared norm of each key's stream.
+    title
+        Goes above.
+    by
+        What the comparisons are.
+    """
+    names, value, error = _square(comparisons.to_pylist(), "cosine" if by == "cosine" else "squared_distance")
+    kept = [i for i in range(len(names)) if not np.isnan(np.delete(value[i], i)).all()] or list(range(len(names)))
+    drowned = [name for i, name in enumerate(names) if i not in kept]
+    names = [names[i] for i in kept]
+    value, error = value[np.ix_(kept, kept)], error[np.ix_(kept, kept)]
+    order = like_beside_like(np.nan_to_num(2 - 2 * value, nan=2.0) if by == "cosine" else value)
     value, error = value[np.ix_(order, order)], error[np.ix_(order, order)]
     names = [names[i] for i in order]
 
-    shown = value.copy()
-    np.fill_diagonal(shown, np.nan)
-    off_diagonal = ~np.eye(len(names), dtype=bool)
-    # colours below the smallest standard error would show noise alone
-    low = max(error[off_diagonal].min(), value.max() / 1e6, 1e-12)
-    high = max(value.max(), 10 * low)
     side = max(5.0, min(14.0, 0.55 * len(names) + 2.5))
-    figure = Figure(figsize=(side + 1, side), layout="constrained")
-    axes = figure.subplots()
-    colours = mpl.colormaps["viridis_r"].with_extremes(bad="white")
-    image = axes.imshow(np.maximum(shown, low), cmap=colours, norm=LogNorm(low, high))
+    figure = Figure(figsize=(side + 3, side), layout="constrained")
+    axes, beside = figure.subplots(1, 2, width_ratios=[5, 1])
+    norm = _norm(value, error, by)
+    colours = mpl.colormaps["viridis" if by == "cosine" else "viridis_r"].with_extremes(bad="white")
+    inside = np.clip(value, norm.vmin, norm.vmax)
+    shown = inside.copy()
+    np.fill_diagonal(shown, np.nan)
+    image = axes.imshow(shown, cmap=colours, norm=norm)
     labels = [name if len(name) <= _LONGEST_LABEL else name[: _LONGEST_LABEL - 1] + "…" for name in names]
     axes.set_xticks(range(len(names)), labels, parse_math=False)
     axes.set_yticks(range(len(names)), labels, parse_math=False)
     axes.tick_params(length=0)
-    axes.set_title(
-        f"{title}\nbelow the diagonal: estimate in thousands; above: its relative standard error",
-        fontsize=11,
-        loc="left",
-        parse_math=False,
+    parts = (
+        "below the diagonal: estimate; above: its standard error"
+        if by == "cosine"
+        else "below the diagonal: estimate in thousands; above: its relative standard error"
     )
-    figure.colorbar(image, label="estimated squared distance", shrink=0.8)
+    if drowned:
+        parts += f"\nnot drawn, as noise drowns them: {', '.join(drowned[:_READABLE])}"
+        parts += f" and {len(drowned) - _READABLE} more" if len(drowned) > _READABLE else ""
+    figure.suptitle(f"{title}\n{parts}", fontsize=11, x=0.01, ha="left", parse_math=False)
+    figure.colorbar(
+        image, ax=axes, label="estimated cosine" if by == "cosine" else "estimated squared distance", shrink=0.8
+    )
     if len(names) <= _READABLE:
-        for i in range(len(names)):
-            for j in range(len(names)):
-                if i == j:
-                    continue
-                if i > j:
-                    text = f"{value[i, j] / 1000:,.1f}"
-                elif error[i, j] >= value[i, j]:
-                    text = ">100%"
-                else:
-                    text = f"{100 * error[i, j] / value[i, j]:.0f}%"
-                dark = value[i, j] > (low * high) ** 0.5  # past the middle of the logarithmic scale
-                axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+        for i, j in np.argwhere(~np.eye(len(names), dtype=bool) & ~np.isnan(value)):
+            place = float(norm(inside[i, j]))  # 0 to 1 on the scale of colours
+            dark = place < 0.5 if by == "cosine" else place > 0.5
+            text = _text(value[i, j], error[i, j], by, below=i > j)
+            axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
+    _draw_sizes(beside, [sizes[name] for name in names])
     content = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # scripts that the font lacks are drawn as boxes
         figure.savefig(content, format="png", dpi=120)
     return content.getvalue()
+
+
+def _square(rows: list[dict[str, Any]], name: str) -> tuple[list[str], Floats, Floats]:
+    names = sorted({row[end] for row in rows for end in ("first", "second")})
+    place = {name: i for i, name in enumerate(names)}
+    value, error = np.zeros((2, len(names), len(names)))
+    for row in rows:
+        i, j = place[row["first"]], place[row["second"]]
+        value[i, j] = value[j, i] = np.nan if row[name] is None else row[name]
+        error[i, j] = error[j, i] = np.nan if row[name] is None else row["standard_error"]
+    return names, value, error
+
+
+def _norm(value: Floats, error: Floats, by: str) -> Normalize:
+    apart = ~np.eye(len(value), dtype=bool) & ~np.isnan(value)
+    if by == "cosine":
+        low, high = (value[apart].min(), value[apart].max()) if apart.any() else (0.0, 1.0)
+        high = min(1.0, float(high))
+        return Normalize(min(max(float(low), -1.0), high - 0.1), high)
+    # colours below the smallest standard error would show noise alone
+    low = max(error[apart].min(), value.max() / 1e6, 1e-12)
+    return LogNorm(low, max(value.max(), 10 * low))
+
+
+def _text(value: float, error: float, by: str, *, below: bool) -> str:
+    if by == "cosine":
+        return f"{value if below else error:.2f}"
+    if below:
+        return f"{value / 1000:,.1f}"
+    return ">100%" if error >= value else f"{100 * error / value:.0f}%"
+
+
+def _draw_sizes(axes: Axes, sizes: list[ss.Estimate]) -> None:
+    """Draw Euclidean norms as bars, with 95 % intervals, in the rows of the heat map."""
+    ends = np.sqrt([one.interval(0.95) for one in sizes])
+    norms = np.sqrt([max(one.value, 0.0) for one in sizes])
+    spread = np.abs(ends.T - norms)
+    axes.barh(range(len(sizes)), norms, xerr=spread, color=_BARS, error_kw={"linewidth": 1})
+    axes.set_ylim(len(sizes) - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.set_title("size (norm)", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)

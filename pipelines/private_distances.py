@@ -1,7 +1,8 @@
-r"""Private squared distances between the streams of a data set's keys: an Apache Beam pipeline.
+r"""Private cosines and squared distances between the streams of a data set's keys: an Apache Beam pipeline.
 
 Each key is a party, each row an event. Every party's stream is sketched, each sketch is released once with exact
-noise, and all squared distances between the releases are estimated with error bars.
+noise, and all cosines and squared distances between the releases are estimated with error bars. Cosines compare what
+streams consist of, whatever their size; distances of counts mostly measure size.
 
     python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
         --value amount --l1 500 --unit sale --epsilon 1 --public-key north,south,west --output out
@@ -29,8 +30,8 @@ import streamsketch as ss
 from pipelines.batches import all_columns, as_text, text_columns, with_unit
 from pipelines.picture import heat_map
 from pipelines.runs import add_run_options, configure, finish
-from pipelines.sinks import WriteDistances, WriteReleases, clear, read_distances, write
-from pipelines.tables import show_distances
+from pipelines.sinks import WriteComparisons, WriteReleases, clear, read_comparisons, read_releases, write
+from pipelines.tables import Results, show_results
 from pipelines.truth import look_at_truth
 from streamsketch.beam import (
     BoundContributions,
@@ -75,8 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             step = progress.add_task("Sketching, releasing and comparing (Apache Beam)", total=1)
             pipeline.run().wait_until_finish()
             progress.advance(step)
-            distances = read_distances(known.output)
-            if not len(distances):
+            releases = read_releases(known.output)
+            sizes = {str(key): ss.squared_norm(release) for key, release in releases.items()}
+            results = Results(
+                read_comparisons(known.output, "cosine"), read_comparisons(known.output, "distance"), sizes
+            )
+            if not len(results.distances):
                 raise ss.InvalidInputError("the data have no two keys to compare; name at least two in --public-key")
             truth = None
             if known.look_at_truth:
@@ -84,13 +89,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 truth = look_at_truth(known)
                 progress.advance(step)
             step = progress.add_task("Drawing the heat map", total=1)
-            title = f"Private squared distances of {known.key} streams\n{guarantee}"
-            write(known.output, "distances.png", heat_map(distances, title))
+            what = "cosines" if known.by == "cosine" else "squared distances"
+            title = f"Private {what} of {known.key} streams\n{guarantee}"
+            write(known.output, f"{known.by}s.png", heat_map(results.shown(known.by), sizes, title, known.by))
             progress.advance(step)
     except ss.StreamsketchError as error:
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
-    show_distances(console, distances, truth, known, guarantee)
+    show_results(console, results, truth, known, guarantee)
     return 0
 
 
@@ -118,7 +124,7 @@ def _check_options(parser: argparse.ArgumentParser, known: argparse.Namespace) -
 def build(
     arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions, guarantee: str
 ) -> beam.Pipeline:
-    """Return the pipeline: files → columns → sketches → releases → distances → files."""
+    """Return the pipeline: files → columns → sketches → releases → cosines and distances → files."""
     pipeline = beam.Pipeline(options=options)
     configure(pipeline, arguments)
     columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
@@ -154,8 +160,13 @@ def build(
         )
     )
     tables = releases | "Write releases" >> WriteReleases(arguments.output)
-    distances = releases | "Compare" >> PairwiseDistances()
-    finish(arguments, tables, distances | "Write distances" >> WriteDistances(arguments.output, guarantee))
+    distances = releases | "Distances" >> PairwiseDistances()
+    cosines = releases | "Cosines" >> PairwiseDistances(by="cosine")
+    written = (
+        distances | "Write distances" >> WriteComparisons(arguments.output, guarantee, "distance"),
+        cosines | "Write cosines" >> WriteComparisons(arguments.output, guarantee, "cosine"),
+    )
+    finish(arguments, tables, written | "Both" >> beam.Flatten())
     return pipeline
 
 
@@ -171,7 +182,7 @@ def _privacy(arguments: argparse.Namespace) -> dict[str, Any]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.private_distances",
-        description="Private squared distances between the streams of a data set's keys.",
+        description="Private cosines and squared distances between the streams of a data set's keys.",
         epilog="Any further option goes to Apache Beam, e.g. --runner=FlinkRunner.",
         allow_abbrev=False,
     )
@@ -194,6 +205,9 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--time", metavar="COLUMN", help="column of times, for --window")
     data.add_argument("--time-format", metavar="FORMAT", help="how text says times, as of strptime (default ISO 8601)")
     data.add_argument("--output", required=True, metavar="DIR", help="folder for the results")
+    data.add_argument(
+        "--by", default="cosine", choices=["cosine", "distance"], help="what to print and draw (default cosine)"
+    )
     privacy = parser.add_argument_group("privacy")
     privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
     privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
@@ -228,9 +242,7 @@ def _parser() -> argparse.ArgumentParser:
     sketch.add_argument("--seed", default=2013, type=int, help="public seed of the projection (default 2013)")
     add_run_options(parser)
     demo = parser.add_argument_group("demonstration, on data that are public anyway")
-    demo.add_argument(
-        "--look-at-truth", action="store_true", help="compute the exact distances too and show them beside"
-    )
+    demo.add_argument("--look-at-truth", action="store_true", help="compute the exact answers too and show them beside")
     demo.add_argument(
         "--possible-indices", type=int, metavar="N", help="size of the raw histogram, for comparison with noising it"
     )

@@ -3,9 +3,11 @@
 import contextlib
 import hashlib
 import io
+import math
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import apache_beam as beam
@@ -15,11 +17,11 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
 import streamsketch as ss
-from streamsketch.beam import WriteTable
+from streamsketch.beam import WriteTable, comparison_schema
 from streamsketch.core.text import spreadsheet_text
 
 _LONGEST_NAME = 200
-SKETCHES, DISTANCES, MEANS = "sketches.parquet", "distances.parquet", "means.parquet"
+SKETCHES, MEANS = "sketches.parquet", "means.parquet"
 
 
 class WriteReleases(beam.PTransform):
@@ -36,19 +38,21 @@ class WriteReleases(beam.PTransform):
         return (table, files) | beam.Flatten()
 
 
-class WriteDistances(beam.PTransform):
-    """Write ``KV[(key, key), Estimate]`` as ``distances.parquet`` and ``distances.csv``, nearest pair first.
+class WriteComparisons(beam.PTransform):
+    """Write ``KV[(key, key), Estimate]`` as a Parquet and a CSV file, nearest pair first.
 
-    The Parquet file carries the releases' ``guarantee`` as metadata.
+    They are called ``distances`` or ``cosines``, by what the estimates are. The Parquet file carries the releases'
+    ``guarantee`` as metadata. Where noise drowns a stream, its cosines are null.
     """
 
-    def __init__(self, folder: str, guarantee: str) -> None:
+    def __init__(self, folder: str, guarantee: str, by: Literal["distance", "cosine"]) -> None:
         super().__init__()
-        self._folder, self._guarantee = folder, guarantee
+        self._folder, self._guarantee, self._by = folder, guarantee, by
 
-    def expand(self, distances: beam.PCollection) -> beam.PCollection:
+    def expand(self, estimates: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        return distances | beam.combiners.ToList() | beam.Map(_write_distances, self._folder, self._guarantee)
+        whole = estimates | beam.combiners.ToList()
+        return whole | beam.Map(write_comparisons, self._folder, self._guarantee, self._by)
 
 
 class WriteMeans(beam.PTransform):
@@ -63,9 +67,18 @@ class WriteMeans(beam.PTransform):
         return means | beam.combiners.ToList() | beam.Map(_write_means, self._folder)
 
 
-def read_distances(folder: str) -> pa.Table:
-    """Return the table that `WriteDistances` wrote."""
-    return _read(folder, DISTANCES)
+def read_comparisons(folder: str, by: Literal["distance", "cosine"]) -> pa.Table:
+    """Return the table that `WriteComparisons` wrote."""
+    return _read(folder, f"{by}s.parquet")
+
+
+def read_releases(folder: str) -> ss.PrivateTable:
+    """Return the table that `WriteReleases` wrote."""
+    with FileSystems.open(FileSystems.join(folder, SKETCHES)) as file, tempfile.TemporaryDirectory() as local:
+        copy = Path(local, SKETCHES)  # the reader maps files of this machine
+        copy.write_bytes(file.read())
+        found: ss.PrivateTable = ss.load(copy)
+    return found
 
 
 def read_means(folder: str) -> pa.Table:
@@ -84,33 +97,30 @@ def _write_release(keyed: tuple[Any, ss.PrivateSketch], folder: str) -> str:
     return name
 
 
-def _write_distances(distances: Iterable[tuple[tuple[Any, Any], ss.Estimate]], folder: str, guarantee: str) -> None:
+def write_comparisons(
+    estimates: Iterable[tuple[tuple[Any, Any], ss.Estimate]],
+    folder: str,
+    guarantee: str,
+    by: Literal["distance", "cosine"],
+) -> None:
+    """Write all comparisons, nearest pair first."""
+    schema = comparison_schema(pa.string(), by=by)
+    name = schema.names[2]
     rows = []
-    for (first, second), estimate in distances:
-        low, high = estimate.interval(0.95)
-        rows.append(
-            {
-                "first": first,
-                "second": second,
-                "squared_distance": estimate.value,
-                "standard_error": estimate.standard_error,
-                "low_95": low,
-                "high_95": high,
-            }
-        )
-    rows.sort(key=lambda row: (row["squared_distance"], row["first"], row["second"]))
-    schema = pa.schema(
-        [("first", pa.string()), ("second", pa.string())]
-        + [(name, pa.float64()) for name in ("squared_distance", "standard_error", "low_95", "high_95")]
-    )
+    for (first, second), estimate in estimates:
+        numbers = (estimate.value, estimate.standard_error, *estimate.interval(0.95))
+        known = not math.isnan(estimate.value)
+        rows.append(dict(zip(schema.names, (first, second, *(numbers if known else [None] * 4)), strict=True)))
+    sign = -1 if by == "cosine" else 1
+    rows.sort(key=lambda row: (math.inf if row[name] is None else sign * row[name], row["first"], row["second"]))
     table = pa.Table.from_pylist(rows, schema.with_metadata({"guarantee": guarantee}))
-    write(folder, DISTANCES, _parquet_bytes(table))
+    write(folder, f"{by}s.parquet", _parquet_bytes(table))
     text = io.BytesIO()
-    for place, name in enumerate(("first", "second")):  # keys are of other parties, and spreadsheets run formulas
-        cells = pa.array(map(spreadsheet_text, table.column(name).to_pylist()), pa.string())
-        table = table.set_column(place, name, cells)
+    for place, end in enumerate(("first", "second")):  # keys are of other parties, and spreadsheets run formulas
+        cells = pa.array(map(spreadsheet_text, table.column(end).to_pylist()), pa.string())
+        table = table.set_column(place, end, cells)
     pa_csv.write_csv(table, text)
-    write(folder, "distances.csv", text.getvalue())
+    write(folder, f"{by}s.csv", text.getvalue())
 
 
 def _write_means(means: Iterable[tuple[str, ss.local.MeanAggregator]], folder: str) -> None:
@@ -144,7 +154,8 @@ def _parquet_bytes(table: pa.Table) -> bytes:
 
 def clear(folder: str) -> None:
     """Remove what an earlier run of this job left in its folder, so that old releases do not pass for new ones."""
-    names = [SKETCHES, DISTANCES, "distances.csv", "distances.png", "sketches/*.sketch"]
+    compared = [f"{by}s.{kind}" for by in ("distance", "cosine") for kind in ("parquet", "csv", "png")]
+    names = [SKETCHES, *compared, "sketches/*.sketch"]
     if "://" not in folder and Path(folder).is_file():
         raise ss.InvalidInputError(f"--output names a folder for the results, but {folder} is a file")
     if "://" not in folder:  # Beam would read a folder called out[1] as a pattern, and find out1

@@ -2,42 +2,53 @@
 
 import argparse
 import dataclasses
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 import streamsketch as ss
 from pipelines.batches import all_columns, as_text, text_columns
 from streamsketch.beam import read_batches
 from streamsketch.data import quantise
+from streamsketch.estimation.shapes import cosines as noisy_cosines
 from streamsketch.privacy import DiscreteLaplace, squared_distance_variance
+from streamsketch.projections import MapVariance
+from streamsketch.release import OutputNoise
 
 
 @dataclasses.dataclass(frozen=True)
 class Truth:
-    """Exact squared distances by pair of keys, and the error of the obvious alternative.
+    """Exact squared distances and cosines by pair of keys, and the error of the obvious alternative.
 
     Parameters
     ----------
     squared_distances
         By (first, second), in squared data units.
+    cosines
+        By pair; NaN with an empty stream.
     distinct_indices
         How many indices occur at all.
     raw_standard_errors
-        By pair: the standard error that discrete Laplace noise on every cell of the raw histograms would give
-        (THEORY.md 4.1), if the number of possible indices is known.
+        By pair, of squared distances: the standard error that discrete Laplace noise on every cell of the raw
+        histograms would give (THEORY.md 4.1), if the number of possible indices is known.
+    raw_cosine_errors
+        The same of cosines; NaN where that noise would drown a stream.
     """
 
     squared_distances: dict[tuple[str, str], float]
+    cosines: dict[tuple[str, str], float]
     distinct_indices: int
     raw_standard_errors: dict[tuple[str, str], float] | None
+    raw_cosine_errors: dict[tuple[str, str], float] | None
 
 
 def look_at_truth(arguments: argparse.Namespace) -> Truth:
-    """Return the exact squared distances between the keys' histograms, on the values' grid."""
+    """Return the exact squared distances and cosines between the keys' histograms, on the values' grid."""
     text = text_columns(arguments)
     projection = ss.SJLT(  # only for the indices and the grid: nothing is projected here
         dim=ss.HASHED_DIM, sketch_dim=1, sparsity=1, seed=0, resolution=arguments.resolution
@@ -64,7 +75,10 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
         for j, second in enumerate(names)
         if i < j
     }
-    raw = None
+    norms = np.diagonal(gram)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosines = gram / np.sqrt(np.outer(norms, norms))
+    raw = raw_cosines = None
     if arguments.possible_indices:
         scale = Fraction(arguments.l1) / (projection.grid * Fraction(arguments.epsilon))
         noise = DiscreteLaplace(scale.limit_denominator(1 << 20)).cumulants
@@ -72,4 +86,13 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
             pair: math.sqrt(squared_distance_variance(noise, arguments.possible_indices, square / step**2)) * step**2
             for pair, square in squares.items()
         }
-    return Truth(squares, int(distinct.size), raw)
+        k2, k4 = (np.full(len(names), one) for one in (noise.k2, noise.k4))
+        sizes, seconds, fourths = ((one[:, None], one) for one in (norms, k2, k4))
+        effect, no_map = OutputNoise(arguments.possible_indices), MapVariance(0.0, 0.0, 0.0)
+        raw_cosines = _by_pair(names, noisy_cosines(gram, sizes, seconds, fourths, effect, no_map).standard_error)
+    return Truth(squares, _by_pair(names, cosines), int(distinct.size), raw, raw_cosines)
+
+
+def _by_pair(names: list[str], table: NDArray[np.float64]) -> dict[tuple[str, str], float]:
+    pairs = itertools.combinations(range(len(names)), 2)
+    return {(names[i], names[j]): float(table[i, j]) for i, j in pairs}

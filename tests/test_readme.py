@@ -159,14 +159,25 @@ def test_the_demo_prints_a_table_and_writes_every_result(clone: Path) -> None:
         check=True,
     )
     shown = " ".join(done.stdout.split())
-    assert "nearest first" in shown
+    assert "most alike first" in shown
+    cosines = re.search(r"(\d+) of (\d+) intervals cover the exact cosine", shown)
+    assert cosines is not None
+    assert int(cosines[1]) >= 0.85 * int(cosines[2]) > 0.85 * 40
     covered = re.search(r"(\d+) of 120 intervals cover the exact distance", shown)
     assert covered is not None
     assert int(covered[1]) >= 96, "with this projection 300 releases covered 106 to 120, 117 in the mean"
     worse = re.search(r"The median ratio to ours is ([\d.]+)\.", shown)
     assert worse is not None
-    assert 3.5 < float(worse[1]) < 4.3
+    assert 1.5 < float(worse[1]) < 3
+    assert re.search(r"It would drown a stream in (\d+) of 120 pairs", shown) is not None
     assert done.stderr == ""
     assert len(list((clone / "out" / "sketches").glob("*.sketch"))) == 16
-    for name in ("sketches.parquet", "distances.parquet", "distances.csv", "distances.png"):
+    for name in (
+        "sketches.parquet",
+        "distances.parquet",
+        "distances.csv",
+        "cosines.parquet",
+        "cosines.csv",
+        "cosines.png",
+    ):
         assert (clone / "out" / name).stat().st_size > 1000, name

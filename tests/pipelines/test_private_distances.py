@@ -47,7 +47,18 @@ def arguments(folder: Path, name: str = "sales.parquet", *more: str) -> list[str
     fixed = ["--key", "shop", "--index", "product,day", "--value", "paid", "--resolution", "0.25", "--l1", "50"]
     privacy = ["--unit", "receipt", "--epsilon", "1e6", "--sketch-dim", "256", "--sparsity", "2"]
     keys = [] if {"--keys-are-public", "--public-key"} & set(more) else ["--public-key", "north,south,west/1,east"]
-    return ["--input", str(folder / name), *fixed, *privacy, *keys, "--output", str(folder / "out"), *more]
+    return [
+        "--input",
+        str(folder / name),
+        *fixed,
+        *privacy,
+        *keys,
+        "--output",
+        str(folder / "out"),
+        "--by",
+        "distance",
+        *more,
+    ]
 
 
 def exact(first: str, second: str) -> float:
@@ -65,13 +76,31 @@ def test_distances_of_the_users_files_come_out(sales: Path, finished: tuple[Path
         sales, _ = finished
     else:
         assert private_distances.main(arguments(sales, name)) == 0
-    rows = sinks.read_distances(str(sales / "out")).to_pylist()
+    rows = sinks.read_comparisons(str(sales / "out"), "distance").to_pylist()
     assert len(rows) == 6
     assert [row["squared_distance"] for row in rows] == sorted(row["squared_distance"] for row in rows)
     for row in rows:  # at ε = 10⁶ the noise is nearly nil; the few indices hardly meet in 256 cells
         assert row["squared_distance"] == pytest.approx(exact(row["first"], row["second"]), rel=1e-6)
     written = pa_csv.read_csv(sales / "out" / "distances.csv").to_pylist()
     assert [row["first"] for row in written] == [row["first"] for row in rows]
+
+
+def test_cosines_come_out_with_sizes_beside(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert private_distances.main(arguments(sales, "sales.parquet", "--by", "cosine", "--look-at-truth")) == 0
+    rows = sinks.read_comparisons(str(sales / "out"), "cosine").to_pylist()
+    assert [(row["first"], row["second"]) for row in rows[:3]] == [
+        ("north", "west/1"), ("north", "south"), ("south", "west/1"),
+    ]  # fmt: skip
+    assert rows[0]["cosine"] == pytest.approx(30 / 50, abs=1e-3)  # 30 of (30, 40), along the one axis of the other
+    assert {row["cosine"] for row in rows[3:]} == {None}, "there is nothing in the east, unless noise passes for it"
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "most alike first" in shown
+    assert "50 : 100" in shown
+    assert "Without cosines, as noise drowns them: east." in shown
+    assert "3 of 3 intervals cover the exact cosine" in shown
+    assert "6 of 6 intervals cover the exact distance" in shown
+    assert (sales / "out" / "cosines.png").stat().st_size > 1000
+    assert len(pa_csv.read_csv(sales / "out" / "cosines.csv")) == 6
 
 
 def test_releases_are_written_twice_alike(finished: tuple[Path, str]) -> None:
@@ -166,11 +195,11 @@ def test_unknown_or_contradicting_options_are_refused(
 
 
 def test_integers_of_parquet_and_csv_files_are_the_same_indices(sales: Path, finished: tuple[Path, str]) -> None:
-    exact_rows = sinks.read_distances(str(finished[0] / "out")).to_pylist()
+    exact_rows = sinks.read_comparisons(str(finished[0] / "out"), "distance").to_pylist()
     both = arguments(sales)
     both[1:2] = [str(sales / "sales.parquet"), str(sales / "sales.csv")]
     private_distances.main(both)
-    for row in sinks.read_distances(str(sales / "out")).to_pylist():
+    for row in sinks.read_comparisons(str(sales / "out"), "distance").to_pylist():
         (single,) = [one for one in exact_rows if (one["first"], one["second"]) == (row["first"], row["second"])]
         assert row["squared_distance"] == pytest.approx(4 * single["squared_distance"], rel=1e-6)
 

@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from pipelines.sinks import _write_distances
+from pipelines.sinks import write_comparisons
 from streamsketch.core.text import spreadsheet_text
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_formulas_in_keys_are_escaped_in_csv_and_kept_in_parquet(start: str, tmp_path: Path) -> None:
     formula = f'{start}HYPERLINK("http://x")'
-    _write_distances([((formula, "plain"), ss.Estimate(1.0, 1.0, 0.0))], str(tmp_path), "a guarantee")
+    write_comparisons([((formula, "plain"), ss.Estimate(1.0, 1.0, 0.0))], str(tmp_path), "a guarantee", "distance")
     with (tmp_path / "distances.csv").open(newline="") as file:
         _, row = csv.reader(file)
     assert row[:2] == [f"'{formula}", "plain"]
