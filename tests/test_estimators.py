@@ -166,7 +166,7 @@ def test_pairwise_needs_two_sketches(count: int) -> None:
 
 
 def test_intervals_are_quantiles_times_the_standard_error() -> None:
-    estimate = ss.Estimate(100.0, 9.0, 16.0)
+    estimate = ss.ss.Estimate(100.0, 9.0, 16.0)
     assert estimate.interval() == pytest.approx((100 - 5 * 1.959964, 100 + 5 * 1.959964), rel=1e-7)
     assert estimate.interval(0.9) == pytest.approx((100 - 5 * 1.644854, 100 + 5 * 1.644854), rel=1e-7)
     assert estimate.interval(0.75, method="chebyshev") == pytest.approx((90, 110))
@@ -184,25 +184,25 @@ def test_chebyshev_intervals_hold_the_normal_ones(confidence: float) -> None:
 
 
 def test_intervals_are_cut_to_the_possible_range() -> None:
-    assert ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
-    assert ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
-    assert ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
+    assert ss.ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
+    assert ss.ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
+    assert ss.ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
     assert ss.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, 95, math.nan])
 def test_a_confidence_outside_zero_to_one_is_refused(confidence: float) -> None:
     with pytest.raises(ss.InvalidInputError, match=r"confidence must lie in \(0, 1\).*0.95 is usual"):
-        ss.Estimate(1.0, 1.0, 1.0).interval(confidence)
+        ss.ss.Estimate(1.0, 1.0, 1.0).interval(confidence)
 
 
 def test_another_method_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="'normal' or 'chebyshev', got 'bootstrap'"):
-        ss.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
+        ss.ss.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
 
 
 def test_estimates_print_value_and_error() -> None:
-    assert str(ss.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
+    assert str(ss.ss.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
     assert str(ss.Estimate(1234567.89, 144.0, 25.0)) == "1,234,568 ± 13"
     assert str(ss.Estimate(0.123456, 0.0, 0.0016**2)) == "0.1235 ± 0.0016"
     assert str(ss.Estimate(-7.0, 0.0, 0.0)) == "-7 ± 0"
@@ -361,3 +361,51 @@ def wide_release(cells: np.ndarray, number: int) -> ss.PrivateSketch:  # type: i
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("discrete Laplace, scale 40"))
     ids = [number.to_bytes(8, "big")]
     return ss.PrivateSketch(WIDE, cells.astype(np.int64), Cumulants(3199.8, 3e7), guarantee, release_ids=ids)
+
+
+# --- shape ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("by", "one"), [("cosine", ss.cosine), ("profile", ss.profile_distance)])
+def test_pairwise_compares_by_shape_as_pair_by_pair(by: Any, one: Estimator) -> None:
+    releases = [
+        as_release(sketch_of([3, 4], [900 * size, (100 + 50 * size) * size]), b"release%d" % size)
+        for size in range(1, 5)
+    ]
+    table = ss.pairwise(releases, by=by)
+    for i, j in itertools.permutations(range(4), 2):
+        expected = one(releases[i], releases[j])
+        assert table[i, j].value == pytest.approx(expected.value, abs=1e-12)
+        assert table[i, j].interval() == pytest.approx(expected.interval(), abs=1e-9)
+        assert table[i, j].selected_interval(9) == pytest.approx(expected.selected_interval(9), abs=1e-9)
+    assert (np.diagonal(table.value) == (1.0 if by == "cosine" else 0.0)).all()
+    assert not np.diagonal(table.variance).any()
+    lost = ss.pairwise([*releases, as_release(PROJECTION.sketch(), b"release9")], by=by)
+    assert np.isnan(lost.value[4]).all()
+    assert np.isnan(lost.interval().low[:, 4]).all()
+    assert np.array_equal(lost.value[:4, :4], table.value)
+
+
+def test_pairwise_compares_by_what_it_knows() -> None:
+    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine' or 'profile', got 'size'"):
+        ss.pairwise([sketch_of([3], [5])] * 2, by="size")  # type: ignore[arg-type]
+
+
+def test_a_profile_distance_forgets_size() -> None:
+    small, large, other = sketch_of([3, 4], [1, 2]), sketch_of([3, 4], [100, 200]), sketch_of([5], [7])
+    assert ss.profile_distance(small, large).value == pytest.approx(0.0, abs=1e-12)
+    estimate = ss.profile_distance(small, other)
+    cosine = ss.cosine(small, other)
+    assert estimate.value == pytest.approx(2 - 2 * cosine.value)
+    assert estimate.standard_error == pytest.approx(2 * cosine.standard_error)
+    assert (estimate.lowest, estimate.highest) == (0.0, 4.0)
+
+
+def test_an_interval_of_a_selected_cosine_is_wider_and_ends_at_what_is_possible() -> None:
+    estimate = ss.Estimate(0.9, 0.0004, 0.0001, lowest=-1.0, highest=1.0)
+    (low, high), (wide_low, wide_high) = estimate.interval(), estimate.selected_interval(100)
+    assert wide_low < low - 0.02
+    assert wide_high == 1.0
+    assert high < 1.0
+    assert ss.Estimate(1.0, 0.0, 0.0, lowest=-1.0, highest=1.0).selected_interval(5) == (1.0, 1.0)
+    assert ss.Estimate(0.2, 1.6, 0.0, lowest=-1.0, highest=1.0).selected_interval(5) == (-1.0, 1.0)
