@@ -75,7 +75,7 @@ def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks
     covered = sum(pair["low"] <= pair["exact"] <= pair["high"] for pair in result["pairs"])
     assert covered == result["inside"]
     for pair in result["pairs"]:  # wrong once in 10^9 at most, though the projection is one
-        assert abs(pair["squared_distance"] - pair["exact"]) < 7 * pair["standard_error"]
+        assert abs(pair["cosine"] - pair["exact"]) < 7 * pair["standard_error"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,5 +1,6 @@
 """``streamsketch demo``: an example on data that every machine has."""
 
+import math
 import re
 import sysconfig
 from collections import Counter
@@ -15,13 +16,11 @@ from streamsketch.cli._showing import (
     Json,
     estimate_fields,
     guarantee_fields,
-    interval_text,
     say,
     show,
     show_json,
     table_of,
 )
-from streamsketch.estimation import rounded
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
@@ -50,39 +49,48 @@ def demo(
         sketch = projection.sketch()
         sketch.update(list(counts), list(counts.values()))
         releases[party] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="word"))
-    found = [(ss.squared_distance(releases[a], releases[b]), a, b) for a, b in combinations(_PARTIES, 2)]
-    found.sort(key=lambda pair: pair[0].value)
+    found = [(ss.cosine(releases[a], releases[b]), a, b) for a, b in combinations(_PARTIES, 2)]
+    found.sort(key=lambda pair: -pair[0].value)
     exact = [_exact(words[first], words[second]) for _, first, second in found]
+    distances = [ss.squared_distance(releases[first], releases[second]) for _, first, second in found]
     inside = [one.interval()[0] <= truth <= one.interval()[1] for (one, _, _), truth in zip(found, exact, strict=True)]
+    sizes = {party: max(ss.squared_norm(release).value, 0.0) ** 0.5 for party, release in releases.items()}
     if output is not None:
         ss.PrivateTable(releases).save(output)
     guarantee = releases[_PARTIES[0]].guarantee
     if as_json:
         pairs = [
-            {"first": first, "second": second, **estimate_fields(one, 0.95), "exact": truth}
-            for (one, first, second), truth in zip(found, exact, strict=True)
+            {
+                "first": first,
+                "second": second,
+                **estimate_fields(one, 0.95, "cosine"),
+                "exact": truth,
+                "squared_distance": {"value": distance.value, "standard_error": distance.standard_error},
+            }
+            for (one, first, second), truth, distance in zip(found, exact, distances, strict=True)
         ]
         show_json({"guarantee": guarantee_fields(guarantee), "inside": sum(inside), "pairs": pairs})
         return
     estimates = [one for one, _, _ in found[:_SHOWN]]
     columns = {
         "pair": [f"{first} – {second}" for _, first, second in found[:_SHOWN]],
-        "estimate": [rounded(one.value, one.standard_error) for one in estimates],
-        "95 % interval": [interval_text(one) for one in estimates],
-        "exact*": [rounded(truth, one.standard_error) for truth, one in zip(exact, estimates, strict=False)],
-        "inside": ["yes" if hit else "no" for hit in inside[:_SHOWN]],
+        "cosine": [f"{one.value:.2f} ± {one.standard_error:.2f}" for one in estimates],
+        "95 % interval": ["{:.2f} … {:.2f}".format(*one.interval()) for one in estimates],
+        "exact*": [f"{truth:.2f}" for truth in exact[:_SHOWN]],
+        "in": ["yes" if hit else "no" for hit in inside[:_SHOWN]],
+        "sizes": [f"{sizes[first]:.0f}:{sizes[second]:.0f}" for _, first, second in found[:_SHOWN]],
     }
     events = sum(counts.total() for counts in words.values())
     title = (
-        f"Squared distances between the words of ten packages, {events:,} in all; "
-        f"the nearest {_SHOWN} of {len(found)} pairs"
+        f"Which packages use the same words? Cosines between ten, {events:,} words in all; "
+        f"the most alike {_SHOWN} of {len(found)} pairs"
     )
     typer.echo(f"Each release: {guarantee}.")
     show(table_of(columns, title=title))
     say(
         f"* From the words themselves, at which a user of the releases could not look. {sum(inside)} of {len(found)} "
         f"intervals hold it; {0.95 * len(found):.0f} are due on average, and they "
-        f"share one projection, so that number varies."
+        f"share one projection, so that number varies. Sizes are Euclidean norms."
         + (f" Releases written to {output}." if output is not None else "")
     )
 
@@ -94,5 +102,6 @@ def _words(party: str) -> Counter[str]:
     return counts
 
 
-def _exact(x: Counter[str], y: Counter[str]) -> int:
-    return sum((x[word] - y[word]) ** 2 for word in x.keys() | y.keys())
+def _exact(x: Counter[str], y: Counter[str]) -> float:
+    product, *squares = (sum(one[word] * other[word] for word in one) for one, other in ((x, y), (x, x), (y, y)))
+    return product / math.sqrt(squares[0] * squares[1])
