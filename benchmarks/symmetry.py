@@ -24,18 +24,18 @@ def gaussian_rows(count: int, dim: int, rng: np.random.Generator) -> Floats:
     return triangle
 
 
-def noisy_rows(products: Floats, dim: int, sigma: float, rng: np.random.Generator) -> Floats:
+def rotated(products: Floats) -> Floats:
+    """Return n vectors of R^n with these inner products, (n, n)."""
+    jitter = 1e-9 * float(np.trace(products)) / len(products)  # equal vectors make the products singular
+    return np.asarray(np.linalg.cholesky(products + jitter * np.eye(len(products))))
+
+
+def noisy_rows(vectors: Floats, dim: int, sigma: float, rng: np.random.Generator) -> Floats:
     """Return rows with the inner products, in distribution, of vectors of R^dim with N(0, σ²) added to each number.
 
-    Rotate the n vectors into n coordinates: the noise there is Gaussian, and that in the other dim - n is
-    `gaussian_rows`. So n·2n numbers stand for n·dim.
-
-    Parameters
-    ----------
-    products
-        The vectors' inner products, (n, n).
+    The vectors are given in the n coordinates of `rotated`. The noise there is Gaussian, and that in the other dim - n
+    is `gaussian_rows`: so n·2n numbers stand for n·dim.
     """
-    count = len(products)
-    jitter = 1e-9 * float(np.trace(products)) / count  # equal vectors make the products singular
-    within = np.linalg.cholesky(products + jitter * np.eye(count)) + sigma * rng.standard_normal((count, count))
+    count = len(vectors)
+    within = vectors + sigma * rng.standard_normal((count, count))
     return np.concatenate([within, sigma * gaussian_rows(count, dim - count, rng)], axis=1)

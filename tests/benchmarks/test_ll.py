@@ -11,7 +11,7 @@ import streamsketch as ss
 from benchmarks import sigmas
 from benchmarks.data import Data, Texts
 from benchmarks.figures.ll import draws, gaussian_noise, levels, sensitivity, sign_changes, variance_ratio
-from benchmarks.symmetry import noisy_rows
+from benchmarks.symmetry import noisy_rows, rotated
 
 pytest.importorskip("sklearn")
 
@@ -156,7 +156,9 @@ def test_noise_on_wide_rows_has_the_inner_products_of_noise_on_every_coordinate(
     """Mean and variance of ⟨x + a, y + b⟩ and of ‖x + a‖², by Theorem C.1 and χ²; within five standard errors."""
     rows = sparse.csr_array(([3, 4, 2], ([0, 0, 1], [0, 999, 0])), shape=(2, 1000), dtype=np.int64)
     products, sigma, rng = (rows @ rows.T).toarray().astype(np.float64), 0.5, np.random.default_rng(1)
-    drawn = [noisy_rows(products, 1000, sigma, rng) for _ in range(4000)]
+    within = rotated(products)
+    assert within @ within.T == pytest.approx(products)
+    drawn = [noisy_rows(within, 1000, sigma, rng) for _ in range(4000)]
     inner, norm = (np.array([own[0] @ own[which] for own in drawn]) for which in (1, 0))
     wide = sigma**2 * (25 + 4) + 1000 * sigma**4
     assert abs(inner.mean() - 6) <= 5 * math.sqrt(wide / inner.size)

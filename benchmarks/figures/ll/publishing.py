@@ -26,7 +26,7 @@ from scipy import sparse
 import streamsketch as ss
 from benchmarks import sigmas
 from benchmarks.data import Data, Images, Texts
-from benchmarks.symmetry import noisy_rows
+from benchmarks.symmetry import noisy_rows, rotated
 from streamsketch.core import Ints
 from streamsketch.privacy import DiscreteGaussian, gaussian_sigma
 
@@ -167,7 +167,7 @@ def methods(vectors: Vectors) -> list[Method]:
     ]
     if not vectors.dense:
         return [
-            Method(RAW, NOISE, lambda rows, epsilon, _: noisy_raw(vectors, rows, epsilon)),
+            Method(RAW, NOISE, NoisyRaw(vectors).publish),
             *own,
             Method(OPT, NOISE, lambda rows, epsilon, k: noisy_projection(vectors, rows, epsilon, k, gaussian_sigma)),
             *found,
@@ -184,11 +184,21 @@ def methods(vectors: Vectors) -> list[Method]:
     ]
 
 
-def noisy_raw(vectors: Vectors, rows: Any, epsilon: float) -> NDArray[np.float64]:
-    """Return rows with Gaussian noise of Δ2 = β on every coordinate, up to one rotation of all."""
-    products = (rows @ rows.T).toarray().astype(np.float64)
-    sigma = vectors.one * gaussian_sigma(epsilon, DELTA)
-    return noisy_rows(products, vectors.dim, sigma, np.random.default_rng(int(1000 * epsilon)))
+class NoisyRaw:
+    """Rows with Gaussian noise of Δ2 = β on every coordinate, up to one rotation of all; rotated once for every ε."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.vectors = vectors
+        self._rows: Any = None
+        self._rotated = np.empty((0, 0))
+
+    def publish(self, rows: Any, epsilon: float, k: int) -> NDArray[np.float64]:
+        """Return the noisy rows, (n, 2n)."""
+        del k
+        if rows is not self._rows:
+            self._rows, self._rotated = rows, rotated((rows @ rows.T).toarray().astype(np.float64))
+        sigma = self.vectors.one * gaussian_sigma(epsilon, DELTA)
+        return noisy_rows(self._rotated, self.vectors.dim, sigma, np.random.default_rng(int(1000 * epsilon)))
 
 
 def noisy_projection(
