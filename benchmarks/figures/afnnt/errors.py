@@ -100,7 +100,10 @@ def finding(expected: dict[tuple[str, float], float], points: Points, dim: int, 
         f"{100 * allowed:.1f} %. At ε = 10 the measured errors are {others} times PrivUnitG's. "
     )
     near = max(points[line.name, EPSILONS[0]].mean for line in OTHERS[1:]) / best[0]
-    text += f"At ε = {EPSILONS[0]:g}, below the paper's range, RePrivHS and PrivHS are within {near:.2f} times. "
+    text += (
+        f"At ε = {EPSILONS[0]:g}, below the paper's range, RePrivHS and PrivHS err at most {near:.2f} times as much as "
+        "PrivUnitG. "
+    )
     crossed = [epsilon for epsilon in EPSILONS if expected["SQKR", epsilon] > expected["RePrivHS", epsilon]]
     if crossed:
         at = parts.listed([f"{epsilon:g}" for epsilon in crossed])

@@ -64,7 +64,7 @@ def checks(points: Iterable[Point], data: str, public: float) -> list[Check]:
 
     curve = [at[RAW_SIGNS, epsilon].scores for epsilon in epsilons]
     span = Gap.of(max(curve, key=np.mean), min(curve, key=np.mean))
-    result = [check(f"{RAW_SIGNS} is almost flat in ε (A.4): highest less lowest", span, 0, _EQUAL)]
+    result = [check(f"{RAW_SIGNS} is almost flat in ε (A.4): highest less lowest", span, -math.inf, _EQUAL)]
     low = [epsilon for epsilon in epsilons if epsilon < _SMALL]
     if low:
         first = at[RAW_SIGNS, low[0]].scores / public
