@@ -94,7 +94,7 @@ def _finding(rows: list[tuple[Cell, ...]]) -> str:
     off = max(abs(mean / float(guess) - 1) for mean, guess in at.values() if guess is not None)
     others = [name for name in MAPS if name not in (RADEMACHER, OURS)]
     ends = "; ".join(
-        f"k = {k} " + ", ".join(f"{name} {at[k, name, DIMS[-1]][0]:.3f}" for name in others) for k in SKETCH_DIMS
+        f"k = {k}: " + ", ".join(f"{name} {at[k, name, DIMS[-1]][0]:.3f}" for name in others) for k in SKETCH_DIMS
     )
     return (
         f"At p = {DIMS[-1]}: {ends}. Means are within {100 * off:.1f} % of the median predicted from the distribution "
@@ -113,8 +113,7 @@ def _picture(rows: list[tuple[Cell, ...]], seeds: int) -> Figure:
             style = look(place)
             if name.startswith("SJLT"):  # over Rademacher's line
                 style = look(6, marker="", linestyle="--", linewidth=2)
-            panel.plot(dims, mean, label=name, **style)
-            panel.fill_between(dims, low, high, color=style["color"], alpha=0.2, linewidth=0)
+            panel.errorbar(dims, mean, (mean - low, high - mean), elinewidth=0.8, capsize=2, label=name, **style)
             if own[0][6] not in (None, 1.0):
                 panel.plot(dims, [float(row[6] or 0) for row in own], ":", color="black", linewidth=1)
         panel.set_xlabel("dimension p")
