@@ -306,7 +306,7 @@ def test_streams_of_days_in_text_with_another_delimiter(sales: Path) -> None:
     place = given.index("product,day")
     given[place : place + 1] = ["product", "--index", "day"]
     assert private_distances.main(given) == 0
-    rows = sinks.read_distances(str(sales / "out")).to_pylist()
+    rows = sinks.read_comparisons(str(sales / "out"), "distance").to_pylist()
     found = {(row["first"], row["second"]): row["squared_distance"] for row in rows}
     assert found == {
         ("north 2024-05-31", "north 2024-06-01"): pytest.approx(1, abs=0.1),
