@@ -1,9 +1,12 @@
 from . import local, signs
 from ._version import __version__
+from .agreement.agreement import Agreement
+from .agreement.infer import agree
 from .core.limits import reading_limits
 from .data.keys import HASHED_DIM
 from .errors import (
     DependentNoiseError,
+    IncompatibleAgreementsError,
     IncompatibleProjectionsError,
     InvalidInputError,
     SketchOverflowError,
@@ -45,6 +48,7 @@ __all__ = [
     "SJLT",
     "SRHT",
     "Achlioptas",
+    "Agreement",
     "CountSketch",
     "DependentNoiseError",
     "Estimate",
@@ -52,6 +56,7 @@ __all__ = [
     "Goal",
     "Guarantee",
     "Identity",
+    "IncompatibleAgreementsError",
     "IncompatibleProjectionsError",
     "InvalidInputError",
     "OneCoordinate",
@@ -71,6 +76,7 @@ __all__ = [
     "VerySparse",
     "WireFormatError",
     "__version__",
+    "agree",
     "compose",
     "cosine",
     "explain",

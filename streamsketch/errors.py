@@ -18,6 +18,10 @@ class IncompatibleProjectionsError(StreamsketchError, ValueError):
     """Sketches of different projections were merged, combined or compared."""
 
 
+class IncompatibleAgreementsError(IncompatibleProjectionsError):
+    """Sketches of one projection but of different agreements: other columns, types, bounds or missing values."""
+
+
 class SketchOverflowError(StreamsketchError, OverflowError):
     """Published or projected numbers exceed 63 bits or the range of floats; sums of secret cells wrap instead."""
 

@@ -1,0 +1,34 @@
+"""Whether two sketches of one projection were made under one agreement."""
+
+from typing import TypeAlias
+
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.errors import IncompatibleAgreementsError
+
+Agreed: TypeAlias = Agreement | str | None
+"""An agreement, or the fingerprint that a release has of one; None where nothing is known of one."""
+
+
+def fingerprint_of(agreed: Agreed) -> str | None:
+    """Return the fingerprint of what is known of an agreement."""
+    return agreed.fingerprint if isinstance(agreed, Agreement) else agreed
+
+
+def check_agreed(first: Agreed, second: Agreed) -> Agreed:
+    """Return what two sketches of one projection have both agreed on: None where one of them says nothing.
+
+    Raises
+    ------
+    IncompatibleAgreementsError
+        If both say something, and not the same.
+    """
+    if first is None or second is None:
+        return None
+    if isinstance(first, Agreement) and isinstance(second, Agreement):
+        first.check_same(second)
+    elif fingerprint_of(first) != fingerprint_of(second):
+        raise IncompatibleAgreementsError(
+            f"the agreements differ: fingerprint {fingerprint_of(first)} here, {fingerprint_of(second)} there. Compare "
+            f"the parties' agreement files, whose fields say what differs, and sketch both streams under one of them"
+        )
+    return first if isinstance(first, Agreement) else second
