@@ -36,6 +36,7 @@ from .release.private_vector import release_vector
 from .release.raw_file import load_raw, save_raw
 from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
+from .sketching.rows import sketch
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable
 from .wire.registry import load
@@ -92,6 +93,7 @@ __all__ = [
     "release_vector",
     "save_raw",
     "signs",
+    "sketch",
     "squared_distance",
     "squared_norm",
 ]

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.agreement.casts import Rows, cast, missing, steps_of
+from streamsketch.agreement.casts import Rows, cast, missing, plain, steps_of
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
@@ -188,7 +188,7 @@ class Agreement:
 
     def events(self, batch: pa.RecordBatch, first: int = 1) -> Events:
         """Return one batch cast to the agreed types; errors as `batches`, with rows counted from ``first``."""
-        columns = {name: batch.column(name) for name in self.names}
+        columns = {name: plain(batch.column(name)) for name in self.names}
         absent = {name: missing(column) for name, column in columns.items()}
         gone = functools.reduce(lambda some, more: some | more, absent.values())
         dropped = int(gone.sum())

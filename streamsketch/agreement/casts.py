@@ -29,13 +29,22 @@ Rows: TypeAlias = Sequence[int] | NDArray[np.int64]
 _Cast: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
+def plain(array: pa.Array) -> pa.Array:
+    """Return a column that is not one of views, of which few of Arrow's kernels know."""
+    if pa.types.is_dictionary(array.type):
+        values = plain(array.dictionary)
+        same = values.type == array.type.value_type
+        return array if same else pa.DictionaryArray.from_arrays(array.indices, values)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
+
+
 def missing(array: pa.Array) -> Mask:
     """Return which rows are missing: null, NaN, or blank text: bool, (n,)."""
     if pa.types.is_dictionary(array.type):
         without = pa.array(missing(array.dictionary))
         return _flags(pc.fill_null(without.take(array.indices), fill_value=True))
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())  # few kernels know views
     absent = _flags(pc.is_null(array, nan_is_null=True))
     if is_text(array.type):
         absent |= _flags(pc.fill_null(pc.equal(pc.binary_length(array), 0), fill_value=False))
@@ -59,7 +68,7 @@ def cast(array: pa.Array, column: Column, rows: Rows) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(kind):
-        array = array.cast(pa.string())  # of whose views few kernels know
+        array = array.cast(pa.string())
     step = _step(kind, column)
     if step is None:
         raise InvalidInputError(

@@ -1,6 +1,6 @@
 """Whether two sketches of one projection were made under one agreement."""
 
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import IncompatibleAgreementsError
@@ -14,6 +14,10 @@ def fingerprint_of(agreed: Agreed) -> str | None:
     return agreed.fingerprint if isinstance(agreed, Agreement) else agreed
 
 
+@overload
+def check_agreed(first: Agreement | None, second: Agreement | None) -> Agreement | None: ...
+@overload
+def check_agreed(first: Agreed, second: Agreed) -> Agreed: ...
 def check_agreed(first: Agreed, second: Agreed) -> Agreed:
     """Return what two sketches of one projection have both agreed on: None where one of them says nothing.
 

@@ -44,6 +44,8 @@ def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         raise InvalidInputError(f"the table could not be read completely ({type(error).__name__})") from None
 
 
-def names_of(index: str | Sequence[str]) -> list[str]:
-    """Return the names of an index's columns as a list."""
+def names_of(index: str | Sequence[str] | None) -> list[str]:
+    """Return the names of an index's columns as a list; `InvalidInputError` for none."""
+    if not index:
+        raise InvalidInputError("say which columns index the rows: index='item', or several names for tuples")
     return [index] if isinstance(index, str) else list(index)

@@ -1,7 +1,9 @@
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from .bounding.cut import Bounded, bounded
-from .sketch import Sketch, encode_batch
-from .table import SketchTable, keyed_steps
+from .encoding import encode_batch
+from .keyed import keyed_steps
+from .sketch import Sketch
+from .table import SketchTable
 
 __all__ = [
     "Bounded",
