@@ -1,6 +1,16 @@
 from .agreement import Agreement, Events
 from .columns import Column
 from .infer import agree
-from .same import Agreed, check_agreed, fingerprint_of
+from .same import Agreed, check_agreed, check_fingerprint, check_same, fingerprint_of
 
-__all__ = ["Agreed", "Agreement", "Column", "Events", "agree", "check_agreed", "fingerprint_of"]
+__all__ = [
+    "Agreed",
+    "Agreement",
+    "Column",
+    "Events",
+    "agree",
+    "check_agreed",
+    "check_fingerprint",
+    "check_same",
+    "fingerprint_of",
+]

@@ -120,8 +120,8 @@ class Sketch:
         if isinstance(mass, bool) or not isinstance(mass, int | np.integer):
             raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
         mass = int(mass)
-        largest = max(-int(state.min()), int(state.max()))
-        if largest > mass * projection.max_entry and mass < MAX_MASS:
+        cell = max(-int(state.min()), int(state.max()))
+        if cell > mass * projection.max_entry and mass < MAX_MASS:
             raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
         sketch = cls.__new__(cls)
         sketch._restore(projection, state.copy(), min(mass, MAX_MASS), largest, ids or data_ids.new(), agreement)
