@@ -15,6 +15,7 @@ import pyarrow as pa
 import typer
 
 import streamsketch as ss
+from streamsketch.agreement import Events
 from streamsketch.data import batches, csv_header, csv_piece, format_of, json_batch, parts_of
 from streamsketch.release import State, check_size
 from streamsketch.sketching import keyed_steps
@@ -35,24 +36,39 @@ class Columns:
     key: str | None
     index: tuple[str, ...]
     value: str | None
+    agreement: ss.Agreement | None = None
+
+    @classmethod
+    def of(cls, agreement: ss.Agreement) -> Self:
+        """Return the columns of an agreement."""
+        key = None if agreement.key is None else agreement.key.name
+        return cls(key, tuple(column.name for column in agreement.index), agreement.value, agreement)
 
     @property
     def text(self) -> list[str]:
-        """Those that are read as text."""
+        """Those that are read as text; under an agreement, which casts it, all of them."""
+        if self.agreement is not None:
+            return self.agreement.names
         return list(dict.fromkeys([*([] if self.key is None else [self.key]), *self.index]))
 
     @property
     def all(self) -> list[str]:
         """All of them."""
+        if self.agreement is not None:
+            return self.agreement.names
         return list(dict.fromkeys([*self.text, *([] if self.value is None else [self.value])]))
 
 
-def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
-    """Add a batch of events; after an error the state is as it was.
+def add_events(state: State, batch: pa.RecordBatch, columns: Columns, first: int = 1) -> int:
+    """Add a batch of events, return how many were left out; after an error the state is as it was.
+
+    Under an agreement, its types hold, and rows are counted from ``first``.
 
     Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
     with a smaller dim wants integers.
     """
+    if columns.agreement is not None:
+        return _add_agreed(state, columns.agreement.events(batch, first))
     for name in columns.all:
         if nulls := batch.column(name).null_count:
             raise ss.InvalidInputError(
@@ -70,6 +86,18 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns) -> None:
         new = sum(distinct[code] not in state for code in np.unique(codes))
         check_size(state.projection, len(state) + new)  # before memory is filled with what no file holds
         state.add_steps(distinct, codes, *steps)
+    return 0
+
+
+def _add_agreed(state: State, events: Events) -> int:
+    if isinstance(state, ss.Sketch):
+        state.add_steps(events.indices, events.steps)
+    else:
+        keys: Any = events.keys
+        new = sum(key not in state for key in keys.unique().to_pylist())
+        check_size(state.projection, len(state) + new)
+        state.add_events(events)
+    return events.dropped
 
 
 def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -101,7 +129,9 @@ def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Cal
     # closed here, as they may be reading: it closes itself
     file = pa.OSFile(os.fspath(path))
     for part in range(parts_of(file, str(path), form)):
-        for batch in batches(file, str(path), part, columns.all, columns.text, form):
+        for batch in batches(
+            file, str(path), part, columns.all, columns.text, form, any_text=columns.agreement is not None
+        ):
             yield batch
             if not file.closed:
                 on_read(file.tell())
@@ -198,7 +228,8 @@ def stream_batches(
         count = whole.count(b"\n")
         try:
             if header is None:
-                yield json_batch(whole.split(b"\n"), name, columns.all, columns.text, line)
+                agreed = columns.agreement is not None
+                yield json_batch(whole.split(b"\n"), name, columns.all, columns.text, line, any_text=agreed)
             else:
                 yield csv_piece(whole, header, name, columns.all, columns.text)
         except ss.InvalidInputError as error:
