@@ -1,5 +1,5 @@
 from .agreement import Agreement, Events
-from .columns import Column
+from .columns import Column, is_type
 from .infer import agree
 from .same import Agreed, check_agreed, check_fingerprint, check_same, fingerprint_of
 
@@ -13,4 +13,5 @@ __all__ = [
     "check_fingerprint",
     "check_same",
     "fingerprint_of",
+    "is_type",
 ]

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from streamsketch.agreement.casts import Rows, cast, missing, plain, steps_of
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
-from streamsketch.data import HASHED_DIM, batches_of, quantise_one
+from streamsketch.data import HASHED_DIM, arrow_column, batches_of, quantise_one
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
@@ -213,6 +213,13 @@ class Agreement:
             steps = steps_of(columns[self.value], self.value, self.projection.grid, rows)
         keys, units = (None if column is None else done[column.name] for column in (self.key, self.unit))
         return Events(keys, indices, steps, units, dropped)
+
+    def keys_of(self, names: Sequence[Any]) -> list[Any]:
+        """Return keys, such as those named to be public, as the agreed type; errors as `batches`."""
+        if self.key is None:
+            raise InvalidInputError("the agreement has no key column, so there is one stream; leave out keys")
+        keys: list[Any] = cast(arrow_column(list(names), "key"), self.key, range(1, len(names) + 1)).to_pylist()
+        return keys
 
     # --- agreeing -------------------------------------------------------------------------------------------
 

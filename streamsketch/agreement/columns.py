@@ -74,6 +74,11 @@ def _known(kind: str) -> tuple[str, ...]:
     return (kind,) if found is not None and int(found[1]) <= MAX_PLACES else TYPES[:-1]
 
 
+def is_type(text: str) -> bool:
+    """Return whether text is a logical type."""
+    return text in _known(text)
+
+
 def _column(given: Any, what: str, default: str) -> Column:
     if isinstance(given, str):
         given = (given, default)
