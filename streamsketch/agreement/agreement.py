@@ -13,11 +13,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.agreement.casts import Rows, cast, missing, plain, steps_of
+from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
-from streamsketch.data import HASHED_DIM, arrow_column, batches_of, quantise_one
+from streamsketch.data import HASHED_DIM, arrow_column, batches_of, quantise, quantise_one
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
@@ -25,6 +25,7 @@ from streamsketch.projections import Projection
 Missing: TypeAlias = Literal["refuse", "drop"]
 
 _FINGERPRINT_BYTES = 16
+_CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
 
 
@@ -141,6 +142,8 @@ class Agreement:
                     f"the column {column.name} is of type {agreed[column.name]} in one place and {column.type} in "
                     f"another; give it one type"
                 )
+        if self.value is not None and agreed.get(self.value, "integer") != "integer":
+            raise InvalidInputError(f"the column {self.value} holds values, so elsewhere it can only be an integer")
 
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
@@ -187,32 +190,52 @@ class Agreement:
             first += batch.num_rows
 
     def events(self, batch: pa.RecordBatch, first: int = 1) -> Events:
-        """Return one batch cast to the agreed types; errors as `batches`, with rows counted from ``first``."""
-        columns = {name: plain(batch.column(name)) for name in self.names}
-        absent = {name: missing(column) for name, column in columns.items()}
-        gone = functools.reduce(lambda some, more: some | more, absent.values())
-        dropped = int(gone.sum())
-        if dropped and self.missing == "refuse":
-            name = next(name for name, flags in absent.items() if flags.any())
-            raise InvalidInputError(
-                f"the column {name} has nothing, null or blank, in row {first + int(absent[name].argmax()):,}, and the "
-                f"agreement refuses that: fill or drop such rows, or agree on missing='drop'"
-            )
-        rows: Rows = range(first, first + batch.num_rows)
-        if dropped:
-            rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
-            columns = {name: column.filter(kept) for name, column in columns.items()}
-        done: dict[str, pa.Array] = {}
-        for column in self._typed:
-            if column.name not in done:
-                done[column.name] = cast(columns[column.name], column, rows)
-        indices = self.projection.indices_of(*(done[column.name] for column in self.index))
+        """Return one batch, cast to the agreed types and encoded; errors as `batches`, rows counted from ``first``."""
+        found = self.cast(batch, first)
+        indices = self.projection.indices_of(*(found.column(column.name) for column in self.index))
         if self.value is None:
             steps = np.full(len(indices), quantise_one(1, self.projection.grid), dtype=np.int64)
         else:
-            steps = steps_of(columns[self.value], self.value, self.projection.grid, rows)
-        keys, units = (None if column is None else done[column.name] for column in (self.key, self.unit))
-        return Events(keys, indices, steps, units, dropped)
+            try:
+                steps = quantise(found.column(self.value), self.projection.grid)
+            except InvalidInputError as error:
+                last = first + max(0, batch.num_rows - 1)
+                raise InvalidInputError(f"the column {self.value}, rows {first:,} to {last:,}: {error}") from None
+        keys, units = (None if one is None else found.column(one.name) for one in (self.key, self.unit))
+        return Events(keys, indices, steps, units, batch.num_rows - found.num_rows)
+
+    def cast(self, batch: pa.RecordBatch, first: int = 1) -> pa.RecordBatch:
+        """Return the agreed columns of a batch, of the agreed types, without rows in which something is missing.
+
+        Integers, booleans and decimals become int64, as they are hashed, and values numbers. The batch says in its
+        schema that it was cast, so that it is cast once; errors as `events`.
+        """
+        done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
+        if done == self.fingerprint:
+            return batch
+        if done:
+            raise IncompatibleAgreementsError(
+                f"these rows were cast by the agreement {done} already, and this one is {self.fingerprint}; give both "
+                f"steps one agreement"
+            )
+        columns = {name: plain(batch.column(name)) for name in self.names}
+        absent = {name: missing(column) for name, column in columns.items()}
+        gone = functools.reduce(lambda some, more: some | more, absent.values())
+        rows: Rows = range(first, first + batch.num_rows)
+        if gone.any():
+            if self.missing == "refuse":
+                name = next(name for name, flags in absent.items() if flags.any())
+                raise InvalidInputError(
+                    f"the column {name} has nothing, null or blank, in row {rows[int(absent[name].argmax())]:,}, and "
+                    f"the agreement refuses that: fill or drop such rows, or agree on missing='drop'"
+                )
+            rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
+            columns = {name: column.filter(kept) for name, column in columns.items()}
+        typed = {column.name: cast(columns[column.name], column, rows) for column in self._typed}
+        if self.value is not None and self.value not in typed:
+            typed[self.value] = numbers(columns[self.value], self.value, self.projection.grid, rows)
+        schema = pa.schema([(name, typed[name].type) for name in self.names], {_CAST: self.fingerprint.encode()})
+        return pa.RecordBatch.from_arrays([typed[name] for name in self.names], schema=schema)
 
     def keys_of(self, names: Sequence[Any]) -> list[Any]:
         """Return keys, such as those named to be public, as the agreed type; errors as `batches`."""

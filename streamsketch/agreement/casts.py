@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement.columns import Column, is_bytes, is_text
-from streamsketch.core import Ints
-from streamsketch.data import quantise
 from streamsketch.errors import InvalidInputError
 
 _NUMBER = pa.decimal128(38, 12)
@@ -85,25 +83,23 @@ def cast(array: pa.Array, column: Column, rows: Rows) -> pa.Array:
         ) from None
 
 
-def steps_of(array: pa.Array, name: str, resolution: Fraction, rows: Rows) -> Ints:
-    """Return numbers without missing ones in grid steps: int64, (n,); ``rows`` are their numbers.
+def numbers(array: pa.Array, name: str, resolution: Fraction, rows: Rows) -> pa.Array:
+    """Return values without missing ones as integers, decimals or floats; ``rows`` are their numbers.
 
-    Values are truncated toward zero, as by `quantise`, but that a float stands for the multiple of the resolution that
-    rounds to it, if there is one: the float 0.29 is 29 steps of 1/100, as the text and the decimal 0.29 are.
+    A float stands for the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
+    the text and the decimal are, though its binary value is a little less. Such floats are moved by one unit in the
+    last place, so that truncation toward zero finds that multiple.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(kind):
-        array = _numbers(array.cast(pa.string()), name, rows)
-    elif pa.types.is_float16(kind):
-        array = array.cast(pa.float32())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise InvalidInputError(f"the column {name} holds {kind}, and the agreement says numbers; cast it first")
-    try:
-        return _floats(array, resolution) if pa.types.is_floating(array.type) else quantise(array, resolution)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"the column {name}, rows {rows[0]:,} to {rows[-1]:,}: {error}") from None
+        return _parsed(array.cast(pa.string()), name, rows)
+    if pa.types.is_floating(kind):
+        return _moved(array.cast(pa.float32()) if pa.types.is_float16(kind) else array, resolution)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return array
+    raise InvalidInputError(f"the column {name} holds {kind}, and the agreement says numbers; cast it first")
 
 
 class _DoesNotFitError(Exception):
@@ -190,7 +186,7 @@ def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:
     raise AssertionError
 
 
-def _numbers(array: pa.Array, name: str, rows: Rows) -> pa.Array:
+def _parsed(array: pa.Array, name: str, rows: Rows) -> pa.Array:
     def parsed(part: pa.Array) -> pa.Array:
         _require(pc.all(pc.match_substring_regex(part, _DECIMAL), min_count=0))
         return pc.replace_substring_regex(part, r"^\+", "").cast(_NUMBER)
@@ -205,18 +201,15 @@ def _numbers(array: pa.Array, name: str, rows: Rows) -> pa.Array:
         ) from None
 
 
-def _floats(array: pa.Array, resolution: Fraction) -> Ints:
+def _moved(array: pa.Array, resolution: Fraction) -> pa.Array:
     values = array.to_numpy(zero_copy_only=False)
-    steps = quantise(values, resolution)
-    if resolution == 1:
-        return steps
-    with np.errstate(over="ignore"):
-        nearest = np.rint(values.astype(np.float64) / float(resolution))
-        products = nearest * float(resolution.numerator)
-        exact = (np.abs(products) <= _EXACT_FLOAT) & (resolution.denominator <= _EXACT_FLOAT)  # so the quotient is
-        meant = exact & ((products / float(resolution.denominator)).astype(values.dtype) == values)
-    steps[meant] = nearest[meant].astype(np.int64)
-    return steps
+    if resolution == 1 or resolution.denominator > _EXACT_FLOAT or not len(values):
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.rint(values.astype(np.float64) / float(resolution)) * float(resolution.numerator)
+        multiples = products / float(resolution.denominator)  # of exact integers, so correctly rounded
+        meant = (np.abs(products) <= _EXACT_FLOAT) & (multiples.astype(values.dtype) == values)
+    return pa.array(np.where(meant & (values != 0), np.nextafter(values, np.copysign(np.inf, values)), values))
 
 
 def _checked(found: pa.Array, given: pa.Array) -> pa.Array:
