@@ -42,7 +42,7 @@ def _command(command: str) -> Callable[..., None]:
         if data is not None and not data.is_dir():
             raise typer.BadParameter(f"--data must be a folder, and {data} is none")
         chosen = [there[name] for name in dict.fromkeys(names or there)]
-        failed = run(chosen, QUICK if quick else FULL, Data(data), out)
+        failed = run(chosen, QUICK if quick else FULL, Data(data, results=out), out)
         if failed:
             raise SystemExit(f"these failed, see above: {', '.join(failed)}")
 

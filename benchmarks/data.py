@@ -36,9 +36,12 @@ class Data:
     folder
         Where ``mnist.npz``, ``fashion_mnist_sprite900.npz``, ``rcv1_small_csr.npz`` and
         ``spamassassin_trigrams_csr.npz`` lie, any of them; None is no folder.
+    results
+        Where long studies keep what they have finished, so that a run that was interrupted continues; None is nowhere.
     """
 
     folder: Path | None = None
+    results: Path | None = None
 
     def digits(self) -> Images:
         """Return scikit-learn's 1797 digits of 8 by 8 pixels."""

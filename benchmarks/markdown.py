@@ -4,13 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _COLUMNS = ("", "ours", "others", "time ratio", "target", "met")
+_CHECKS = ("claim", "data", "tolerance", "this run", "holds")
 _LONG = 24  # rows beyond which a table is folded away
+
+_HOLDS = {None: ("cannot be told", ""), True: ("yes", "green"), False: ("no", "red")}
 
 Texts = tuple[str, ...]
 
 
 def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "", most: int | None = None) -> str:
-    """Return one result: title, pictures, finding and tables.
+    """Return one result: title, finding, checks, pictures and tables.
 
     Parameters
     ----------
@@ -26,6 +29,8 @@ def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "", m
     parts = [f"{heading} {result['title']}"]
     if "finding" in result:
         parts.append(result["finding"].strip())
+    for title, columns, rows, _ in checks(result):
+        parts += [f"**{title}** {size(result)}".strip(), grid(columns, rows)]
     parts += [f"![{result['title']}: {name}]({pictures}{file})" for name, file in result["pictures"].items()]
     for title, columns, rows, _ in tables(result):
         text, summary = grid(columns, rows), title or result["title"]
@@ -53,6 +58,27 @@ def tables(result: dict[str, Any]) -> Iterator[tuple[str, Texts, list[Texts], li
     for table in result.get("tables", ()):
         rows = [tuple(cell(value) for value in row) for row in table["rows"]]
         yield table["title"], tuple(table["columns"]), rows, [""] * len(rows)
+
+
+def checks(result: dict[str, Any]) -> Iterator[tuple[str, Texts, list[Texts], list[str]]]:
+    """Yield the table of a study's checks as `tables` does, its title the verdict; nothing without checks."""
+    found = result.get("checks", ())
+    if found:
+        rows: list[Texts] = [
+            (one["claim"], one["data"], _tolerance(one), _observed(one), _HOLDS[one["holds"]][0]) for one in found
+        ]
+        colours = [_HOLDS[one["holds"]][1] for one in found]
+        about = f"{result['source']}: " if result["source"] else ""
+        yield f"{about}{result['verdict']}.", _CHECKS, rows, colours
+
+
+def size(result: dict[str, Any]) -> str:
+    """Return at which size a study ran, for the report; nothing if it computes no paper's figure."""
+    if not result.get("source"):
+        return ""
+    if result["effort"] != "full":
+        return f"A {result['effort']} run, not the paper's size."
+    return f"Shortened: {result['shortened']}" if result["shortened"] else "Full size."
 
 
 def cell(value: Any) -> str:
@@ -89,6 +115,23 @@ def ratio(row: dict[str, Any]) -> str:
 def figure(value: float) -> str:
     """Return three digits, without exponents."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _tolerance(check: dict[str, Any]) -> str:
+    """Return a check's tolerance; of JSON, where infinities are texts."""
+    low, high = (cell(check[end]) for end in ("low", "high"))
+    if check["low"] == check["high"]:
+        text = low
+    elif check["low"] == "-∞":
+        text = f"≤ {high}"
+    else:
+        text = f"≥ {low}" if check["high"] == "∞" else f"{low} to {high}"
+    return f"{text} {check['unit']}".strip()
+
+
+def _observed(check: dict[str, Any]) -> str:
+    error = f" ± {check['error']:.2g}" if check["error"] else ""
+    return f"{cell(check['observed'])}{error} {check['unit']}".strip()
 
 
 def _texts(row: dict[str, Any]) -> Texts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks import accuracy, beam, speed
 from benchmarks.data import Data
-from benchmarks.figures import afnnt, kkmm, ll
+from benchmarks.figures import afnnt, kkmm, ll, stausholm
 from benchmarks.rows import Effort, Row
 from benchmarks.study import Study
 
@@ -24,7 +24,8 @@ _FOLDERS: dict[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
     "speed": (("benchmarks.speed", speed.NAMES),),
     "accuracy": (("benchmarks.accuracy", accuracy.NAMES),),
     "figures": tuple(
-        (f"benchmarks.figures.{paper.__name__.rpartition('.')[2]}", paper.NAMES) for paper in (kkmm, ll, afnnt)
+        (f"benchmarks.figures.{paper.__name__.rpartition('.')[2]}", paper.NAMES)
+        for paper in (kkmm, stausholm, ll, afnnt)
     ),
     "beam": (("benchmarks.beam", beam.NAMES),),
 }

@@ -37,6 +37,7 @@ def write(run: Path, into: Path) -> Path:
         own = [result for result in results if result["command"] == command]
         if own:
             parts.append(f"## {heading}")
+            parts += _overview(results) if command == "figures" else []
             parts += [
                 markdown.section(result, heading="###", pictures="pictures/", most=_MOST).strip() for result in own
             ]
@@ -68,6 +69,25 @@ def _run(results: list[dict[str, Any]]) -> str:
         f"One run ({efforts}), {when}, {minutes:.0f} minutes, on {card['cpu']}, {card['cores']} cores, "
         f"{card['system']}, Python {card['python']}; {versions}. What it wrote, by\n\n```bash\n{code}\n```"
     )
+
+
+def _overview(results: list[dict[str, Any]]) -> list[str]:
+    """Return each figure and table of the papers with its size and verdict, by paper."""
+    own = [result for result in results if result["command"] == "figures" or result.get("source")]
+    own.sort(key=lambda result: result["source"].partition(",")[0])
+    lines = [
+        (
+            *(result["source"] or result["title"], f"{result['command']} {result['name']}"),
+            *(markdown.size(result), result["verdict"]),
+            "; ".join(dict.fromkeys(one["claim"] for one in result["checks"] if one["holds"] is False)),
+        )
+        for result in own
+    ]
+    text = (
+        "Each verdict is computed from the checks of its section: what the paper says, a tolerance, and what this run "
+        "found with its 95 % half-width. A check cannot be told if that interval is partly outside the tolerance."
+    )
+    return [text, markdown.grid(("paper", "run by", "size", "verdict", "differs in"), lines)]
 
 
 def _targets(results: list[dict[str, Any]], pictures: Path) -> list[str]:

@@ -20,6 +20,7 @@ from benchmarks.data import Data
 from benchmarks.registry import Entry
 from benchmarks.rows import Effort
 from benchmarks.study import Study
+from benchmarks.verdicts import verdict
 
 Result = dict[str, Any]
 """What stands in a JSON file."""
@@ -41,7 +42,14 @@ def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
     }
     pictures: Mapping[str, Figure]
     if isinstance(found, Study):
-        result |= {"tables": [table.to_dict() for table in found.tables], "finding": found.finding}
+        result |= {
+            "source": found.source,
+            "shortened": found.shortened,
+            "verdict": verdict([check.holds for check in found.checks]),
+            "checks": [check.to_dict() for check in found.checks],
+            "tables": [table.to_dict() for table in found.tables],
+            "finding": found.finding,
+        }
         pictures = found.pictures
     else:
         result["rows"] = [row.to_dict() for row in found]
@@ -60,8 +68,8 @@ def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
 
 
 def show(console: Console, result: Result) -> None:
-    """Print an entry's tables, and what a study found."""
-    for title, columns, rows, colours in markdown.tables(result):
+    """Print an entry's tables, what a study found, and its checks."""
+    for title, columns, rows, colours in (*markdown.tables(result), *markdown.checks(result)):
         table = Table(title=escape(title or result["title"]), title_justify="left")
         for column in columns:
             table.add_column(escape(column))
@@ -70,6 +78,7 @@ def show(console: Console, result: Result) -> None:
         console.print(table)
     if "finding" in result:
         console.print(result["finding"], markup=False, highlight=False)
+        console.print(markdown.size(result), markup=False, highlight=False)
 
 
 def plain(value: Any) -> Any:

@@ -6,6 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from benchmarks.verdicts import Check
+
 Cell = str | int | float | bool | None
 
 
@@ -31,12 +33,22 @@ class Study:
     tables
         What was measured or computed.
     finding
-        Where it agrees with the theory or the paper, where it differs and why: a paragraph or two of Markdown. Figures
-        in it come from this very run, or it says of which run they are.
+        What was found, where it differs from the theory or the paper, and why: a paragraph or two of Markdown. Figures
+        in it come from this very run, or it says of which run they are. It gives no verdict: that is computed.
     pictures
         Name → picture; the name becomes a file name behind the study's own.
+    source
+        What of which paper it computes: "Asi et al. 2023, Figure 1". Empty if nothing.
+    checks
+        Statements of the paper or the theory, with tolerances; the verdict is computed from them.
+    shortened
+        Empty if run at the paper's full size; otherwise what was shortened, why, and the cost of the rest in hours of
+        one core, computed or measured.
     """
 
     tables: Sequence[Table]
     finding: str
     pictures: Mapping[str, Figure] = field(default_factory=dict)
+    source: str = ""
+    checks: Sequence[Check] = ()
+    shortened: str = ""

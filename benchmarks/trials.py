@@ -7,13 +7,14 @@ draw theirs from the operating system.
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import streamsketch as ss
+from benchmarks.verdicts import Check
 from streamsketch import privacy
 from streamsketch.privacy import Cumulants, Noise, calibration
 from streamsketch.privacy.samplers import KeyedBits
@@ -206,6 +207,21 @@ def predicted_variance(name: str, projection: ss.Projection, x: Ints, y: Ints, n
 def simultaneous_z(count: int, level: float = 0.99) -> float:
     """Return how many standard errors ``count`` independent normal variables all stay within with this probability."""
     return float(ndtri((1 + level ** (1 / max(count, 1))) / 2))
+
+
+def as_predicted(claim: str, deviations: Iterable[float], data: str = "") -> Check:
+    """Return the check that no deviation from a prediction is larger than sampling explains.
+
+    Parameters
+    ----------
+    claim, data
+        As in `Check`.
+    deviations
+        In standard errors, each. Correct predictions stay within the tolerance with probability 99 %.
+    """
+    sizes = [abs(one) for one in deviations]
+    largest = max(sizes, default=math.nan)
+    return Check(claim, largest, 0.0, simultaneous_z(len(sizes)), unit="standard errors", data=data)
 
 
 def pair_of(kind: str, dim: int, size: float = 10.0) -> tuple[Ints, Ints]:

@@ -6,11 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import streamsketch as ss
+from streamsketch.data import times_in, window_names
 
 
 def text_columns(arguments: argparse.Namespace) -> list[str]:
-    """Return the columns that the job reads as text: the key, the index and the privacy unit."""
-    return [arguments.key, *arguments.index, *([arguments.unit_column] if arguments.unit_column else [])]
+    """Return the columns that the job reads as text: the key, the index, the privacy unit and the time."""
+    return [arguments.key, *arguments.index, *filter(None, (arguments.unit_column, arguments.time))]
 
 
 def all_columns(arguments: argparse.Namespace) -> list[str]:
@@ -24,12 +25,16 @@ def with_unit(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     return batch.filter(pc.and_(pc.is_valid(texts), pc.not_equal(texts, "")))
 
 
-def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+def as_text(batch: pa.RecordBatch, arguments: argparse.Namespace) -> pa.RecordBatch:
     """Return the batch with columns of integers and dates as text, so that Parquet and CSV files are alike.
 
-    Times stay times: files write them in too many ways.
+    Times stay times: files write them in too many ways. With windows, their names follow those of the keys.
     """
-    for name in names:
+    windows = None
+    if arguments.window:
+        times = times_in(batch.column(arguments.time), arguments.time, arguments.time_format)
+        windows = window_names(times, arguments.size).cast(pa.string())
+    for name in text_columns(arguments):
         place = batch.schema.get_field_index(name)
         column = batch.column(place)
         values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -43,9 +48,12 @@ def as_text(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
             )
         ):
             raise ss.InvalidInputError(
-                f"column {name} holds bytes, which would never equal a name in --public-keys or the text of another "
+                f"column {name} holds bytes, which would never equal a name in --public-key or the text of another "
                 f"file; write it as text"
             )
         if pa.types.is_integer(values) or pa.types.is_date(values):
             batch = batch.set_column(place, name, column.cast(pa.string()))
+    if windows is not None:
+        keys = pc.binary_join_element_wise(batch.column(arguments.key).cast(pa.string()), windows, " ")
+        batch = batch.set_column(batch.schema.get_field_index(arguments.key), arguments.key, keys)
     return batch

@@ -4,7 +4,7 @@ Each key is a party, each row an event. Every party's stream is sketched, each s
 noise, and all squared distances between the releases are estimated with error bars.
 
     python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
-        --value amount --l1 500 --unit sale --epsilon 1 --public-keys north,south,west --output out
+        --value amount --l1 500 --unit sale --epsilon 1 --public-key north,south,west --output out
 
 With ``--unit-column`` every unit is clipped to ``--max-keys`` keys and to ``--l1`` in each before anything is added up.
 Without it the job does not clip: what a release guarantees holds for units that keep to ``--l1`` in one key. Any
@@ -40,6 +40,8 @@ from streamsketch.beam import (
     SketchPerKey,
     read_batches,
 )
+from streamsketch.core import names_given
+from streamsketch.data import check_delimiter, window_seconds
 from streamsketch.release import AdditiveNoise
 
 _RUNNERS_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")
@@ -50,15 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job with command-line arguments; return the exit status."""
     parser = _parser()
     known, rest = parser.parse_known_args(arguments)
-    if known.public_keys is not None and len(known.public_keys) < 2:
-        parser.error("--public-keys needs at least two keys: there is nothing else to compare")
-    if known.max_keys != 1 and known.unit_column is None:
-        parser.error("--max-keys goes with --unit-column, which says whose keys are counted")
-    if known.look_at_truth and known.unit_column is not None:
-        parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job clips them")
-    known.unit = known.unit or known.unit_column or "event"
-    if known.possible_indices is not None and not (known.look_at_truth and known.possible_indices > 0):
-        parser.error("--possible-indices takes a number > 0, beside --look-at-truth")
+    _check_options(parser, known)
     console = Console()
     try:
         options = _beam_options(parser, rest)
@@ -70,8 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             resolution=known.resolution,
         )
         for pattern in known.input:  # a missing file or column should not need a pipeline to be found
-            for batch in islice(read_batches([pattern], all_columns(known), text=text_columns(known)), 1):
-                as_text(batch, text_columns(known))
+            read = read_batches([pattern], all_columns(known), text=text_columns(known), delimiter=known.delimiter)
+            for batch in islice(read, 1):
+                as_text(batch, known)
         # finds mistakes before the job runs
         guarantee = str(AdditiveNoise(**_privacy(known)).guarantee(projection))
         pipeline = build(known, projection, options, guarantee)
@@ -82,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             progress.advance(step)
             distances = read_distances(known.output)
             if not len(distances):
-                raise ss.InvalidInputError("the data have no two keys to compare; name at least two in --public-keys")
+                raise ss.InvalidInputError("the data have no two keys to compare; name at least two in --public-key")
             truth = None
             if known.look_at_truth:
                 step = progress.add_task("Looking at the raw data, which a user could not do", total=1)
@@ -99,6 +94,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _check_options(parser: argparse.ArgumentParser, known: argparse.Namespace) -> None:
+    """Read the options that are text, and refuse those that contradict each other."""
+    try:
+        known.index = names_given(known.index, "--index")
+        known.public_keys = known.public_key and names_given(known.public_key, "--public-key")
+        known.delimiter, known.size = check_delimiter(known.delimiter), known.window and window_seconds(known.window)
+    except ss.InvalidInputError as error:
+        parser.error(str(error))
+    if (known.window is None) != (known.time is None) or (known.time_format is not None and known.time is None):
+        parser.error("--window, --time and, for text, --time-format go together")
+    if known.public_keys is not None and len(known.public_keys) < 2:
+        parser.error("--public-key needs at least two keys: there is nothing else to compare")
+    if known.max_keys != 1 and known.unit_column is None:
+        parser.error("--max-keys goes with --unit-column, which says whose keys are counted")
+    if known.look_at_truth and known.unit_column is not None:
+        parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job clips them")
+    known.unit = known.unit or known.unit_column or "event"
+    if known.possible_indices is not None and not (known.look_at_truth and known.possible_indices > 0):
+        parser.error("--possible-indices takes a number > 0, beside --look-at-truth")
+
+
 def build(
     arguments: argparse.Namespace, projection: ss.Projection, options: PipelineOptions, guarantee: str
 ) -> beam.Pipeline:
@@ -108,8 +124,11 @@ def build(
     columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
     events = (
         pipeline
-        | "Read" >> ReadColumns(arguments.input, all_columns(arguments), text=text_columns(arguments))
-        | "Keys as text" >> beam.Map(as_text, text_columns(arguments)).with_output_types(pa.RecordBatch)
+        | "Read"
+        >> ReadColumns(
+            arguments.input, all_columns(arguments), text=text_columns(arguments), delimiter=arguments.delimiter
+        )
+        | "Keys as text" >> beam.Map(as_text, arguments).with_output_types(pa.RecordBatch)
     )
     if arguments.unit_column:
         named = beam.Map(with_unit, arguments.unit_column).with_output_types(pa.RecordBatch)
@@ -160,10 +179,20 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--input", nargs="+", required=True, metavar="FILE", help="Parquet or CSV files, or globs")
     data.add_argument("--key", required=True, metavar="COLUMN", help="column that names the party")
     data.add_argument(
-        "--index", required=True, type=_names, metavar="COLUMN[,COLUMN…]", help="columns that together index an event"
+        "--index",
+        required=True,
+        action="append",
+        metavar="COLUMN[,COLUMN…]",
+        help="columns that together index an event, with commas or one by one",
     )
     data.add_argument("--value", metavar="COLUMN", help="column of values; without it each row counts 1")
     data.add_argument("--resolution", default="1", metavar="STEP", help="grid step of the values (default 1)")
+    data.add_argument("--delimiter", default=",", metavar="CHAR", help="what is between the cells of CSV (default ,)")
+    data.add_argument(
+        "--window", metavar="TIME", help="one stream for each key and window, such as '1 day' or '15 min'"
+    )
+    data.add_argument("--time", metavar="COLUMN", help="column of times, for --window")
+    data.add_argument("--time-format", metavar="FORMAT", help="how text says times, as of strptime (default ISO 8601)")
     data.add_argument("--output", required=True, metavar="DIR", help="folder for the results")
     privacy = parser.add_argument_group("privacy")
     privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
@@ -186,7 +215,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     keys = privacy.add_mutually_exclusive_group(required=True)
     keys.add_argument(
-        "--public-keys", type=_names, metavar="KEY[,KEY…]", help="keys to release, known without looking at the data"
+        "--public-key",
+        action="append",
+        metavar="KEY[,KEY…]",
+        help="keys to release, known without looking at the data: with commas, or one by one; one with a comma stands "
+        "in double quotes, as in CSV. With --window, 'KEY DAY'",
     )
     keys.add_argument("--keys-are-public", action="store_true", help="say that the keys in the data are public")
     sketch = parser.add_argument_group("sketch")
@@ -202,15 +235,6 @@ def _parser() -> argparse.ArgumentParser:
         "--possible-indices", type=int, metavar="N", help="size of the raw histogram, for comparison with noising it"
     )
     return parser
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"a name is empty in {text!r}")
-    if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"a name stands twice in {text!r}")
-    return names
 
 
 def _beam_options(parser: argparse.ArgumentParser, rest: list[str]) -> PipelineOptions:

@@ -43,8 +43,8 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
         dim=ss.HASHED_DIM, sketch_dim=1, sparsity=1, seed=0, resolution=arguments.resolution
     )
     keys, indices, values = [], [], []
-    for batch in read_batches(arguments.input, all_columns(arguments), text=text):
-        batch = as_text(batch, text)  # noqa: PLW2901 - as the pipeline reads it
+    for batch in read_batches(arguments.input, all_columns(arguments), text=text, delimiter=arguments.delimiter):
+        batch = as_text(batch, arguments)  # noqa: PLW2901 - as the pipeline reads it
         keys.extend(batch.column(arguments.key).to_pylist())
         indices.append(projection.indices_of(*(batch.column(name) for name in arguments.index)))
         counts = pa.array(np.ones(len(batch))) if arguments.value is None else batch.column(arguments.value)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.data import tables
 from streamsketch.estimation import Estimates
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
@@ -35,6 +36,7 @@ MAKERS: list[Callable[[dict[str, Any]], Any]] = [
     lambda columns: pd.DataFrame(columns).astype({"shop": "category"}),
     polars,
     lambda columns: polars(columns).with_columns(pytest.importorskip("polars").col("shop").cast(str)),
+    lambda columns: polars(columns).lazy().filter(pytest.importorskip("polars").col("shop") != ""),
     duckdb,
 ]
 
@@ -113,3 +115,16 @@ def test_what_a_notebook_shows_and_a_pickle_keeps() -> None:
     again = pickle.loads(pickle.dumps(many))  # noqa: S301 - as above
     assert (again.value == many.value).all()
     assert repr(Estimates(np.empty(0), np.empty(0), np.empty(0))) == "<0 estimates: >"
+
+
+def test_a_lazy_frame_is_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = polars({"item": ["milk"] * 1000, "sold": range(1000)}).lazy()
+    monkeypatch.setattr(tables, "_LAZY_ROWS", 100)
+    monkeypatch.setattr(type(frame), "collect", None)
+    lengths = [batch.num_rows for batch in tables.batches_of(frame, ["sold"])]
+    assert (sum(lengths), max(lengths)) == (1000, 100)
+    with pytest.raises(ss.InvalidInputError, match="must have price exactly once"):
+        list(tables.batches_of(frame, ["price"]))
+    wrong = frame.with_columns(pytest.importorskip("polars").col("item").cast(int).alias("sold"))
+    with pytest.raises(ss.InvalidInputError, match=r"could not be read completely \(InvalidOperationError\)"):
+        list(tables.batches_of(wrong, ["sold"]))

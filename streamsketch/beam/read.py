@@ -8,7 +8,7 @@ import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.agreement import Agreement
-from streamsketch.data import batches, parts_of
+from streamsketch.data import batches, check_delimiter, parts_of
 from streamsketch.errors import InvalidInputError
 
 Split: TypeAlias = tuple[str, int]
@@ -40,6 +40,8 @@ class ReadColumns(beam.PTransform):
     text
         Columns of CSV and JSON files to read as text: keys and indices, so that 007 stays 007. The others are read as
         exact decimals of up to 12 places. Nothing is guessed, so every file is read alike.
+    delimiter
+        What is between the cells of CSV files, one ASCII character.
 
     Raises
     ------
@@ -48,14 +50,19 @@ class ReadColumns(beam.PTransform):
     """
 
     def __init__(
-        self, patterns: Sequence[str], columns: Sequence[str] | Agreement, *, text: Sequence[str] = ()
+        self,
+        patterns: Sequence[str],
+        columns: Sequence[str] | Agreement,
+        *,
+        text: Sequence[str] = (),
+        delimiter: str = ",",
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
         self._columns = columns if isinstance(columns, Agreement) else list(dict.fromkeys(columns))
-        self._text = list(text)
+        self._text, self._delimiter = list(text), check_delimiter(delimiter)
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -64,7 +71,8 @@ class ReadColumns(beam.PTransform):
             | "Patterns" >> beam.Create(self._patterns)
             | "Split files" >> beam.FlatMap(_splits).with_output_types(tuple[str, int])
             | "Spread splits" >> beam.Reshuffle()
-            | "Read batches" >> beam.FlatMap(_batches, self._columns, self._text).with_output_types(pa.RecordBatch)
+            | "Read batches"
+            >> beam.FlatMap(_batches, self._columns, self._text, self._delimiter).with_output_types(pa.RecordBatch)
         )
 
     def display_data(self) -> dict[str, Any]:
@@ -73,12 +81,12 @@ class ReadColumns(beam.PTransform):
 
 
 def read_batches(
-    patterns: Sequence[str], columns: Sequence[str] | Agreement, *, text: Sequence[str] = ()
+    patterns: Sequence[str], columns: Sequence[str] | Agreement, *, text: Sequence[str] = (), delimiter: str = ","
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches that `ReadColumns` would, in this process; parameters and errors as there."""
     for pattern in patterns:
         for split in _splits(pattern):
-            yield from _batches(split, columns, list(text))
+            yield from _batches(split, columns, list(text), delimiter)
 
 
 def _names(columns: Sequence[str] | Agreement) -> list[str]:
@@ -95,15 +103,17 @@ def _splits(pattern: str) -> Iterator[Split]:
         yield from ((path, part) for part in range(parts))
 
 
-def _batches(split: Split, columns: Sequence[str] | Agreement, text: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    split: Split, columns: Sequence[str] | Agreement, text: list[str], delimiter: str
+) -> Iterator[pa.RecordBatch]:
     path, part = split
     names = _names(columns)
     with FileSystems.open(path, compression_type="uncompressed") as file:
         if not isinstance(columns, Agreement):
-            yield from batches(file, path, part, names, text)
+            yield from batches(file, path, part, names, text, delimiter=delimiter)
             return
         first = 1
-        for batch in batches(file, path, part, names, names, any_text=True):
+        for batch in batches(file, path, part, names, names, delimiter=delimiter, any_text=True):
             try:
                 yield columns.cast(batch, first)
             except InvalidInputError as error:

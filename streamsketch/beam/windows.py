@@ -23,6 +23,7 @@ from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
 from streamsketch.beam.events import column_of
+from streamsketch.data import times_in, value_type, window_seconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import PrivateSketch
 
@@ -42,13 +43,15 @@ class TumblingWindows(beam.PTransform):
     Parameters
     ----------
     size
-        Length of a window in seconds.
+        Length of a window in seconds, or in words: ``"1 day"``, ``"24h"``, ``"15 min"``.
     offset
         Where windows start, in seconds after 1970-01-01T00:00Z and every ``size`` from there.
     column
-        A column of Arrow times or dates; times of day in dates count as their day. Rows without a time, or with one
-        less than a window from the ends of Beam's time, 290 000 years off, are dropped. Without it, elements have the
-        times that Beam knows of.
+        A column of Arrow times or dates, or of text that says them; times of day in dates count as their day. Rows
+        without a time, or with one less than a window from the ends of Beam's time, 290 000 years off, are dropped.
+        Without it, elements have the times that Beam knows of.
+    time_format
+        What text in that column looks like, as of ``strptime``; by default, as ISO 8601 says.
     allowed_lateness
         For how many seconds late data are kept for the ``late`` outputs of `BoundContributions` and `ReleasePerKey`.
         They are never released.
@@ -60,18 +63,23 @@ class TumblingWindows(beam.PTransform):
     """
 
     def __init__(
-        self, size: float, *, offset: float = 0, column: str | None = None, allowed_lateness: float = 0
+        self,
+        size: float | str,
+        *,
+        offset: float = 0,
+        column: str | None = None,
+        time_format: str | None = None,
+        allowed_lateness: float = 0,
     ) -> None:
         super().__init__()
-        self._windows = FixedWindows(size, offset)
-        self._column, self._lateness = column, allowed_lateness
+        self._windows = FixedWindows(window_seconds(size), offset)
+        self._column, self._format, self._lateness = column, time_format, allowed_lateness
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         if self._column is not None:
-            events |= "Split by time" >> beam.ParDo(_SplitByTime(self._windows, self._column)).with_output_types(
-                pa.RecordBatch
-            )
+            split = _SplitByTime(self._windows, self._column, self._format)
+            events |= "Split by time" >> beam.ParDo(split).with_output_types(pa.RecordBatch)
         late = trigger.AfterCount(1) if self._lateness else None
         return events | "Window" >> beam.WindowInto(
             self._windows,
@@ -82,9 +90,9 @@ class TumblingWindows(beam.PTransform):
 
 
 class _SplitByTime(beam.DoFn):
-    def __init__(self, windows: FixedWindows, column: str) -> None:
+    def __init__(self, windows: FixedWindows, column: str, time_format: str | None) -> None:
         self._size, self._offset = _micros(windows.size), _micros(windows.offset)
-        self._column = column
+        self._column, self._format = column, time_format
 
     def process(self, element: Any) -> Iterator[TimestampedValue]:
         if not isinstance(element, pa.RecordBatch | pa.Table):
@@ -112,10 +120,15 @@ class _SplitByTime(beam.DoFn):
             divisor, unit = _DAY // 1000, _DAY  # some hold times of day too
         elif pa.types.is_timestamp(column.type):
             divisor, unit = _MICROS[column.type.unit]
+        elif pa.types.is_string(value_type(column)) or pa.types.is_large_string(value_type(column)):
+            divisor, unit = 1, 1
         else:
             raise InvalidInputError(f"the column {self._column!r} must hold times or dates, got {column.type}; cast it")
         rows = np.flatnonzero(column.is_valid())
-        whole = column.drop_null().cast(pa.int64()).to_numpy() // divisor
+        column = column.drop_null()
+        if not pa.types.is_temporal(column.type) and not pa.types.is_integer(column.type):
+            column = times_in(column, self._column, self._format)
+        whole = column.cast(pa.int64()).to_numpy() // divisor
         # a window's size away from both ends, its start and end fit; so does every product below, being between them
         low = -((-MIN_TIMESTAMP.micros - self._size) // unit)
         high = (GlobalWindow().max_timestamp().micros - self._size) // unit

@@ -7,6 +7,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement import is_type
+from streamsketch.core import names_given
 
 Index = Annotated[
     list[str] | None,
@@ -34,7 +35,7 @@ def name_of(text: str) -> str:
 def columns_from(index: list[str], key: str | None, unit: str | None) -> dict[str, object]:
     """Return the columns of an agreement from options."""
     return {
-        "index": [typed(one) for one in index],
+        "index": [typed(one) for one in names_given(index, "--index")],
         "key": None if key is None else typed(key),
         "unit": None if unit is None else typed(unit),
     }

@@ -1,7 +1,6 @@
 """Events from files and streams, and into a sketch."""
 
 import os
-import re
 import select
 import signal
 from collections.abc import Callable, Iterator
@@ -12,11 +11,13 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 
 import streamsketch as ss
 from streamsketch.agreement import Events
-from streamsketch.data import batches, csv_header, csv_piece, format_of, json_batch, parts_of
+from streamsketch.cli._lines import BadLines, Lines, blocks_of
+from streamsketch.data import batches, format_of, parts_of, times_in, uncompressed, window_names
 from streamsketch.release import State, check_size
 from streamsketch.sketching import keyed_steps
 
@@ -24,9 +25,6 @@ Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
 STDIN = "-"
 _PIECE_BYTES = 1 << 20
-_LONGEST_LINE = 1 << 24
-# RFC 4180, and Arrow: a quote opens a field only at its start, and is a letter like any other within or after one
-_QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
 
 @dataclass(frozen=True)
@@ -36,20 +34,25 @@ class Columns:
     key: str | None
     index: tuple[str, ...]
     value: str | None
+    time: str | None = None
+    time_format: str | None = None
+    window: float | None = None
+    """In seconds: each key's events in each window are a stream of their own."""
     agreement: ss.Agreement | None = None
 
     @classmethod
     def of(cls, agreement: ss.Agreement) -> Self:
         """Return the columns of an agreement."""
         key = None if agreement.key is None else agreement.key.name
-        return cls(key, tuple(column.name for column in agreement.index), agreement.value, agreement)
+        return cls(key, tuple(column.name for column in agreement.index), agreement.value, agreement=agreement)
 
     @property
     def text(self) -> list[str]:
         """Those that are read as text; under an agreement, which casts it, all of them."""
         if self.agreement is not None:
             return self.agreement.names
-        return list(dict.fromkeys([*([] if self.key is None else [self.key]), *self.index]))
+        named = [name for name in (self.key, self.time) if name is not None]
+        return list(dict.fromkeys([*named, *self.index]))
 
     @property
     def all(self) -> list[str]:
@@ -58,17 +61,28 @@ class Columns:
             return self.agreement.names
         return list(dict.fromkeys([*self.text, *([] if self.value is None else [self.value])]))
 
+    def keys_of(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the keys of a batch: those in it, the windows of its times, or both with a space between."""
+        if self.window is None:
+            return _as_text(batch, str(self.key))
+        times = times_in(batch.column(self.time), str(self.time), self.time_format)
+        windows = window_names(times, self.window)
+        if self.key is None:
+            return windows
+        keys = _as_text(batch, self.key)
+        return pc.binary_join_element_wise(keys.cast(pa.string()), windows.cast(pa.string()), " ")
 
-def add_events(state: State, batch: pa.RecordBatch, columns: Columns, first: int = 1) -> int:
-    """Add a batch of events, return how many were left out; after an error the state is as it was.
 
-    Under an agreement, its types hold, and rows are counted from ``first``.
+def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: frozenset[str] = frozenset()) -> None:
+    """Add a batch of events; after an error the state is as it was.
 
-    Where indices are hashed, numbers and dates count as their text, so that files of all formats agree. A projection
-    with a smaller dim wants integers.
+    ``known`` are the keys of the file that the state will be added to. Under an agreement its types hold. Else, where
+    indices are hashed, numbers and dates count as their text, so that files of all formats agree, and a projection with
+    a smaller dim wants integers.
     """
     if columns.agreement is not None:
-        return _add_agreed(state, columns.agreement.events(batch, first))
+        _add_agreed(state, columns.agreement.events(batch), known)
+        return
     for name in columns.all:
         if nulls := batch.column(name).null_count:
             raise ss.InvalidInputError(
@@ -82,22 +96,27 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns, first: int
     if isinstance(state, ss.Sketch):
         state.update(indices, values)
     else:
-        distinct, codes, *steps = keyed_steps(state.projection, _as_text(batch, str(columns.key)), indices, values)
-        new = sum(distinct[code] not in state for code in np.unique(codes))
-        check_size(state.projection, len(state) + new)  # before memory is filled with what no file holds
+        distinct, codes, *steps = keyed_steps(state.projection, columns.keys_of(batch), indices, values)
+        _check_room(state, known.union(distinct[code] for code in np.unique(codes)))
         state.add_steps(distinct, codes, *steps)
-    return 0
 
 
-def _add_agreed(state: State, events: Events) -> int:
+def _add_agreed(state: State, events: Events, known: frozenset[Any]) -> None:
     if isinstance(state, ss.Sketch):
         state.add_steps(events.indices, events.steps)
-    else:
-        keys: Any = events.keys
-        new = sum(key not in state for key in keys.unique().to_pylist())
+        return
+    keys: Any = events.keys
+    _check_room(state, known.union(keys.unique().to_pylist()))
+    state.add_events(events)
+
+
+def _check_room(state: ss.SketchTable, keys: frozenset[Any]) -> None:
+    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
+    new = sum(key not in state for key in keys)
+    try:
         check_size(state.projection, len(state) + new)
-        state.add_events(events)
-    return events.dropped
+    except ss.InvalidInputError as error:
+        raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
 
 
 def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -120,36 +139,87 @@ def _as_integers(batch: pa.RecordBatch, name: str) -> pa.Array:
         ) from None
 
 
-def file_batches(path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None]) -> Iterator[Any]:
-    """Yield the batches of a file; report how far it was read, in bytes."""
+@dataclass(frozen=True)
+class Reading:
+    """How inputs are read.
+
+    Parameters
+    ----------
+    columns
+        Those that hold the events.
+    form
+        The format; by default, what a file's name says.
+    delimiter
+        Of CSV.
+    bad
+        What becomes of lines that cannot be read.
+    """
+
+    columns: Columns
+    form: Format | None
+    delimiter: str
+    bad: BadLines
+
+    def lines(self, name: str, form: str) -> Lines:
+        """Return how the lines of a stream are read."""
+        agreed = self.columns.agreement is not None
+        return Lines(name, form, self.columns.all, self.columns.text, self.bad, self.delimiter, agreed)
+
+
+def read_file(
+    path: Path, reading: Reading, add: Callable[[pa.RecordBatch, int], None], on_read: Callable[[int], None]
+) -> None:
+    """Pass the events of a file on in batches; report how far it was read, in bytes; errors name the file."""
+    known = reading.form or format_of(path.suffix)
     if not path.is_file():
-        yield from _pipe_batches(path, form, columns)
+        _read_pipe(path, reading, known, add)
         return
+    named = reading.form or format_of(str(path))
+    if named in ("csv", "jsonl") and not reading.bad.stops:
+        file = pa.OSFile(os.fspath(path))
+        lines = reading.lines(str(path), named)
+        for piece in lines.pieces(blocks_of(uncompressed(file, str(path)), str(path), _PIECE_BYTES)):
+            lines.add(piece, add)
+            on_read(file.tell())
+        return
+    row = 2 if named == "csv" else 1
+    for batch in file_batches(path, reading.form, reading.columns, on_read, reading.delimiter):
+        try:
+            add(batch, row)
+        except ss.InvalidInputError as error:
+            where = f"{path}, {'row' if named == 'csv' else 'line' if named == 'jsonl' else 'record'}s {row:,} to"
+            raise ss.InvalidInputError(f"{where} {row + batch.num_rows - 1:,}: {error}") from None
+        row += batch.num_rows
+
+
+def file_batches(
+    path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None], delimiter: str = ","
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file; report how far it was read, in bytes."""
     # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
     # closed here, as they may be reading: it closes itself
     file = pa.OSFile(os.fspath(path))
+    how: Any = {"delimiter": delimiter, "any_text": columns.agreement is not None}
     for part in range(parts_of(file, str(path), form)):
-        for batch in batches(
-            file, str(path), part, columns.all, columns.text, form, any_text=columns.agreement is not None
-        ):
+        for batch in batches(file, str(path), part, columns.all, columns.text, form, **how):
             yield batch
             if not file.closed:
                 on_read(file.tell())
 
 
-def _pipe_batches(path: Path, form: Format | None, columns: Columns) -> Iterator[Any]:
-    """Yield what a pipe has until it ends, read as standard input is: Arrow, waiting for it, would heed no signal."""
+def _read_pipe(path: Path, reading: Reading, form: str, add: Callable[[pa.RecordBatch, int], None]) -> None:
+    """Read what a pipe has until it ends, as standard input is: Arrow, waiting for it, would heed no signal."""
     with path.open("rb", buffering=0) as pipe:
-        known = form or format_of(path.suffix)
-        if known not in ("csv", "jsonl"):
+        if form not in ("csv", "jsonl"):
             raise ss.InvalidInputError(
                 f"{path} is a pipe, and of a pipe CSV and JSON lines are read, not compressed: say --format csv, with "
                 f"a header line, or --format jsonl; Parquet is read from files only"
             )
         with Stop() as stop:
-            for batch in stream_batches(pipe.fileno(), str(path), known, columns, stop, lambda: None):
-                if batch is not None:
-                    yield batch
+            lines = reading.lines(str(path), form)
+            for piece in lines.pieces(stream_blocks(pipe.fileno(), stop, lambda: None)):
+                if stop.number is None:
+                    lines.add(piece, add)
             if stop.number is not None:
                 raise typer.Exit(128 + stop.number)
 
@@ -196,57 +266,18 @@ def _do_nothing(_: int, __: FrameType | None) -> None:
     """Stand in for Python's own handler, which would raise."""
 
 
-def stream_batches(
-    descriptor: int, name: str, form: Format, columns: Columns, stop: Stop, wait: Callable[[], float | None]
-) -> Iterator[Any]:
-    """Yield what a stream has, as it comes; None when ``wait()`` seconds passed without any.
+def stream_blocks(descriptor: int, stop: Stop, wait: Callable[[], float | None]) -> Iterator[bytes | None]:
+    """Yield what a stream has, as it comes, and nothing last; None when ``wait()`` seconds passed without any.
 
-    Ends with the stream or at a signal. Lines are taken whole, so one that is not finished then is not taken.
+    A signal ends it before.
     """
-    header: list[str] | None = None
-    rest, line = b"", 1
-    ended = False
-    while not ended:
+    while True:
         ready, _, _ = select.select([descriptor, stop.wakes], [], [], wait())
         if stop.number is not None:
             return
         if descriptor not in ready:
             yield None
-            continue
-        piece = os.read(descriptor, _PIECE_BYTES)
-        ended = not piece
-        whole, rest = _whole_lines(rest + piece, form, ended=ended)
-        if len(rest) > _LONGEST_LINE:
-            raise ss.InvalidInputError(f"a line of {name} is longer than {_LONGEST_LINE:,} bytes")
-        if form == "csv" and header is None and whole:
-            first, _, whole = whole.partition(b"\n")
-            header = csv_header(first, name, columns.all)
-            line = 2
-        if not whole.strip():
-            yield None
-            continue
-        count = whole.count(b"\n")
-        try:
-            if header is None:
-                agreed = columns.agreement is not None
-                yield json_batch(whole.split(b"\n"), name, columns.all, columns.text, line, any_text=agreed)
-            else:
-                yield csv_piece(whole, header, name, columns.all, columns.text)
-        except ss.InvalidInputError as error:
-            raise ss.InvalidInputError(f"lines {line} to {line + count - 1} were not taken: {error}") from None
-        line += count
-    if form == "csv" and header is None:  # what should have written it failed
-        raise ss.InvalidInputError(f"{name} ended before its header line")
-
-
-def _whole_lines(data: bytes, form: Format, *, ended: bool) -> tuple[bytes, bytes]:
-    """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
-    if ended:
-        return data if data.endswith(b"\n") or not data else data + b"\n", b""
-    end = after = 0
-    if form == "csv":
-        for quoted in _QUOTED.finditer(data):
-            end = max(end, data.rfind(b"\n", after, quoted.start()) + 1)
-            after = quoted.end()
-    end = max(end, data.rfind(b"\n", after) + 1)
-    return data[:end], data[end:]
+        else:
+            yield (block := os.read(descriptor, _PIECE_BYTES))
+            if not block:
+                return

@@ -1,5 +1,6 @@
 """What commands print: tables for people, JSON for programs."""
 
+import difflib
 import json
 import math
 from typing import Annotated, Any
@@ -46,6 +47,12 @@ def counted(number: int, noun: str) -> str:
 def listed(names: list[str]) -> str:
     """Return names for an error, not too many of them."""
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def meant(name: str, names: list[str]) -> str:
+    """Return a question for an error on a name, if it is nearly one of some public names."""
+    near = difflib.get_close_matches(name, names, n=1)
+    return f". Did you mean {near[0]}?" if near else ""
 
 
 def show(table: Table) -> None:

@@ -13,6 +13,7 @@ from streamsketch.cli._showing import (
     Json,
     estimate_columns,
     listed,
+    meant,
     selected_fields,
     show,
     show_json,
@@ -73,7 +74,7 @@ def _wanted(to: str | None, names: list[str]) -> list[str]:
     if to is None:
         return names
     if to not in names:
-        raise ss.InvalidInputError(f"--to must be one of {listed(names)}; got {to}")
+        raise ss.InvalidInputError(f"--to must be one of {listed(names)}; got {to}{meant(to, names)}")
     return [to]
 
 

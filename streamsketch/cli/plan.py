@@ -10,7 +10,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import Index, Key, Missing, Title, UnitColumn, Value, columns_from
 from streamsketch.cli._reading import new_file
-from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
 
 
@@ -57,9 +57,15 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     missing: Missing = "refuse",
     title: Title = "",
     seed: Annotated[int | None, typer.Option(help="Public seed of the projection; by default one drawn now.")] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take the plan, and write its files, though it misses the goal.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Choose a projection and a mechanism, and predict the error of squared distances."""
+    """Choose a projection and a mechanism, and predict the error of squared distances.
+
+    Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
+    """
     for path, what in ((projection, "a projection"), (agreement, "an agreement")):
         if path is not None:
             new_file(path, ".json", what)
@@ -86,10 +92,11 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
         ),
     )
+    missed = found.met is False and not accept
     agreed = found.projection(secrets.randbits(63) if seed is None else seed)
-    if projection is not None:
+    if projection is not None and not missed:
         write_whole(projection, agreed.to_json().encode() + b"\n")
-    if agreement is not None and index:
+    if agreement is not None and index and not missed:
         columns = columns_from(index, key, unit_column)
         fields = {"value": value, "neighbours": of_units, "missing": missing, "title": title}
         ss.Agreement(agreed, **columns, **fields).save(agreement)  # type: ignore[arg-type]
@@ -97,6 +104,15 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         show_json(found.to_dict())
     else:
         typer.echo(str(found))
+    if missed:
+        factor = found.chosen.error / float(relative_error or 1)
+        files = " and ".join(str(path) for path in (projection, agreement) if path is not None)
+        unwritten = f", and {files} is not written" if files else ""
+        say(
+            f"The goal is missed{unwritten}: the predicted error is {factor:.2g} times what was asked "
+            f"for. Ask for less, allow more, or take it all the same with --accept"
+        )
+        raise typer.Exit(1)
 
 
 def _dim(text: str) -> int:

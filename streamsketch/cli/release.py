@@ -11,7 +11,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
-from streamsketch.core import locked
+from streamsketch.core import locked, names_given
 from streamsketch.errors import BoundExceededWarning
 from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise, PastRelease, release_held
@@ -39,7 +39,11 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     ] = "auto",
     public_key: Annotated[
         list[str] | None,
-        typer.Option(help="A key to release, named without a look at the data; once for each key.", show_default=False),
+        typer.Option(
+            help="Keys to release, named without a look at the data: with commas, or once for each. A name with a "
+            "comma stands in double quotes, as in CSV.",
+            show_default=False,
+        ),
     ] = None,
     keys_are_public: Annotated[
         bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
@@ -55,26 +59,27 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 
     The raw file records it, and is not released again without --again: privacy loss adds up.
     """
+    public_keys = names_given(public_key or [], "--public-key")
     neighbours = _neighbours(l1, one_coordinate, unit, max_keys)
     privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
     with locked(file):
         raw = load_raw_file(file)
         state = raw.state
         if isinstance(state, ss.Sketch):
-            if public_key or keys_are_public:
+            if public_keys or keys_are_public:
                 raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
             if max_keys != 1:
                 raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {max_keys}")
             new_file(output, ".sketch", "a release")
         else:
-            _check_keys(file, state, public_key, keys_are_public=keys_are_public)
+            _check_keys(file, state, public_keys, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
         guarantee = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
         if raw.releases and not again:
             raise ss.InvalidInputError(_cost(file, raw.releases, guarantee))
         # recorded before it is written: a failure between the two costs a release, not the guarantee
         with _warnings_said():
-            keys: list[Any] | None = public_key or None
+            keys: list[Any] | None = public_keys or None
             if keys is not None and raw.agreement is not None:
                 keys = raw.agreement.keys_of(keys)
             released = release_held(raw, file, public_keys=keys, keys_are_public=keys_are_public, **privacy)

@@ -4,9 +4,8 @@ import contextlib
 import os
 import secrets
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
@@ -15,11 +14,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
 from streamsketch.agreement import check_agreed
-from streamsketch.cli._events import STDIN, Columns, Format, Stop, add_events, file_batches, stream_batches
+from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, read_file, stream_blocks
+from streamsketch.cli._intake import Intake
+from streamsketch.cli._lines import BadLines
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, say, show_json
-from streamsketch.core import write_whole
-from streamsketch.release import SUFFIX, RawSketch, State, save_raw
+from streamsketch.core import names_given, write_whole
+from streamsketch.data import check_delimiter, window_seconds
+from streamsketch.release import SUFFIX, RawSketch, State, append_raw
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 
@@ -32,11 +34,14 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     output: Annotated[Path, typer.Option("--output", "-o", help="The .raw-sketch file to write: secret.")],
     agreement: Annotated[
         Path | None,
-        typer.Option(help="The agreement with the other parties: it says all below, and types.", show_default=False),
+        typer.Option(help="What all parties sketch by, a JSON file: it says columns and types.", show_default=False),
     ] = None,
     index: Annotated[
         list[str] | None,
-        typer.Option(help="Column that says what happened; several are read as a tuple.", show_default=False),
+        typer.Option(
+            help="Column that says what happened; several, with commas or one by one, are read as a tuple.",
+            show_default=False,
+        ),
     ] = None,
     value: Annotated[
         str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
@@ -62,6 +67,22 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     form: Annotated[
         Format | None, typer.Option("--format", help="What the input is; by default, what its name says.")
     ] = None,
+    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV; \\t is a tab.")] = ",",
+    bad_lines: Annotated[
+        str,
+        typer.Option(
+            help="What becomes of lines of CSV or JSON that cannot be read: stop, skip, or a file to keep them in.",
+            metavar="stop|skip|FILE",
+        ),
+    ] = "stop",
+    window: Annotated[
+        str | None,
+        typer.Option(help="One sketch for each window, such as '1 day' or '15 min', and key.", show_default=False),
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column of times, for --window.", show_default=False)] = None,
+    time_format: Annotated[
+        str | None, typer.Option(help="How text says times, as of strptime; by default, ISO 8601.", show_default=False)
+    ] = None,
     every: Annotated[float, typer.Option(help="Seconds between snapshots of standard input.")] = 60.0,
     append: Annotated[bool, typer.Option("--append", help="Add to the sketch in the output file.")] = False,
     as_json: Json = False,
@@ -77,22 +98,38 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
-    chosen = {"index": index, "value": value, "key": key, "projection": projection, "new-projection": new_projection}
-    agreed_on = None if agreement is None else _agreement(agreement, chosen | options)
-    columns = _columns(key, index, value) if agreed_on is None else Columns.of(agreed_on)
+    if (time is None) != (window is None) or (time_format is not None and time is None):
+        raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
+    size = None if window is None else window_seconds(window)
+    chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
+    agreed_on = None if agreement is None else _agreement(agreement, chosen | options | {"window": window})
+    if agreed_on is None and not index:
+        raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
+    columns = (
+        Columns(key, tuple(names_given(index or [], "--index")), value, time, time_format, size)
+        if agreed_on is None
+        else Columns.of(agreed_on)
+    )
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
     agreed = _projection(projection, new_projection, options) if agreed_on is None else agreed_on.projection
-    raw = _start(output, agreed_on or agreed, keyed=columns.key is not None, append=append)
-    if not streaming:
-        raw = _sketch_files(raw, [Path(name) for name in inputs], columns, form)
-        save_raw(raw, output)
-    if new_projection is not None:  # without it the sketch would be of no use, and the other way round
-        write_whole(new_projection, agreed.to_json().encode() + b"\n")
-    if streaming:
-        raw = _sketch_stream(raw, output, columns, form or "csv", every)
+    keyed = columns.key is not None or window is not None
+    intake = Intake(columns, _start(output, agreed_on or agreed, keyed=keyed, append=append))
+    with BadLines(bad_lines) as bad:
+        reading = Reading(columns, form, check_delimiter(delimiter), bad)
+        if not streaming:
+            _sketch_files(intake, [Path(name) for name in inputs], reading)
+            intake.flush(append_raw(intake.raw, output, new=not append))
+        if new_projection is not None:  # without it the sketch would be of no use, and the other way round
+            write_whole(new_projection, agreed.to_json().encode() + b"\n")
+        try:
+            if streaming:
+                _sketch_stream(intake, output, reading, every, new=not append)
+        finally:
+            for note in filter(None, (intake.warning, str(bad) if bad.count else "", _left_out(intake.dropped))):
+                say(note)
+    raw = intake.there
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
-    named = {} if agreed_on is None else {"agreement": agreed_on.fingerprint}
     if as_json:
         show_json(
             {
@@ -100,15 +137,26 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
                 "secret": True,
                 "events": raw.events,
                 "keys": keys,
+                "bad_lines": bad.count,
                 "projection": agreed.to_json(),
                 "fingerprint": agreed.fingerprint,
-                **named,
+                **({} if agreed_on is None else {"agreement": agreed_on.fingerprint}),
             }
         )
         return
     of_keys = "" if keys is None else f" of {counted(keys, 'key')}"
     by = f"Projection {agreed.fingerprint}" if agreed_on is None else f"Agreement {agreed_on.fingerprint}"
     say(f"{output}, secret: {counted(raw.events, 'event')}{of_keys}. {by}.")
+
+
+def _left_out(rows: int) -> str:
+    return f"{counted(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
+
+
+def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
+    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
+        raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {', '.join(given)}")
+    return ss.Agreement.load(path)
 
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
@@ -125,18 +173,6 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
         raise ss.InvalidInputError("say what standard input is: --format csv, with a header line, or --format jsonl")
     if not 0 < every < float("inf"):
         raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {every:g}")
-
-
-def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
-    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
-        raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {', '.join(given)}")
-    return ss.Agreement.load(path)
-
-
-def _columns(key: str | None, index: list[str] | None, value: str | None) -> Columns:
-    if not index:
-        raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
-    return Columns(key, tuple(index), value)
 
 
 def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.Projection:
@@ -187,72 +223,55 @@ def _check_agreed(output: Path, raw: RawSketch, agreed: ss.Projection | ss.Agree
     check_agreed(raw.agreement, agreement)
 
 
-def _sketch_files(raw: RawSketch, paths: list[Path], columns: Columns, form: Format | None) -> RawSketch:
-    events, dropped = raw.events, 0
+def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:
+    """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
     with _progress() as progress:
-        task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=events)
+        task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
         done = 0
         for path in paths:
 
             def on_read(at: int, done: int = done) -> None:
-                progress.update(task, completed=done + at)
+                progress.update(task, completed=done + at, events=intake.events)
 
-            rows = 0
-            for batch in file_batches(path, form, columns, on_read):
-                with _naming(path, columns):
-                    left_out = add_events(raw.state, batch, columns, rows + 1)
-                rows, dropped, events = rows + batch.num_rows, dropped + left_out, events + batch.num_rows - left_out
-                progress.update(task, events=events)
+            read_file(path, reading, intake.add, on_read)
             done += path.stat().st_size
             progress.update(task, completed=done)
-    _say_dropped(dropped)
-    return RawSketch(raw.state, events, raw.releases)
 
 
-def _say_dropped(rows: int) -> None:
-    if rows:
-        say(f"{counted(rows, 'row')} left out, as something in them is missing: secret, as the sketch is.")
-
-
-def _sketch_stream(raw: RawSketch, output: Path, columns: Columns, form: Format, every: float) -> RawSketch:
-    state, events, rows, dropped = raw.state, raw.events, 0, 0
-    save_raw(raw, output)  # an hour into an endless stream is late to learn that it cannot be written
+def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float, *, new: bool) -> None:
+    """Add the events of a stream to a file, again and again."""
+    # an hour into an endless stream is late to learn that it cannot be written
+    intake.start(append_raw(intake.raw, output, new=new))
     snapshots = _Snapshots(every)
+
+    def snapshot() -> None:
+        """Move what was read since the last one to the file, which others may have added to or moved away."""
+        if intake.events:
+            intake.flush(append_raw(intake.raw, output))
+        snapshots.taken()
+
+    wrong: ss.StreamsketchError | None = None
+    lines = reading.lines("standard input", reading.form or "csv")
     with Stop() as stop:
         try:
             with _progress() as progress:
-                task = progress.add_task("sketching", total=None, events=events)
-                for batch in stream_batches(sys.stdin.fileno(), "standard input", form, columns, stop, snapshots.wait):
-                    if batch is not None:
-                        left_out = add_events(state, batch, columns, rows + 1)
-                        rows, dropped = rows + batch.num_rows, dropped + left_out
-                        events += batch.num_rows - left_out
-                        progress.update(task, events=events)
+                task = progress.add_task("sketching", total=None, events=intake.there.events)
+                for piece in lines.pieces(stream_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
+                    lines.add(piece, intake.add)
+                    progress.update(task, events=intake.there.events + intake.events)
                     if not snapshots.wait():
-                        save_raw(RawSketch(state, events, raw.releases), output)
-                        snapshots.taken()
+                        snapshot()
         except ss.StreamsketchError as error:
-            raise ss.InvalidInputError(f"{error}. {output} holds the {counted(events, 'event')} before") from None
+            wrong = error
         finally:
-            raw = RawSketch(state, events, raw.releases)
-            save_raw(raw, output)
-            _say_dropped(dropped)
+            snapshot()
         number = stop.number
+    held = f"{counted(intake.there.events, 'event')}"
+    if wrong is not None:
+        raise ss.InvalidInputError(f"{wrong}. {output} holds the {held} before")
     if number is not None:
-        say(f"Stopped: {output}, secret, holds {counted(events, 'event')}. Go on with --append.")
+        say(f"Stopped: {output}, secret, holds {held}. Go on with --append.")
         raise typer.Exit(128 + number)
-    return raw
-
-
-@contextlib.contextmanager
-def _naming(path: Path, columns: Columns) -> Iterator[None]:
-    """Name a file in the errors of its rows, which an agreement counts."""
-    try:
-        yield
-    except ss.InvalidInputError as error:
-        if columns.agreement is None:
-            raise
-        raise ss.InvalidInputError(f"{path}: {error}") from None
 
 
 class _Snapshots:
@@ -263,11 +282,11 @@ class _Snapshots:
         self.taken()
 
     def taken(self) -> None:
-        self._due = time.monotonic() + self._every
+        self._due = monotonic() + self._every
 
     def wait(self) -> float:
         """Return how many seconds are left."""
-        return max(0.0, self._due - time.monotonic())
+        return max(0.0, self._due - monotonic())
 
 
 def _progress() -> Progress:

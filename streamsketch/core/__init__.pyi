@@ -5,7 +5,7 @@ from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate
 from .jit import kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
-from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, printable
+from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable
 from .warn import warn_outside
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "kernel",
     "locked",
     "multiply_add",
+    "names_given",
     "part",
     "polynomials",
     "printable",

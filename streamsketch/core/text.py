@@ -1,7 +1,9 @@
 """Plain text for terminals of 80 columns."""
 
+import csv
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 
 from streamsketch.errors import InvalidInputError
@@ -41,6 +43,32 @@ def check_text(name: str, text: str) -> None:
     """Raise `InvalidInputError` unless text is short and printable: untrusted files bring it to a terminal."""
     if not (isinstance(text, str) and 0 < len(text) <= MAX_TEXT and is_printable(text)):
         raise InvalidInputError(f"{name} must be 1 to {MAX_TEXT} printable characters, got {text!a:.60}")
+
+
+def names_given(options: Sequence[str], what: str) -> list[str]:
+    """Return the names in options that take several: with commas, or an option for each, or both.
+
+    A name with a comma stands in double quotes, as in CSV.
+
+    Raises
+    ------
+    InvalidInputError
+        For names that are empty or there twice.
+
+    Examples
+    --------
+    >>> names_given(["north,south", '"Korea, South"'], "--public-key")
+    ['north', 'south', 'Korea, South']
+    """
+    try:
+        names = [name for row in csv.reader(options, strict=True, skipinitialspace=True) for name in row or [""]]
+    except csv.Error:
+        raise InvalidInputError(f"{what} has a quote that is not closed, or text after it") from None
+    if not all(names):
+        raise InvalidInputError(f"{what} has an empty name; names are separated by single commas")
+    if twice := next((name for name, count in Counter(names).items() if count > 1), None):
+        raise InvalidInputError(f"{what} has {twice!a} twice")
+    return names
 
 
 def spreadsheet_text(text: str) -> str:

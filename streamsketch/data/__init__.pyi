@@ -4,10 +4,12 @@ from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import quantise, quantise_one
 from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
-from .readers.delimited import csv_header, csv_piece
+from .readers.delimited import check_delimiter, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
+from .readers.opening import uncompressed
 from .tables import batches_of, names_of
+from .windows import times_in, window_names, window_seconds
 
 __all__ = [
     "HASHED_DIM",
@@ -19,6 +21,7 @@ __all__ = [
     "batches_of",
     "canonical_bytes",
     "canonical_column",
+    "check_delimiter",
     "check_indices",
     "csv_header",
     "csv_piece",
@@ -37,7 +40,11 @@ __all__ = [
     "quantise",
     "quantise_one",
     "steps_of",
+    "times_in",
     "times_of",
+    "uncompressed",
     "value_column",
     "value_type",
+    "window_names",
+    "window_seconds",
 ]

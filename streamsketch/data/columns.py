@@ -58,6 +58,19 @@ def key_column(column: Any, name: str) -> pa.Array:
 def value_column(column: Any) -> NDArray[Any]:
     """Return a column of values as NumPy integers, float64, or Decimal or Fraction objects, (n,), without nulls.
 
+    Raises what `number_column` raises.
+    """
+    numbers = number_column(column)
+    if isinstance(numbers, pa.Array):
+        objects: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
+        return objects
+    values: NDArray[Any] = numbers
+    return values
+
+
+def number_column(column: Any) -> Any:
+    """Return a column of values as NumPy integers, float64 or Fraction objects, (n,), or decimals of Arrow, no nulls.
+
     Raises
     ------
     InvalidInputError
@@ -79,6 +92,8 @@ def value_column(column: Any) -> NDArray[Any]:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InvalidInputError(f"values must be integers, floats or decimals, got {kind}; cast them first")
     _refuse_nulls(array, "value")
+    if pa.types.is_decimal(kind):
+        return array
     values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return values.astype(np.float64) if values.dtype.kind == "f" else values
 

@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.core import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction
-from streamsketch.data.columns import value_column
+from streamsketch.data.columns import number_column
 from streamsketch.errors import InvalidInputError
 
 _NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
@@ -45,7 +46,9 @@ def quantise(values: Any, resolution: Exact) -> Ints:
         return np.ascontiguousarray(values)
     resolution = exact_fraction(resolution, "resolution")
     check_resolution(resolution)
-    array = value_column(values)
+    array = number_column(values)
+    if isinstance(array, pa.Array):
+        return _quantise_decimals(array, resolution)
     if array.dtype.kind == "O":
         return _quantise_exactly([Fraction(value) for value in array.tolist()], resolution)
     if array.dtype.kind == "f":
@@ -76,6 +79,46 @@ def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
         quantised: Ints = np.where(values < 0, -scaled, scaled)
         return quantised
     return _quantise_exactly([Fraction(value) for value in values.tolist()], resolution)
+
+
+def _quantise_decimals(values: pa.Array, resolution: Fraction) -> Ints:
+    """Divide the decimals' own integers where these are of 64 bits, and the others one by one.
+
+    A decimal is m / 10^scale, and the resolution a / (b 10^scale), so the quotient is trunc(m b / a).
+    """
+    units = resolution * Fraction(10) ** values.type.scale  # a / b
+    if units.denominator == 1:  # of a = 10^places c, trunc(m / a) is trunc(trunc(m / 10^places) / c)
+        places = _tens(units.numerator, values.type.scale)
+        values, units = _without_places(values, places), units / 10**places
+    result = np.zeros(len(values), dtype=np.int64)
+    if pa.types.is_decimal128(values.type):
+        words = np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)
+        small = words[:, 1] == words[:, 0] >> 63
+        if units.numerator <= INT64_MAX:
+            result[small] = _quantise_ints(words[small, 0].astype(np.int64, copy=False), units)
+            values = values.filter(pa.array(~small))
+        else:
+            small[:] = False
+    else:
+        small = np.zeros(len(values), dtype=bool)
+    if len(values):
+        result[~small] = _quantise_exactly([Fraction(value) for value in values.to_pylist()], resolution)
+    return result
+
+
+def _tens(number: int, most: int) -> int:
+    """Return how often ten divides a number, at most so often."""
+    found = 0
+    while found < most and number % 10 ** (found + 1) == 0:
+        found += 1
+    return found
+
+
+def _without_places(values: pa.Array, places: int) -> pa.Array:
+    """Return decimals of up to 128 bits with so many places less, truncated toward zero, and others as they are."""
+    if pa.types.is_decimal256(values.type):
+        return values
+    return values.cast(pa.decimal128(38, values.type.scale - places), safe=False)
 
 
 def _quantise_floats(values: NDArray[np.float64], resolution: Fraction) -> Ints:

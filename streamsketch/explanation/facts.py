@@ -37,7 +37,7 @@ class Explained(ABC):
         """The privacy unit and its bound."""
         near = self.guarantee.neighbours
         if isinstance(near, L1):
-            change = f"one {near.unit}, in the data or not, whose values sum to at most {near.bound} in absolute value"
+            change = f"one {near.unit}, in the data or not, whose absolute values sum to at most {near.bound}"
         else:
             change = f"one {near.unit}, which changes one coordinate by at most {near.bound}"
         if near.max_keys == 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamsketch.estimation import Estimate
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
-from streamsketch.explanation.text import one_as_dict, one_as_text
+from streamsketch.explanation.text import one_as_dict, one_as_text, rounded_up
 from streamsketch.privacy import NOISES, Cumulants, Guarantee, KeySelection, NoisePlace
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
 from streamsketch.release import (
@@ -98,6 +98,7 @@ class Explanation(Explained):
         told += keys_said(self.guarantee)
         if self.releases > 1:
             told.append(f"{self.releases} releases were added or subtracted; {self._composed}.")
+            told += self._cost_of_all
         if self.multiplier != 1:
             told.append(f"The cells count {self.multiplier} times: post-processing, with an unchanged guarantee.")
         return told
@@ -132,6 +133,17 @@ class Explanation(Explained):
         if self.parts:
             return _COMPOSITIONS[self.composition]
         return "their guarantees, and the populations for which they were composed, are not recorded"
+
+    @property
+    def _cost_of_all(self) -> list[str]:
+        """What those pay who are in all of the releases, as a person in each day of a week, where less is stated."""
+        if self.composition not in ("disjoint", "mixed"):
+            return []
+        epsilon = math.fsum(part.count * part.guarantee.epsilon for part in self.parts)
+        delta = min(1.0, math.fsum(part.count * part.guarantee.delta for part in self.parts))
+        unit = self.guarantee.neighbours.unit
+        budget = f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}"
+        return [f"Whoever has one {unit} in each of the {self.releases} spends up to {budget} in all."]
 
     @property
     def _stated(self) -> Stated:

@@ -17,6 +17,7 @@ from .private_table import PrivateTable
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
 from .published import Encoded, Published, under
 from .published_table import PublishedTable, sketches_to_release
+from .raw_append import append_raw, emptied
 from .raw_file import (
     SUFFIX,
     PastRelease,
@@ -56,6 +57,7 @@ __all__ = [
     "State",
     "Stated",
     "Verdict",
+    "append_raw",
     "check_carried",
     "check_disjoint",
     "check_independent",
@@ -67,6 +69,7 @@ __all__ = [
     "check_whole_steps",
     "composition_of",
     "effect_of",
+    "emptied",
     "grid_steps",
     "guarantee_of",
     "impossible_norm",

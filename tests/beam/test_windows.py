@@ -286,7 +286,7 @@ def test_far_dates_are_kept(tmp_path: Path) -> None:
 def test_parts_carry_no_words_of_others(whole: bool) -> None:  # noqa: FBT001
     words = pa.array([f"word {number}" for number in range(100)]).dictionary_encode()
     table = pa.table({"at": pa.array(range(0, 200, 2), pa.timestamp("s")), "key": words})
-    split = _SplitByTime(FixedWindows(20), "at")
+    split = _SplitByTime(FixedWindows(20), "at", None)
     parts = list(split.process(table if whole else table.to_batches()[0]))
     assert [int(part.timestamp) for part in parts] == list(range(0, 200, 20))
     assert pa.Table.from_batches([part.value for part in parts]).column("key").to_pylist() == words.to_pylist()
@@ -298,7 +298,8 @@ def test_parts_carry_no_words_of_others(whole: bool) -> None:  # noqa: FBT001
     [
         (("a", 1, 1), "splits Arrow record batches, got a tuple"),
         (pa.table({"key": ["a"]}), "no column 'at'"),
-        (pa.table({"at": ["2024-01-01"]}), "must hold times or dates, got string"),
+        (pa.table({"at": [1]}), "must hold times or dates, got int64"),
+        (pa.table({"at": ["a day"]}), "holds text that is no time as ISO 8601 has it"),
     ],
 )
 def test_elements_without_times_are_refused(element: Any, message: str, tmp_path: Path) -> None:
@@ -411,3 +412,17 @@ def test_beam_timestamps_name_windows_too(tmp_path: Path) -> None:
         return released_in_batch(pipeline | beam.Create([]) | TumblingWindows(60), public_windows=named)
 
     assert sorted((key, start) for key, start, _ in run(build, tmp_path)[0]) == [("AA", 0), ("UA", 0)]
+
+
+def test_windows_have_lengths_in_words_and_times_in_text() -> None:
+    rows = pa.table({"at": ["1.5.2024", "2.5.2024", None], "key": ["a", "b", "c"]})
+    split = TumblingWindows("1 day", column="at", time_format="%d.%m.%Y")
+    assert split._windows.size.micros == 86_400 * 10**6
+    found = list(_SplitByTime(split._windows, "at", "%d.%m.%Y").process(rows))
+    assert [(one.value.column("key").to_pylist(), one.timestamp.micros // (86_400 * 10**6)) for one in found] == [
+        (["a"], 19844),
+        (["b"], 19845),
+    ]
+    assert list(found[0].value.column("at")) == list(rows.column("at")[:1])
+    with pytest.raises(ss.InvalidInputError, match="got 'a day'"):
+        TumblingWindows("a day")

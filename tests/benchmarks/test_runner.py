@@ -1,6 +1,7 @@
 """The command: what it runs, writes, draws, lists and refuses, with made-up studies."""
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ from matplotlib.figure import Figure
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from benchmarks import accuracy, markdown, report
+from benchmarks import accuracy, markdown, rendering, report
 from benchmarks.__main__ import app
 from benchmarks.data import Data
 from benchmarks.registry import COMMANDS, entries
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
 
 REGISTERED = {command: list(entries(command)) for command in COMMANDS}
 """Before any is made up."""
@@ -32,14 +34,25 @@ def run_study(effort: Effort, data: Data) -> Study:
     return Study([cells], found, {"line": figure})
 
 
+def run_paper(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
+    checks = [
+        Check("a halves", 0.52, 0.45, 0.55, error=0.02, unit="µs", data="digits"),
+        Check("b | c grows", 3.0, 4.0, math.inf),
+        Check("b | c grows", 1.0, 4.0, math.inf, data="MNIST"),
+        Check("d is 2", 2.0, 2.0, 2.0),
+        Check("e is small", math.nan, -math.inf, 1.0),
+    ]
+    return Study([], "found", source="Some et al. 2020, Figure 7", checks=checks, shortened="2 of 9 runs.")
+
+
 def fail(effort: Effort, data: Data) -> Study:
     raise ArithmeticError(f"no result at {effort.name} {data}")
 
 
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Register two studies that are nowhere on disk."""
-    for name, run in (("fine", run_study), ("broken", fail)):
+    """Register three studies that are nowhere on disk."""
+    for name, run in (("fine", run_study), ("broken", fail), ("paper", run_paper)):
         module = ModuleType(f"benchmarks.accuracy.{name}", f"The {name} study.\n\nMore.")
         module.run = run  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -87,7 +100,7 @@ def test_unknown_names_are_refused_with_the_list(tmp_path: Path) -> None:
         code, output = invoke(command, "nonesuch", "--out", tmp_path)
         assert code == 2
         assert f"{command} has no nonesuch; there are" in output
-    assert "fine, broken" in " ".join(invoke("accuracy", "nonesuch")[1].split())
+    assert "fine, broken, paper" in " ".join(invoke("accuracy", "nonesuch")[1].split())
     assert not list(tmp_path.iterdir())
 
 
@@ -129,6 +142,35 @@ def test_render_writes_one_document_from_a_run(tmp_path: Path) -> None:
     pictures = {path.name for path in (into / "pictures").iterdir()}
     assert pictures == {"targets.png", "speed-events-ratios.png", "speed-wire-ratios.png", "accuracy-fine-line.png"}
     assert all(f"(pictures/{name})" in text for name in pictures)
+
+
+def test_checks_are_shown_with_tolerances_and_the_verdict_is_computed(tmp_path: Path) -> None:
+    assert invoke("accuracy", "paper", "--quick", "--out", tmp_path)[0] == 0
+    written = json.loads((tmp_path / "accuracy-paper.json").read_text())
+    assert written["verdict"] == "differs in 2 of 5, 1 cannot be told"
+    assert [check["holds"] for check in written["checks"]] == [True, False, False, True, None]
+    text = (tmp_path / "accuracy-paper.md").read_text()
+    assert text == (
+        "# The paper study\n\nfound\n\n**Some et al. 2020, Figure 7: differs in 2 of 5, 1 cannot be told.** "
+        "A quick run, not the paper's size.\n\n"
+        "| claim | data | tolerance | this run | holds |\n| --- | --- | --- | --- | --- |\n"
+        "| a halves | digits | 0.45 to 0.55 µs | 0.52 ± 0.02 µs | yes |\n"
+        "| b \\| c grows |  | ≥ 4 | 3 | no |\n| b \\| c grows | MNIST | ≥ 4 | 1 | no |\n"
+        "| d is 2 |  | 2 | 2 | yes |\n"
+        "| e is small |  | ≤ 1 |  | cannot be told |\n"
+    )
+    assert markdown.size(written | {"effort": "full"}) == "Shortened: 2 of 9 runs."
+    assert markdown.size(written | {"effort": "full", "shortened": ""}) == "Full size."
+
+
+def test_the_document_opens_its_figures_with_all_verdicts(tmp_path: Path) -> None:
+    assert invoke("accuracy", "paper", "--out", tmp_path)[0] == 0
+    assert invoke("figures", "kkmm-fig1", "--quick", "--out", tmp_path)[0] == 0
+    text = rendering.write(tmp_path, tmp_path).read_text()
+    opening = text[text.index("## The papers' figures") : text.index("### Which (ε, δ)")]
+    assert "| Some et al. 2020, Figure 7 | accuracy paper | Shortened: 2 of 9 runs. " in opening
+    assert "| differs in 2 of 5, 1 cannot be told | b \\| c grows |" in opening
+    assert "| figures kkmm-fig1 |" in opening
 
 
 def test_render_refuses_a_folder_without_results(tmp_path: Path) -> None:

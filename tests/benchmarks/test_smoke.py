@@ -12,7 +12,7 @@ import streamsketch as ss
 from benchmarks import beam, rendering, report, speed
 from benchmarks.beam import memory
 from benchmarks.data import Data
-from benchmarks.figures import afnnt, kkmm, ll
+from benchmarks.figures import afnnt, kkmm, ll, stausholm
 from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import TINY, Row, Target
 from benchmarks.speed import growth, startup, wire
@@ -83,7 +83,7 @@ def test_names_are_distinct_and_every_module_is_registered_or_a_helper() -> None
     for package, names in ((speed, speed.NAMES), (beam, beam.NAMES)):
         modules = {path.stem for path in Path(str(package.__file__)).parent.glob("*.py")} - {"__init__"} - helpers
         assert modules == set(names.values())
-    figures = [name for paper in (kkmm, ll, afnnt) for name in paper.NAMES]
+    figures = [name for paper in (kkmm, stausholm, ll, afnnt) for name in paper.NAMES]
     assert len(figures) == len(set(figures))
 
 

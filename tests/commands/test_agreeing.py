@@ -197,7 +197,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     ),
     "a cell of another type": (
         ["sketch", "bad.csv", "--agreement", "sales.json", "-o", "x.raw-sketch"],
-        "bad.csv: the column week holds string, and in row 2 a value that is no integer",
+        "bad.csv, rows 2 to 3: the column week holds string, and in row 3 a value that is no integer",
     ),
 }
 

@@ -217,6 +217,7 @@ def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path
         ([files[0]], "at least two files, got 1"),
         ([*files, "--top", "0"], "--top must be at least 1, got 0"),
         ([*files, "--to", "west"], "--to must be one of north, south, [east]; got west"),
+        ([*files, "--to", "nort"], "got nort. Did you mean north?"),
         ([files[0], "mine.raw-sketch"], "is a raw sketch, which is secret"),
         ([files[0], "other.sketch"], "seed (3 here, 4 there)"),
         ([files[0], "notes.parquet"], "not a sound table"),

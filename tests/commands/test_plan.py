@@ -37,6 +37,7 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
         "5/2",
         "--step",
         "1/2",
+        "--accept",
         "--json",
     )
     done = forks.run(*ASKED, *options)
@@ -102,3 +103,15 @@ def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -
 )
 def test_mistakes_are_sentences(arguments: tuple[object, ...], message: str, forks: Forks, tmp_path: Path) -> None:
     assert message in forks.refused("plan", *arguments, cwd=tmp_path)
+
+
+def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: Path, forks: Forks) -> None:
+    asked = ("plan", "--epsilon", 0.01, "--squared-distance", 4000, "--relative-error", 0.25, "--projection", "a.json")
+    missed = forks.run(*asked, cwd=tmp_path)
+    assert missed.returncode == 1
+    assert "The goal is missed, and a.json is not written: the predicted error is" in missed.stderr
+    assert missed.stdout.startswith("Plan: ")
+    assert not list(tmp_path.iterdir())
+    assert forks.run(*asked[:-2], "--json", cwd=tmp_path).returncode == 1
+    assert forks.run(*asked, "--accept", cwd=tmp_path).returncode == 0
+    ss.Projection.from_json((tmp_path / "a.json").read_bytes())

@@ -1,5 +1,6 @@
 """Endless streams and pipes into raw sketches: whole lines, snapshots, signals."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.cli._events import _whole_lines
+from streamsketch.cli._lines import whole_lines
 from streamsketch.release.raw_file import load_raw
 from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
@@ -67,12 +68,12 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
 
 
 def test_lines_in_quotes_and_quotes_that_never_close() -> None:
-    assert _whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
-    assert _whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
-    assert _whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
-    assert _whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
+    assert whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
+    assert whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
+    assert whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
+    assert whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
     lines = b"x\n" * 100_000
-    assert _whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
+    assert whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
 
 
 @given(st.text('",\n\rx', max_size=30).map(str.encode))
@@ -86,7 +87,7 @@ def test_lines_are_whole_where_a_reader_of_letters_finds_them_so(data: bytes) ->
             place = "start"
         else:
             place = "quoted" if letter == '"' and place in ("start", "quote") else "plain"
-    assert _whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
+    assert whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
 
 
 def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: Path, forks: Forks) -> None:
@@ -101,8 +102,8 @@ def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: P
     told.update(['5" pipe', "x", 'xy"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
     assert load_raw(tmp_path / "a.raw-sketch").state == load_raw(tmp_path / "b.raw-sketch").state == told
     first, rest = lines.encode()[:14], lines.encode()[14:]
-    assert _whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
-    assert _whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
+    assert whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
+    assert whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
 
 
 def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
@@ -195,3 +196,56 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
     again = ["--index", "a", "--format", "csv", "--projection", "agreed.json", "-o", "b.raw-sketch"]
     twice = forks.run("sketch", "-", *again, cwd=folder, stdin=b"a,a\n1,2\n")
     assert "standard input has a more than once" in twice.stderr
+
+
+def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, forks: Forks) -> None:
+    processes, appends, rows = 8, 3, 200
+    (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
+    (tmp_path / "rows.csv").write_text("item\n" + "x\n" * rows)
+    options = ["--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"]
+    forks.succeeded("sketch", "rows.csv", *options, cwd=tmp_path)
+    stream = [*COMMAND, "sketch", "-", "--format", "csv", *options, "--every", "0.01"]
+    batches = [sys.executable, "-c", APPENDED, str(appends), "sketch", "rows.csv", *options]
+    with contextlib.ExitStack() as stack:
+        streaming = stack.enter_context(started(stream, tmp_path, stdin=subprocess.PIPE))
+        running = [stack.enter_context(started(batches, tmp_path)) for _ in range(processes - 1)]
+        assert streaming.stdin is not None
+        streaming.stdin.write(b"item\n")
+        for _ in range(rows):
+            streaming.stdin.write(b"x\n")
+            streaming.stdin.flush()
+            time.sleep(0.005)
+        streaming.stdin.close()
+        assert [one.wait(PATIENCE) for one in (*running, streaming)] == [0] * processes
+    raw = load_raw(tmp_path / "a.raw-sketch")
+    whole = PROJECTION.sketch()
+    whole.update(["x"], [rows * (2 + appends * (processes - 1))])
+    assert (raw.events, raw.state) == (rows * (2 + appends * (processes - 1)), whole)
+    assert len(raw.state.data_ids.parts) == 1, "all is added to the data that were there"
+
+
+APPENDED = """
+import sys
+from streamsketch.cli.app import main
+_, times, *arguments = sys.argv
+sys.argv = ["streamsketch", *arguments]
+for _ in range(int(times)):
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code
+"""
+
+
+def test_a_stream_goes_on_in_a_new_file_when_its_file_is_moved(folder: Path) -> None:
+    options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    with started([*COMMAND, "sketch", "-", *options, "--every", "0.05"], folder, stdin=subprocess.PIPE) as stream:
+        assert stream.stdin is not None
+        stream.stdin.write(b"item\nx\n")
+        stream.stdin.flush()
+        wait_for_events(folder / "a.raw-sketch", 1)
+        (folder / "a.raw-sketch").rename(folder / "b.raw-sketch")
+        stream.stdin.write(b"y\nz\n")
+        stream.stdin.close()
+        assert stream.wait(PATIENCE) == 0
+    assert [load_raw(folder / f"{name}.raw-sketch").events for name in "ab"] == [2, 1]

@@ -1,6 +1,6 @@
 """Values on the grid, exactly."""
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError
+from streamsketch.data import grid
 from streamsketch.data.grid import quantise, quantise_one
 from tests import naive
 from tests.encoding.shared import LARGEST, floats, grids, resolutions
@@ -157,3 +158,36 @@ def test_decimals_of_any_exponent_are_decided_at_once() -> None:
     assert quantise_one(Decimal("1e-999999999"), Fraction(1)) == 0
     with pytest.raises(InvalidInputError, match="more than 2\\*\\*63 grid steps"):
         quantise_one(Decimal("-1e999999999"), Fraction(1))
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(2**65), 2**65) | st.integers(-999, 999), max_size=6
+    ),
+    st.integers(-2, 38),
+    st.sampled_from([pa.decimal128, pa.decimal256]),
+    resolutions | st.sampled_from([Fraction(1, 100), Fraction(5, 2), Fraction(10**6), Fraction(1, 10**18)]),
+    st.integers(0, 3),
+)
+def test_decimals_are_quantised_as_their_fractions(
+    digits: list[int], scale: int, kind: Any, resolution: Fraction, offset: int
+) -> None:
+    context = Context(prec=80)
+    values = [Decimal(one).scaleb(-scale, context) for one in digits]
+    exact = [int(Fraction(value) / resolution) for value in values]
+    column = pa.array(values, kind(38, scale)).slice(min(offset, len(values)))
+    exact = exact[offset:]
+    if any(abs(one) >= 2**63 for one in exact):
+        with pytest.raises(InvalidInputError, match="grid steps"):
+            quantise(column, resolution)
+    else:
+        assert quantise(column, resolution).tolist() == exact
+
+
+def test_decimals_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = pa.array([Decimal("0.29"), Decimal("-12345678901.25"), Decimal("7.5")], pa.decimal128(38, 12))
+    monkeypatch.setattr(grid, "_quantise_exactly", None)
+    for resolution in ("1", "1/100", "1/4", "3/100"):
+        steps = [int(Fraction(value) / Fraction(resolution)) for value in column.to_pylist()]
+        assert quantise(column, resolution).tolist() == steps

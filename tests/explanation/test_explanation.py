@@ -342,3 +342,17 @@ def test_what_estimates_assume_is_told() -> None:
         assert "assume that no cell's exact sum, including noise, exceeded 63 bits" in " ".join(str(told).split())
         assert any("If a difference comes from few items" in said for said in told.assumed) == few
         assert told.to_dict()["assumed"] == told.assumed
+
+
+def test_a_weekly_sum_says_what_seven_days_cost() -> None:
+    days = [SJLT.sketch().release(epsilon=0.5, neighbours=ss.L1(1, unit="trip")) for _ in range(7)]
+    week, every = days[0], days[0]
+    for day in days[1:]:
+        week, every = week.combine(day, populations="disjoint"), every.combine(day, populations="overlapping")
+    assert "Whoever has one trip in each of the 7 spends up to ε = 3.5, δ = 0 in all." in week.explain().how
+    assert not any("Whoever" in sentence for sentence in every.explain().how), "there it is the guarantee"
+
+
+def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() -> None:
+    release = SJLT.sketch().release(epsilon=0.5, neighbours=ss.L1("3/2", unit="trip"))
+    assert release.explain().who == "one trip, in the data or not, whose absolute values sum to at most 3/2"

@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def arguments(folder: Path, name: str = "sales.parquet", *more: str) -> list[str]:
     fixed = ["--key", "shop", "--index", "product,day", "--value", "paid", "--resolution", "0.25", "--l1", "50"]
     privacy = ["--unit", "receipt", "--epsilon", "1e6", "--sketch-dim", "256", "--sparsity", "2"]
-    keys = [] if "--keys-are-public" in more else ["--public-keys", "north,south,west/1,east"]
+    keys = [] if {"--keys-are-public", "--public-key"} & set(more) else ["--public-key", "north,south,west/1,east"]
     return ["--input", str(folder / name), *fixed, *privacy, *keys, "--output", str(folder / "out"), *more]
 
 
@@ -127,7 +127,7 @@ def test_the_truth_is_shown_only_where_asked(
     [
         (("--epsilon", "0"), "epsilon must be a finite number > 0, from 1e-06 to 1e+06, got 0.0"),
         (("--sketch-dim", "100"), "sketch_dim / sparsity must be a power of two, got 100 / 2 = 50"),
-        (("--index", "product,hour"), "has no column hour"),
+        (("--index", "hour"), "has no column hour"),
         (("--resolution", "100"), "below one grid step"),
         (("--index", "[/product]"), "has no column [/product]"),
     ],
@@ -146,9 +146,9 @@ def test_a_mistake_is_one_sentence(
     "change",
     [
         ("--espilon", "1"),
-        ("--public-keys", "a,,b"),
+        ("--public-key", "a,,b"),
         ("--keys-are-public",),
-        ("--public-keys", "a"),
+        ("--public-key", "a"),
         ("stray",),
         ("--possible-indices", "9"),
         ("--max-keys", "2"),
@@ -158,8 +158,9 @@ def test_a_mistake_is_one_sentence(
 def test_unknown_or_contradicting_options_are_refused(
     sales: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, ...]
 ) -> None:
+    keys = [] if change[0] == "--public-key" else ["--public-key", "a,b"]
     with pytest.raises(SystemExit) as caught:
-        private_distances.main([*arguments(sales)[:-2], "--output", str(sales), "--public-keys", "a,b", *change])
+        private_distances.main(arguments(sales, "sales.parquet", "--output", str(sales), *keys, *change))
     assert caught.value.code == 2
     assert "error:" in capsys.readouterr().err
 
@@ -176,7 +177,7 @@ def test_integers_of_parquet_and_csv_files_are_the_same_indices(sales: Path, fin
 
 def test_an_earlier_runs_releases_do_not_stay(sales: Path, finished: tuple[Path, str]) -> None:
     shutil.copytree(finished[0] / "out", sales / "out")
-    private_distances.main([*arguments(sales), "--public-keys", "north,west/1"])
+    private_distances.main(arguments(sales, "sales.parquet", "--public-key", "north,west/1"))
     assert sorted(path.name for path in (sales / "out" / "sketches").iterdir()) == ["north.sketch", "west%2F1.sketch"]
 
 
@@ -185,7 +186,9 @@ def test_clearing_touches_the_named_folder_only(sales: Path, finished: tuple[Pat
     shutil.copytree(finished[0] / "out", neighbour)
     before = sorted(path.name for path in neighbour.rglob("*"))
     for _ in range(2):
-        private_distances.main([*arguments(sales), "--public-keys", "north,east", "--output", str(sales / "out[1]")])
+        private_distances.main(
+            arguments(sales, "sales.parquet", "--public-key", "north,east", "--output", str(sales / "out[1]"))
+        )
     assert sorted(path.name for path in neighbour.rglob("*")) == before
     assert len(list((sales / "out[1]" / "sketches").iterdir())) == 2
 
@@ -203,7 +206,7 @@ def test_odd_keys_make_files_and_pictures_too(sales: Path) -> None:
 def test_large_values_have_a_truth_too(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pa.table({"shop": ["x", "y"], "product": ["p", "q"], "day": [1, 1], "paid": [4e9, 4e9]})
     pq.write_table(table, sales / "sales.parquet")
-    private_distances.main([*arguments(sales), "--public-keys", "x,y", "--look-at-truth"])
+    private_distances.main(arguments(sales, "sales.parquet", "--public-key", "x,y", "--look-at-truth"))
     assert "1 of 1 intervals cover" in " ".join(capsys.readouterr().out.split())
 
 
@@ -262,3 +265,29 @@ def test_job_servers_may_know_options_that_beam_does_not() -> None:
 def test_beams_own_options_pass_through(sales: Path) -> None:
     private_distances.main(arguments(sales, "sales.parquet", "--direct_runner_bundle_repeat=1"))
     assert len(ss.load(sales / "out" / "sketches.parquet")) == 4
+
+
+def test_streams_of_days_in_text_with_another_delimiter(sales: Path) -> None:
+    (sales / "days.csv").write_text(
+        "shop;product;day;when;paid\nnorth;a;1;31.05.2024;2\nnorth;a;1;01.06.2024;3\nsouth;a;1;01.06.2024;4\n"
+    )
+    keys = ["--public-key", "north 2024-05-31,north 2024-06-01", "--public-key", "south 2024-06-01"]
+    times = ["--delimiter", ";", "--window", "1 day", "--time", "when", "--time-format", "%d.%m.%Y", *keys]
+    given = arguments(sales, "days.csv", *times)
+    place = given.index("product,day")
+    given[place : place + 1] = ["product", "--index", "day"]
+    assert private_distances.main(given) == 0
+    rows = sinks.read_distances(str(sales / "out")).to_pylist()
+    found = {(row["first"], row["second"]): row["squared_distance"] for row in rows}
+    assert found == {
+        ("north 2024-05-31", "north 2024-06-01"): pytest.approx(1, abs=0.1),
+        ("north 2024-05-31", "south 2024-06-01"): pytest.approx(4, abs=0.1),
+        ("north 2024-06-01", "south 2024-06-01"): pytest.approx(1, abs=0.1),
+    }
+
+
+@pytest.mark.parametrize("change", [("--window", "a day", "--time", "day"), ("--window", "1d"), ("--delimiter", "::")])
+def test_options_that_go_together_are_asked_for(sales: Path, change: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        private_distances.main([*arguments(sales), *change])
+    assert caught.value.code == 2

@@ -6,6 +6,5 @@ NAMES: dict[str, str] = {
     "afnnt-fig2": "budget",
     "afnnt-fig3": "running_time",
     "afnnt-fig4-5": "federated",
-    "afnnt-cnn": "network",
     "afnnt-table1": "tradeoffs",
 }

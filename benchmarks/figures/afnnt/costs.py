@@ -21,6 +21,7 @@ PARTS = ("client", "add", "finish")
 _ROUNDS = 7
 _MOST_VALUES = 1 << 21  # of the reports added at a time
 _SLOW, _SLOW_ROUNDS = 0.1, 2  # seconds; they need no more
+_SLOWEST = 2.0  # seconds; one round
 _COMPRESSED = (parts.COMP.name, parts.FAST_COMP.name)
 
 
@@ -57,11 +58,12 @@ def sweep(
     All dimensions run in turn too, so that a busy spell tilts no slope. A cost is that of the fastest round, as other
     work only adds to a time; the mean of all rounds where the number of tries is random. A mechanism ends before the
     dimension where a report takes more than ``limit`` seconds, or would by growing like d. Slow ones are timed by
-    themselves, in two rounds. Adding is timed on a new server that gets ``people`` reports; with ``adding``, on one
-    that has some already and gets so many copies of them that it takes about ``adding`` seconds.
+    themselves, in two rounds, the slowest in one. Adding is timed on a new server that gets ``people`` reports; with
+    ``adding``, on one that has some already and gets so many copies of them that it takes about ``adding`` seconds.
     """
     quick: dict[str, Work] = {}
     slow: dict[str, Work] = {}
+    slowest: dict[str, Work] = {}
     timed: list[tuple[parts.Line, int]] = []
     going, before = list(lines), dict.fromkeys((line.name for line in lines), 0.0)
     rng = np.random.default_rng(3)
@@ -76,10 +78,11 @@ def sweep(
                 continue
             before[line.name] = seconds
             timed.append((line, dim))
-            works = slow if seconds > _SLOW else quick
+            works = slowest if seconds > _SLOWEST else slow if seconds > _SLOW else quick
             works |= {f"{line.name}, {dim}, {part}": work for part, work in _works(mechanism, vectors, adding).items()}
     timings = dict(interleave(quick, min(effort.rounds, _ROUNDS), sample=effort.sample).seconds)
     timings |= interleave(slow, _SLOW_ROUNDS, warm_up=False).seconds
+    timings |= interleave(slowest, 1, warm_up=False).seconds
     return {
         (line.name, dim): Cost(*(_typical(timings[f"{line.name}, {dim}, {part}"], line, part) for part in PARTS))
         for line, dim in timed

@@ -44,12 +44,7 @@ PROJ_UNIT = Line(
     palette.ORANGE,
     "s",
 )
-PROJ_UNIT_CORR = Line(
-    "ProjUnit-corr",
-    lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k, rotation="haar", shared=True),
-    "#7F6000",
-    "D",
-)
+PROJ_UNIT_CORR = Line("ProjUnit-corr", PROJ_UNIT.build, "#7F6000", "D")  # its rotation is shared by `haar`
 FAST = Line("FastProjUnit", lambda d, epsilon, k: ProjUnit(dim=d, epsilon=epsilon, sketch_dim=k), palette.BLUE, "^")
 FAST_CORR = Line(
     "FastProjUnit-corr",
@@ -95,6 +90,11 @@ class Estimate:
         """Return the estimate from two runs or more."""
         half = float(stats.t.ppf(0.95, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
         return cls(float(values.mean()), half, values.size, expected)
+
+    @property
+    def half_95(self) -> float:
+        """Half of the 95 % interval."""
+        return self.half * float(stats.t.ppf(0.975, self.runs - 1) / stats.t.ppf(0.95, self.runs - 1))
 
     @property
     def covers(self) -> bool:

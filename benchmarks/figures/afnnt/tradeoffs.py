@@ -14,9 +14,12 @@ from benchmarks.data import Data
 from benchmarks.figures.afnnt import costs, parts
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
 
 EPSILON = 10.0
 LIMIT = {"full": 2.0, "quick": 0.04, "tiny": 0.1}  # seconds a report, beyond which a mechanism is not timed
+
+_SLACK = 0.25  # of an exponent
 
 Term = Callable[[float], float]
 
@@ -99,7 +102,42 @@ def run(effort: Effort, data: Data) -> Study:
     lines = [claim.line for claim in CLAIMS]
     dims, people, limit = [1 << power for power in powers], 2 if tiny else 4, LIMIT[effort.name]
     found = costs.sweep(lines, dims, EPSILON, k, effort, people=people, limit=limit, adding=4 * effort.sample)
-    return Study([errors, times(found, dim), growth(found)], finding(errors, found, bits, dim, k))
+    return Study(
+        [errors, times(found, dim), growth(found)],
+        finding(errors, found, bits, dim, k),
+        source="Asi et al. 2023, Table 1",
+        checks=checks(errors, growth(found), dim),
+    )
+
+
+def checks(errors: Table, grown: Table, dim: int) -> list[Check]:
+    """Return the paper's terms as tolerances: of errors over OPT, and of exponents of times, upper bounds to 0.25."""
+    most = {"OPT": 1.01, "O(OPT)": 10.0, "(1 + o(1)) OPT": 1.1}
+    at = f"ε = {EPSILON:g}, d = {dim:,}"
+    found = [
+        Check(
+            f"error of {name}: {utility}, at most {most[str(utility)]:.3g} times",
+            *(float(expected or math.nan), 0.99, most[str(utility)]),
+            data=at,
+        )
+        for name, utility, expected, *_ in errors.rows
+    ]
+    found += [
+        Check(
+            f"error of {name}, measured over expected",
+            *(mean / expected, 0.95, 1.05),
+            error=1.19 * half / expected,  # of 90 % to 95 %
+            data=at,
+        )
+        for name, _, expected, mean, half, *_ in errors.rows
+        if isinstance(mean, float) and isinstance(half, float) and isinstance(expected, float)
+    ]
+    found += [
+        Check(f"time of {name}, {part}: exponent in d of the paper's term", time, -math.inf, term + _SLACK)
+        for name, part, term, time in grown.rows
+        if isinstance(term, float) and isinstance(time, float)
+    ]
+    return found
 
 
 def accuracy(dim: int, k: int, effort: Effort) -> tuple[Table, dict[str, int]]:
@@ -172,11 +210,8 @@ def finding(errors: Table, found: costs.Costs, bits: dict[str, int], dim: int, k
     """Return what the table shows, and how it compares."""
     relative = {str(row[0]): float(row[2] or np.nan) for row in errors.rows}
     long, short, compressed = list(relative)[-3:]
-    near = all(relative[name] < 1 + 2 * (EPSILON + math.log(k)) / k for name in (long, parts.COMP.name))
-    far = min(relative[parts.RE_PRIV_HS.name], relative[parts.SQKR_LINE.name])
-    holds = near and far > 2
     text = (
-        f"**{'Agrees' if holds else 'Differs'}** on utility: {parts.COMP.name} and FastProjUnit with k = {k} err "
+        f"{parts.COMP.name} and FastProjUnit with k = {k} err "
         f"{relative[parts.COMP.name]:.4f} and {relative[long]:.4f} times OPT, RePrivHS and SQKR "
         f"{relative[parts.RE_PRIV_HS.name]:.2f} and {relative[parts.SQKR_LINE.name]:.2f} times. With the table's "
         f"k = ε log₂ d ({short.rsplit(' ', 1)[1]}) it is {relative[short]:.3f}: the o(1) there is of the order "
@@ -184,17 +219,6 @@ def finding(errors: Table, found: costs.Costs, bits: dict[str, int], dim: int, k
         f"Reports of {bits[long]:,} bits (k float32 and a seed) are what the paper's 4 to 8 kB are; compressed they "
         f"are {bits[compressed]}, two seeds of 64 bits, where the paper reckons 256. "
     )
-    loose: list[str] = []
-    for name, part, term, time in growth(found).rows:
-        tries = name == parts.COMP.name and part == "client"  # random, and few: no exponent to speak of
-        if isinstance(term, float) and isinstance(time, float) and abs(time - term) > 0.25 and not tries:
-            loose.append(f"{name} ({part}): d^{term:.2f} in the paper, d^{time:.2f} here")
-    if any(costs.exponent(found, claim.line.name, "client") is not None for claim in CLAIMS):
-        text += (
-            f"Exponents in d that are off by more than a quarter: {'; '.join(loose)}. "
-            if loose
-            else "All exponents in d are within a quarter of the terms'. "
-        )
     server = costs.exponent(found, parts.RE_PRIV_HS.name, "add")
     if server is not None and server > 0.5:
         text += (
@@ -209,8 +233,9 @@ def finding(errors: Table, found: costs.Costs, bits: dict[str, int], dim: int, k
             + (", which is what Section 3 is for. " if shared.add < apart.add else ". ")
         )
     text += (
-        f"Where else exponents differ, what does not grow with d still counts, such as FastProjUnit's {k} Gaussians, "
-        "or the machine was busy, which moves them: run again before believing one. CompPrivUnitG expands its seed by "
-        "SplitMix64 in place of Nisan's generator, without the log d: that is the code."
+        f"The paper's terms are upper bounds, so a smaller exponent is none the worse: FastProjUnit's {k} Gaussians do "
+        "not grow with d. A larger one may come from caches or a busy machine: run again before believing it. "
+        "CompPrivUnitG expands its seed by SplitMix64 in place of Nisan's generator, without the log d: that is the "
+        "code."
     )
     return text

@@ -5,11 +5,16 @@ texts, which words or trigrams they have is published, as 0 and 1: β = 1 is one
 at least 255 steps in one β: noise on a lattice has three squared steps of variance more than it would need (THEORY.md
 3), which on steps of β, as integers have them, would drown an OPORP's bins at large ε.
 
+Two baselines are the benchmarks' own, in floating point: noise on raw vectors of many dimensions, drawn by symmetry
+(`noisy_rows`), and DP-RP-G, whose classical σ gives no (ε, δ) at large ε (Figure 12). So is iDP-SignOPORP-G, with noise
+for the one bin that a neighbour moves, where iDP-SignRP-G takes all near cells to move.
+
 How it misleads: the norm bound of DP-SignRP-RR is the least norm in the data, which a publisher would have to know
 without looking; and individual privacy is not differential privacy.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -19,16 +24,24 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 import streamsketch as ss
+from benchmarks import sigmas
 from benchmarks.data import Data, Images, Texts
+from benchmarks.symmetry import noisy_rows
+from streamsketch.core import Ints
+from streamsketch.privacy import DiscreteGaussian, gaussian_sigma
 
 DELTA = 1e-6
 NOISE, SIGNS, INDIVIDUAL = "noisy vectors", "private signs", "individual privacy only"
 GRID = 255
+RAW, OPT = "Raw-data-G-OPT", "DP-RP-G-OPT"
 MAX_DENSE_DIM = 4096  # of what needs all entries of a row independent, noise on every coordinate, or an enumeration
 
 Release = ss.PrivateSketch | ss.signs.SignSketch | ss.signs.IndividualSignSketch
+Published = Sequence[Release] | NDArray[np.float64]
+"""Releases, or rows of the benchmarks' own baselines."""
+
 Map = Callable[[int], ss.Projection]
-Publish = Callable[[Any, float, int], Sequence[Release]]
+Publish = Callable[[Any, float, int], Published]
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,15 @@ class Method:
     publish: Publish
 
 
+@dataclass(frozen=True, kw_only=True)
+class IDPSignOPORPG(ss.signs.IDPSignRPG):
+    """Algorithm 6 on an OPORP, as the end of Appendix A.3 has it, with the noise of one moved bin: Δ2 = β, not β√N."""
+
+    def noise(self, steps: Ints) -> DiscreteGaussian:
+        """Return the noise for near bins, of which a neighbour moves one: `IDPSignRPG.noise` of that one."""
+        return super().noise(steps[:1])
+
+
 def of_images(images: Images, sketch_dims: tuple[int, ...]) -> Vectors:
     """Return images as vectors to publish."""
     return Vectors(images.name, images.vectors, images.labels, images.white, sketch_dims)
@@ -113,7 +135,7 @@ def methods(vectors: Vectors) -> list[Method]:
     raw, rademacher, gaussian, coarse, oporp = _maps(vectors)
 
     def noise(name: str, projection: Map) -> Method:
-        def publish(rows: Any, epsilon: float, k: int) -> Sequence[Release]:
+        def publish(rows: Any, epsilon: float, k: int) -> Published:
             how = ss.PrivateProjection(
                 projection=projection(k), epsilon=epsilon, delta=DELTA, neighbours=neighbours, mechanism="gaussian"
             )
@@ -122,13 +144,15 @@ def methods(vectors: Vectors) -> list[Method]:
         return Method(name, NOISE, publish)
 
     def signs(name: str, projection: Map, mechanism: Any, **more: Any) -> Method:
-        def publish(rows: Any, epsilon: float, k: int) -> Sequence[Release]:
+        def publish(rows: Any, epsilon: float, k: int) -> Published:
             how = mechanism(epsilon=epsilon, neighbours=neighbours, **more)
-            released: Sequence[Release] = how.release_rows(projection(k), rows)
+            released: Published = how.release_rows(projection(k), rows)
             return released
 
         return Method(name, INDIVIDUAL if name.startswith("iDP") else SIGNS, publish)
 
+    classical = sigmas.classical
+    own = [Method("DP-RP-G", NOISE, lambda rows, epsilon, k: noisy_projection(vectors, rows, epsilon, k, classical))]
     found = [
         noise("DP-RP-G-OPT-B", rademacher),
         noise("DP-OPORP", oporp),
@@ -139,13 +163,20 @@ def methods(vectors: Vectors) -> list[Method]:
         signs("iDP-SignOPORP", oporp, ss.signs.IDPSignOPORP),
         signs("iDP-SignRP-RR", rademacher, ss.signs.IDPSignRPRR),
         signs("iDP-SignRP-G", rademacher, ss.signs.IDPSignRPG, delta=DELTA),
+        signs("iDP-SignOPORP-G", oporp, IDPSignOPORPG, delta=DELTA),
     ]
     if not vectors.dense:
-        return found
+        return [
+            Method(RAW, NOISE, lambda rows, epsilon, _: noisy_raw(vectors, rows, epsilon)),
+            *own,
+            Method(OPT, NOISE, lambda rows, epsilon, k: noisy_projection(vectors, rows, epsilon, k, gaussian_sigma)),
+            *found,
+        ]
     bounded = {"delta": DELTA, "norm_bound": vectors.least_norm()}
     return [
-        noise("Raw-data-G-OPT", raw),
-        noise("DP-RP-G-OPT", coarse),
+        noise(RAW, raw),
+        *own,
+        noise(OPT, coarse),
         *found[:2],
         signs("DP-SignRP-RR, paper's count", gaussian, ss.signs.DPSignRPRR, counting="paper", **bounded),
         signs("DP-SignRP-RR", gaussian, ss.signs.DPSignRPRR, **bounded),
@@ -153,13 +184,37 @@ def methods(vectors: Vectors) -> list[Method]:
     ]
 
 
+def noisy_raw(vectors: Vectors, rows: Any, epsilon: float) -> NDArray[np.float64]:
+    """Return rows with Gaussian noise of Δ2 = β on every coordinate, up to one rotation of all."""
+    products = (rows @ rows.T).toarray().astype(np.float64)
+    sigma = vectors.one * gaussian_sigma(epsilon, DELTA)
+    return noisy_rows(products, vectors.dim, sigma, np.random.default_rng(int(1000 * epsilon)))
+
+
+def noisy_projection(
+    vectors: Vectors, rows: Any, epsilon: float, k: int, sigma: Callable[[float, float], float]
+) -> NDArray[np.float64]:
+    """Return rows times a Gaussian matrix, (n, k), with noise of σ(ε, δ)·Δ2 for the matrix in use.
+
+    Of columns that no row touches only the norms are drawn.
+    """
+    rng = np.random.default_rng(1)
+    used = np.unique(rows.indices) if sparse.issparse(rows) else np.arange(vectors.dim)
+    matrix = rng.standard_normal((used.size, k), dtype=np.float32)
+    largest = float((matrix**2).sum(axis=1).max())
+    if used.size < vectors.dim:
+        largest = max(largest, float(rng.chisquare(k, vectors.dim - used.size).max()))
+    cells = np.asarray(rows[:, used] @ matrix, dtype=np.float64)
+    noise = np.random.default_rng(int(1000 * epsilon)).standard_normal(cells.shape)
+    return np.asarray(cells + vectors.one * math.sqrt(largest) * sigma(epsilon, DELTA) * noise)
+
+
 def left_out(sets: Sequence[Vectors]) -> str:
-    """Return which methods are not run on wide sets and why, as a sentence; nothing if there are none."""
+    """Return which method is not run on wide sets and why, as a sentence; nothing if there are none."""
     wide = [vectors.name for vectors in sets if not vectors.dense]
     return (
-        f"Noise on the raw data, DP-RP-G-OPT and DP-SignRP-RR are not run on {' and '.join(wide)}: in tens of "
-        "thousands to millions of dimensions the first publishes a number for each, and the other two need matrices "
-        "that are looked at, or independent, in every entry. "
+        f"DP-SignRP-RR, which is in none of these figures, is not run on {' and '.join(wide)}: it needs matrices that "
+        "are independent in every entry. "
         if wide
         else ""
     )
@@ -181,16 +236,10 @@ def shares(vectors: Vectors, k: int) -> Shares:
     return Shares(float(np.mean(bins == 0)), float(np.mean(np.abs(sums) <= steps)))
 
 
-def told_near(near: Mapping[str, float], flat: Collection[str]) -> str:
-    """Return a sentence on the sums iDP-SignRP perturbs on each set, and whether they explain on which it is flat."""
+def told_near(near: Mapping[str, float]) -> str:
+    """Return a sentence on the sums that iDP-SignRP perturbs on each set."""
     listed = "; ".join(f"{name} {100 * share:.0f} %" for name, share in near.items())
-    others = [name for name in near if name not in flat]
-    told = f"iDP-SignRP perturbs only sums within β of 0: {listed}. "
-    if others and min(near[name] for name in others) > max((near[name] for name in flat), default=0.0):
-        told += (
-            f"That it is not flat on {' and '.join(others)} is the data's doing: short vectors have more such sums. "
-        )
-    return told
+    return f"iDP-SignRP perturbs only sums within β of 0, which short vectors have more of: {listed}. "
 
 
 def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
@@ -205,7 +254,9 @@ def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
     )
 
 
-def features(releases: Sequence[Release]) -> NDArray[np.float64]:
+def features(published: Published) -> NDArray[np.float64]:
     """Return published vectors as numbers: noisy cells, or signs as ±1; float64, (n, k)."""
-    rows = [release.values if isinstance(release, ss.PrivateSketch) else release.signs for release in releases]
+    if isinstance(published, np.ndarray):
+        return published
+    rows = [release.values if isinstance(release, ss.PrivateSketch) else release.signs for release in published]
     return np.stack(rows).astype(np.float64)

@@ -39,6 +39,7 @@ def batches(
     text: list[str],
     form: Format | None = None,
     *,
+    delimiter: str = ",",
     any_text: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns of a part of a file, those of ``text`` as text where the format leaves it open.
@@ -50,6 +51,8 @@ def batches(
         yield from parquet.batches(file, path, part, columns)
     elif form == "jsonl":
         yield from json_lines.batches(file, path, columns, text, any_text=any_text)
+    elif form == "csv":
+        yield from delimited.batches(file, path, columns, text, delimiter)
     else:
         yield from _READERS[form](file, path, columns, text)
 
@@ -63,7 +66,6 @@ def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator
 
 
 _READERS: dict[Format, Callable[[Any, str, list[str], list[str]], Iterator[pa.RecordBatch]]] = {
-    "csv": delimited.batches,
     "lines": text_lines.batches,
     "avro": _avro,
 }

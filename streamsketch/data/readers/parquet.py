@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamsketch.data.readers.opening import BATCH_ROWS, check_columns
+from streamsketch.data.readers.opening import BATCH_ROWS, check_columns, raise_if_of_the_file_system
 from streamsketch.errors import InvalidInputError
 
 
@@ -26,7 +26,12 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa
     check_columns(path, columns, schema.names)
     texts = [name for name in columns if _is_text(schema.field(name).type)]
     parquet = pq.ParquetFile(file, read_dictionary=texts)
-    yield from parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
+    try:
+        yield from parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
+    except (pa.ArrowException, OSError) as error:
+        raise_if_of_the_file_system(error)
+        # Arrow's own text may quote the file, which is private
+        raise InvalidInputError(f"{path} is not a sound Parquet file ({type(error).__name__})") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,0 +1,70 @@
+"""Batches of events into a sketch, and what the operator should know of them."""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import streamsketch as ss
+from streamsketch.cli._events import Columns, add_events
+from streamsketch.release import RawSketch, State, emptied
+
+_NO_LOSS = 1e-9  # of the values: what sums of floats are off
+
+
+@dataclass
+class Intake:
+    """Events that are not in the file yet, with the keys that are there."""
+
+    columns: Columns
+    there: RawSketch
+    dropped: int = 0
+    """Rows left out, as something in them is missing."""
+    _given: float = 0.0
+    _kept: float = 0.0
+    state: State = field(init=False)
+    events: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start(self.there)
+
+    def start(self, there: RawSketch) -> None:
+        """Go on without events, once what there was is in the file: other processes may have added to it, too."""
+        self.there, self.state, self.events = there, emptied(there.state), 0
+        self._known = frozenset(there.state) if isinstance(there.state, ss.SketchTable) else frozenset()
+
+    @property
+    def raw(self) -> RawSketch:
+        """The events as what can be appended to the file."""
+        return RawSketch(self.state, self.events)
+
+    def add(self, batch: pa.RecordBatch, first: int) -> None:
+        """Add a batch, its rows counted from ``first``; after an error all is as it was."""
+        agreement, rows = self.columns.agreement, batch.num_rows
+        if agreement is not None:
+            batch = agreement.cast(batch, first)
+        add_events(self.state, batch, self.columns, self._known)
+        self.events += batch.num_rows
+        self.dropped += rows - batch.num_rows
+        name = self.columns.value
+        if name is not None and batch.num_rows:
+            self._given += pc.sum(pc.abs(batch.column(name).cast(pa.float64(), safe=False))).as_py()
+
+    def flush(self, there: RawSketch) -> None:
+        """Go on without events, which are in the file now."""
+        masses = self.state.masses if isinstance(self.state, ss.SketchTable) else [self.state.mass]
+        self._kept += float(sum(map(int, masses)) * self.state.projection.grid)
+        self.start(there)
+
+    @property
+    def warning(self) -> str:
+        """What truncation lost of the values, for the operator; nothing if all is kept."""
+        lost = self._given - self._kept
+        if lost <= _NO_LOSS * self._given:
+            return ""
+        return (
+            f"warning: of --value {self.columns.value} {100 * lost / self._given:.2g} % is lost: absolute values "
+            f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
+            f"of the resolution, {self.state.projection.grid}. A finer one, such as 1/100, keeps it; all parties "
+            f"must agree on it"
+        )

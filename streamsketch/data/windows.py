@@ -1,0 +1,102 @@
+"""Windows of event time: their lengths in words, and the windows that times fall into."""
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsketch.core import short
+from streamsketch.data.columns import value_type
+from streamsketch.errors import InvalidInputError
+
+_SECOND, _DAY = 10**6, 86_400 * 10**6
+_UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
+_UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
+_LENGTH = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})s?\s*")
+
+
+def window_seconds(length: float | str) -> float:
+    """Return the length of a window in seconds: a number, or text such as ``"1 day"``, ``"24h"``, ``"15 min"``.
+
+    Raises
+    ------
+    InvalidInputError
+        For other text, or a length that is not positive.
+
+    Examples
+    --------
+    >>> window_seconds("1 day"), window_seconds("1d") == window_seconds("24h"), window_seconds("15 min")
+    (86400, True, 900)
+    """
+    seconds: Any = length
+    if isinstance(length, str):
+        found = _LENGTH.fullmatch(length)
+        if not found:
+            raise InvalidInputError(
+                f"a window must be a number and a unit (s, min, h, d or w), such as '1 day', '1d', '24h' or '15 min', "
+                f"got {short(length)}"
+            )
+        exact = Fraction(found[1]) * _UNITS[found[2]]
+        seconds = int(exact) if exact.denominator == 1 else float(exact)
+    if not 0 < seconds < float("inf"):
+        raise InvalidInputError(f"a window must be longer than 0 seconds, got {short(length)}")
+    return float(seconds) if isinstance(length, float) else seconds
+
+
+def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
+    """Return a column of times, dates or text as times in microseconds; those with a zone become UTC.
+
+    Parameters
+    ----------
+    column
+        Times, dates, or text.
+    name
+        Of the column, for errors.
+    form
+        What text looks like, as of ``strptime``; by default, as ISO 8601 says.
+
+    Raises
+    ------
+    InvalidInputError
+        For other types, and text of another form.
+    """
+    kind = value_type(column)
+    if column.null_count:
+        raise InvalidInputError(f"the column {name} has nulls ({column.null_count} of {len(column)}); drop those rows")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            if getattr(kind, "unit", "") == "ns":  # down, as windows are; a cast goes toward zero
+                micros = np.floor_divide(column.cast(pa.int64()).to_numpy(zero_copy_only=False), 1000)
+                return pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
+            return column.cast(pa.timestamp("us", tz=getattr(kind, "tz", None))).cast(pa.timestamp("us"))
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            if form is not None:
+                return pc.strptime(column, format=form, unit="us").cast(pa.timestamp("us"))
+            try:
+                return column.cast(pa.timestamp("us"))
+            except pa.ArrowInvalid:
+                return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+    except pa.ArrowException:
+        looks = "ISO 8601 has it, such as 2024-05-31 or 2024-05-31T12:00:00Z" if form is None else f"{form} says"
+        # Arrow's own text quotes the cell, which is private
+        raise InvalidInputError(f"the column {name} holds text that is no time as {looks}; name its form") from None
+    raise InvalidInputError(f"the column {name} must hold times, dates or text that says them, got {kind}")
+
+
+def window_names(times: pa.Array, seconds: float) -> pa.Array:
+    """Return the start of each time's window, as text: of windows of whole days a date, of others a time in UTC.
+
+    Windows follow each other from 1970-01-01T00:00Z on.
+    """
+    size = round(seconds * _SECOND)
+    moments = times.cast(pa.int64())
+    starts = (np.floor_divide(moments.to_numpy(zero_copy_only=False), size) * size).astype("datetime64[us]")
+    distinct, places = np.unique(starts, return_inverse=True)
+    unit: Any = "D" if size % _DAY == 0 else "m" if size % (60 * _SECOND) == 0 else "s" if size % _SECOND == 0 else "us"
+    names = [text if unit == "D" else f"{text}Z" for text in np.datetime_as_string(distinct, unit=unit).tolist()]
+    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))

@@ -1,0 +1,61 @@
+"""Windows of time: lengths in words, times in columns of all kinds, and the windows they fall into."""
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.data import times_in, window_names, window_seconds
+
+NOON = dt.datetime.fromisoformat("2024-05-31T12:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1 day", 86400), ("1d", 86400), ("24h", 86400), ("15 min", 900), ("2 weeks", 1209600), ("0.5 s", 0.5), (60, 60)],
+)
+def test_lengths_are_numbers_and_units(text: Any, seconds: float) -> None:
+    assert window_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "day", "1", "1 month", "-1 day", "0 min", "1 day 2 h", 0, float("nan"), 1e999])
+def test_other_lengths_are_refused(text: Any) -> None:
+    with pytest.raises(ss.InvalidInputError, match="a window must be"):
+        window_seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("column", "form"),
+    [
+        (pa.array([NOON]), None),
+        (pa.array([NOON], pa.timestamp("s")), None),
+        (pa.array([NOON], pa.timestamp("ns", tz="UTC")), None),
+        (pa.array([NOON.replace(tzinfo=dt.timezone(dt.timedelta(hours=2))).astimezone(dt.UTC)]), None),
+        (pa.array(["2024-05-31T12:00:00Z"]), None),
+        (pa.array(["2024-05-31 12:00"]).dictionary_encode(), None),
+        (pa.array(["5/31/24 12:00"], pa.large_string()), "%m/%d/%y %H:%M"),
+        (pa.array([NOON.date()]), None),
+    ],
+)
+def test_times_of_all_kinds_are_in_the_same_day(column: Any, form: str | None) -> None:
+    assert window_names(times_in(column, "when", form), 86400).to_pylist() == ["2024-05-31"]
+
+
+@pytest.mark.parametrize("column", [["noon"], [1], [1.5], [None, NOON], ["2024-05-31", None]])
+def test_what_is_no_time_is_refused_without_a_word_of_it(column: list[Any]) -> None:
+    with pytest.raises(ss.InvalidInputError, match="the column when") as caught:
+        times_in(pa.array(column), "when")
+    assert "noon" not in str(caught.value)
+
+
+@given(st.integers(-(10**18), 10**18), st.sampled_from([86400, 900, 7 * 86400, 1, 3600]))
+def test_a_window_begins_at_most_its_length_before_each_of_its_times(nanoseconds: int, seconds: int) -> None:
+    times = times_in(pa.array([nanoseconds], pa.timestamp("ns")), "when")
+    (name,) = window_names(times, seconds).to_pylist()
+    start = int(dt.datetime.fromisoformat(name).replace(tzinfo=dt.UTC).timestamp()) * 10**9
+    assert start <= nanoseconds < start + seconds * 10**9
+    assert start % (seconds * 10**9) == 0
