@@ -27,6 +27,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
+from pipelines.agreeing import follow
 from pipelines.batches import all_columns, as_text, text_columns, with_unit
 from pipelines.picture import heat_map
 from pipelines.runs import add_run_options, configure, finish
@@ -57,17 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     try:
         options = _beam_options(parser, rest)
-        projection = ss.SJLT(
-            dim=ss.HASHED_DIM,
-            sketch_dim=known.sketch_dim,
-            sparsity=known.sparsity,
-            seed=known.seed,
-            resolution=known.resolution,
-        )
+        projection = known.agreed.projection if known.agreed is not None else _projection(known)
         for pattern in known.input:  # a missing file or column should not need a pipeline to be found
-            read = read_batches([pattern], all_columns(known), text=text_columns(known), delimiter=known.delimiter)
-            for batch in islice(read, 1):
-                as_text(batch, known)
+            for batch in islice(read_batches([pattern], **_read(known)), 1):
+                if known.agreed is None:
+                    as_text(batch, known)
         # finds mistakes before the job runs
         guarantee = str(AdditiveNoise(**_privacy(known)).guarantee(projection))
         pipeline = build(known, projection, options, guarantee)
@@ -100,11 +95,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _projection(known: argparse.Namespace) -> ss.Projection:
+    return ss.SJLT(
+        dim=ss.HASHED_DIM,
+        sketch_dim=known.sketch_dim,
+        sparsity=known.sparsity,
+        seed=known.seed,
+        resolution=known.resolution,
+    )
+
+
+def _read(known: argparse.Namespace) -> dict[str, Any]:
+    """Return which columns are read, and how."""
+    if known.agreed is not None:
+        return {"columns": known.agreed, "delimiter": known.delimiter}
+    return {"columns": all_columns(known), "text": text_columns(known), "delimiter": known.delimiter}
+
+
 def _check_options(parser: argparse.ArgumentParser, known: argparse.Namespace) -> None:
     """Read the options that are text, and refuse those that contradict each other."""
     try:
-        known.index = names_given(known.index, "--index")
+        follow(parser, known)
+        known.index = names_given(known.index, "--index") if known.agreed is None else known.index
         known.public_keys = known.public_key and names_given(known.public_key, "--public-key")
+        if known.public_keys and known.agreed is not None:
+            known.public_keys = known.agreed.keys_of(known.public_keys)
         known.delimiter, known.size = check_delimiter(known.delimiter), known.window and window_seconds(known.window)
     except ss.InvalidInputError as error:
         parser.error(str(error))
@@ -128,17 +143,13 @@ def build(
     pipeline = beam.Pipeline(options=options)
     configure(pipeline, arguments)
     columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
-    events = (
-        pipeline
-        | "Read"
-        >> ReadColumns(
-            arguments.input, all_columns(arguments), text=text_columns(arguments), delimiter=arguments.delimiter
-        )
-        | "Keys as text" >> beam.Map(as_text, arguments).with_output_types(pa.RecordBatch)
-    )
+    events = pipeline | "Read" >> ReadColumns(arguments.input, **_read(arguments))
+    if arguments.agreed is None:
+        events |= "Keys as text" >> beam.Map(as_text, arguments).with_output_types(pa.RecordBatch)
+        if arguments.unit_column:
+            named = beam.Map(with_unit, arguments.unit_column).with_output_types(pa.RecordBatch)
+            events |= "Named units" >> named
     if arguments.unit_column:
-        named = beam.Map(with_unit, arguments.unit_column).with_output_types(pa.RecordBatch)
-        events |= "Named units" >> named
         events |= "Bound" >> BoundContributions(
             projection,
             unit=arguments.unit_column,
@@ -150,7 +161,8 @@ def build(
         )
     releases = (
         events
-        | "Sketch" >> SketchPerKey(projection, **columns)
+        | "Sketch"
+        >> (SketchPerKey(projection, **columns) if arguments.agreed is None else SketchPerKey(arguments.agreed))
         | "Release"
         >> ReleasePerKey(
             **_privacy(arguments),
@@ -188,10 +200,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     data = parser.add_argument_group("data")
     data.add_argument("--input", nargs="+", required=True, metavar="FILE", help="Parquet or CSV files, or globs")
-    data.add_argument("--key", required=True, metavar="COLUMN", help="column that names the party")
+    data.add_argument(
+        "--agreement", metavar="FILE", help="what all parties sketch by: columns, types, bound, projection"
+    )
+    data.add_argument("--key", metavar="COLUMN", help="column that names the party")
     data.add_argument(
         "--index",
-        required=True,
         action="append",
         metavar="COLUMN[,COLUMN…]",
         help="columns that together index an event, with commas or one by one",

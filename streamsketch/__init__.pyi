@@ -1,9 +1,12 @@
 from . import local, signs
 from ._version import __version__
+from .agreement.agreement import Agreement
+from .agreement.infer import agree
 from .core.limits import reading_limits
 from .data.keys import HASHED_DIM
 from .errors import (
     DependentNoiseError,
+    IncompatibleAgreementsError,
     IncompatibleProjectionsError,
     InvalidInputError,
     SketchOverflowError,
@@ -35,6 +38,7 @@ from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
 from .sketching.bounding.summary import BoundingSummary
 from .sketching.bounding.units import bound_units, unit_totals
+from .sketching.rows import sketch
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable
 from .wire.registry import load
@@ -47,6 +51,7 @@ __all__ = [
     "SJLT",
     "SRHT",
     "Achlioptas",
+    "Agreement",
     "BoundingSummary",
     "CountSketch",
     "DependentNoiseError",
@@ -55,6 +60,7 @@ __all__ = [
     "Goal",
     "Guarantee",
     "Identity",
+    "IncompatibleAgreementsError",
     "IncompatibleProjectionsError",
     "InvalidInputError",
     "OneCoordinate",
@@ -74,6 +80,7 @@ __all__ = [
     "VerySparse",
     "WireFormatError",
     "__version__",
+    "agree",
     "bound_units",
     "compose",
     "cosine",
@@ -91,6 +98,7 @@ __all__ = [
     "release_vector",
     "save_raw",
     "signs",
+    "sketch",
     "squared_distance",
     "squared_norm",
     "unit_totals",

@@ -1,4 +1,4 @@
-"""Exceptions and the warning that users can catch.
+"""Exceptions and warnings that users can catch.
 
 Every message says what was wrong, the values on both sides and the remedy. None contains a private value
 (a datum, or a cell of an unreleased sketch). All derive from `StreamsketchError`; a wrong *type* raises a plain
@@ -16,6 +16,10 @@ class InvalidInputError(StreamsketchError, ValueError):
 
 class IncompatibleProjectionsError(StreamsketchError, ValueError):
     """Sketches of different projections were merged, combined or compared."""
+
+
+class IncompatibleAgreementsError(IncompatibleProjectionsError):
+    """Sketches of one projection but of different agreements: other columns, types, bounds or missing values."""
 
 
 class SketchOverflowError(StreamsketchError, OverflowError):
@@ -49,4 +53,12 @@ class NoiseMismatchWarning(UserWarning):
 
     Estimators warn once for each such release. Estimates are computed as if the stated noise were present, so error
     bars may be far too small; turn the warning into an error to refuse such releases.
+    """
+
+
+class BoundExceededWarning(UserWarning):
+    """A sketch holds an event larger than the bound of the release: whoever contributed it is not protected.
+
+    It depends on the data, so it is for the operator alone. It is no error, as a refusal would tell of the data; who
+    turns it into one must not let others see whether a release was made.
     """

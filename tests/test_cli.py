@@ -21,6 +21,7 @@ from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_w
 COMMANDS = [
     "demo",
     "plan",
+    "agree",
     "sketch",
     "merge",
     "release",

@@ -400,6 +400,7 @@ def test_a_release_holds_nothing_of_the_sketch_but_noisy_cells() -> None:
     released = sketch.release(epsilon=1e-6, neighbours=ss.L1(1))  # so much noise that none is as likely as 10^-6
     held = {name: getattr(released, name) for name in PrivateSketch.__slots__}
     assert set(held) == {
+        "_agreement",
         "_data_ids",
         "_guarantee",
         "_multiplier",

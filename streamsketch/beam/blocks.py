@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
 
+from streamsketch.agreement import check_same
 from streamsketch.beam.keys import plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Block, By, Estimates, block_of, check_comparable, compared
@@ -68,7 +69,7 @@ def gaps(rows: KeyedBlock, columns: KeyedBlock, by: By) -> Estimates:
     """
     same = rows is columns
     if not same:
-        rows.sample.projection.check_same(columns.sample.projection)
+        check_same(rows.sample, columns.sample)
         check_same_place([rows.sample, columns.sample])
         check_disjoint([rows.release_ids, columns.release_ids])
     return compared(rows.block, columns.block, by, same=same)

@@ -36,6 +36,8 @@ class SecretCollection(MarkedCollection):
         What one privacy unit contributes at most, to all keys together; None if nobody said.
     enforced
         Whether `BoundContributions` clipped to that, rather than somebody asserting it.
+    agreement
+        The fingerprint of the agreement that the rows were cast by, if any.
     late
         Whether it is of data that came after their window was published, which never are.
     """
@@ -47,10 +49,12 @@ class SecretCollection(MarkedCollection):
         neighbours: L1 | None = None,
         *,
         enforced: bool = False,
+        agreement: str | None = None,
         late: bool = False,
     ) -> None:
         super().__init__(collection)
         self.projection, self.neighbours, self.enforced, self.late = projection, neighbours, enforced, late
+        self.agreement = agreement
 
 
 def sources_of(collection: beam.PCollection) -> list[str]:

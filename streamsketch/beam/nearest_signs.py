@@ -7,6 +7,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
+from streamsketch.agreement import check_same
 from streamsketch.beam.blocks import order
 from streamsketch.beam.nearest import Search
 from streamsketch.beam.results import Form, Places, check_kinds, key_column
@@ -90,7 +91,7 @@ def _nearest(
     places = np.empty((len(block.keys), 0), dtype=np.intp)
     found = np.empty((len(block.keys), 0), dtype=np.int64)
     for other in sorted(others, key=lambda other: other.shard):
-        block.sample.projection.check_same(other.sample.projection)
+        check_same(block.sample, other.sample)
         distances = distances_between(block.words, other.words).astype(np.int64)
         if own and other.shard == block.shard:
             np.fill_diagonal(distances, -1)  # itself

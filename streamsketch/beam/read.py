@@ -7,6 +7,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
+from streamsketch.agreement import Agreement
 from streamsketch.data import batches, check_delimiter, parts_of
 from streamsketch.errors import InvalidInputError
 
@@ -33,7 +34,9 @@ class ReadColumns(beam.PTransform):
         line, in ``.jsonl`` or ``.ndjson`` as lines of JSON objects, in ``.txt`` or ``.log`` as lines of text (each also
         with ``.gz``, ``.bz2`` or ``.zst`` behind), in ``.avro`` as Avro records, others as Parquet.
     columns
-        The columns to read. Files of lines have two: ``line``, without its end, and ``file``, the name.
+        The columns to read, or an `Agreement`, whose columns are read and cast to its types: an error then names the
+        row, counted within a Parquet file's row group, else within the file. Files of lines have two columns:
+        ``line``, without its end, and ``file``, the name.
     text
         Columns of CSV and JSON files to read as text: keys and indices, so that 007 stays 007. The others are read as
         exact decimals of up to 12 places. Nothing is guessed, so every file is read alike.
@@ -47,13 +50,18 @@ class ReadColumns(beam.PTransform):
     """
 
     def __init__(
-        self, patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = (), delimiter: str = ","
+        self,
+        patterns: Sequence[str],
+        columns: Sequence[str] | Agreement,
+        *,
+        text: Sequence[str] = (),
+        delimiter: str = ",",
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        self._columns = list(dict.fromkeys(columns))
+        self._columns = columns if isinstance(columns, Agreement) else list(dict.fromkeys(columns))
         self._text, self._delimiter = list(text), check_delimiter(delimiter)
 
     def expand(self, start: Any) -> beam.PCollection:
@@ -69,16 +77,20 @@ class ReadColumns(beam.PTransform):
 
     def display_data(self) -> dict[str, Any]:
         """Show what is read."""
-        return {"patterns": ", ".join(self._patterns), "columns": ", ".join(self._columns)}
+        return {"patterns": ", ".join(self._patterns), "columns": ", ".join(_names(self._columns))}
 
 
 def read_batches(
-    patterns: Sequence[str], columns: Sequence[str], *, text: Sequence[str] = (), delimiter: str = ","
+    patterns: Sequence[str], columns: Sequence[str] | Agreement, *, text: Sequence[str] = (), delimiter: str = ","
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches that `ReadColumns` would, in this process; parameters and errors as there."""
     for pattern in patterns:
         for split in _splits(pattern):
-            yield from _batches(split, list(columns), list(text), delimiter)
+            yield from _batches(split, columns, list(text), delimiter)
+
+
+def _names(columns: Sequence[str] | Agreement) -> list[str]:
+    return columns.names if isinstance(columns, Agreement) else list(columns)
 
 
 def _splits(pattern: str) -> Iterator[Split]:
@@ -91,7 +103,19 @@ def _splits(pattern: str) -> Iterator[Split]:
         yield from ((path, part) for part in range(parts))
 
 
-def _batches(split: Split, columns: list[str], text: list[str], delimiter: str) -> Iterator[pa.RecordBatch]:
+def _batches(
+    split: Split, columns: Sequence[str] | Agreement, text: list[str], delimiter: str
+) -> Iterator[pa.RecordBatch]:
     path, part = split
+    names = _names(columns)
     with FileSystems.open(path, compression_type="uncompressed") as file:
-        yield from batches(file, path, part, columns, text, delimiter=delimiter)
+        if not isinstance(columns, Agreement):
+            yield from batches(file, path, part, names, text, delimiter=delimiter)
+            return
+        first = 1
+        for batch in batches(file, path, part, names, names, delimiter=delimiter, any_text=True):
+            try:
+                yield columns.cast(batch, first)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{path}{f', row group {part + 1}' if part else ''}: {error}") from None
+            first += batch.num_rows

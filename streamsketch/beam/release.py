@@ -97,7 +97,9 @@ class ReleaseOnce(beam.PTransform, ABC):
         guarantee = publisher.calibrated(projection).guarantee  # fail before the job runs
         if self._selected is not None:
             guarantee = self._selected.added_to(guarantee)
-        draw = _Release(publisher, self.published, projection, guarantee, sources, count=self._count_private_data)
+        agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
+        count = self._count_private_data
+        draw = _Release(publisher, self.published, projection, guarantee, sources, agreement, count=count)
         releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
             draw, "noise", *self._shards(sketches, projection)
         )
@@ -304,12 +306,13 @@ class _Release:
         projection: Projection,
         guarantee: Guarantee,
         sources: Sequence[str],
+        agreement: str | None,
         *,
         count: bool,
     ) -> None:
         self.published = published
         self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
-        self._sources, self._count = sources, count
+        self._sources, self._agreement, self._count = sources, agreement, count
 
     def total(self, values: Iterable[Sketch]) -> Sketch:
         total = merged(values)
@@ -324,7 +327,8 @@ class _Release:
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
         ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
         named = Sketch.from_state(total.projection, total.state(), total.mass, ids=ids)
-        yield self._calibrated.release(named, bits)
+        released = self._calibrated.release(named, bits)
+        yield released if self._agreement is None else released.under(self._agreement)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()

@@ -8,6 +8,7 @@ import pyarrow as pa
 from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
+from streamsketch.agreement import Agreement
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.marked import SecretCollection
@@ -35,10 +36,11 @@ class SketchPerKey(beam.PTransform):
     Parameters
     ----------
     projection
-        The public map.
+        The public map, or an `Agreement`: Arrow elements are then cast by it, unless `ReadColumns` did so, it names the
+        columns, and releases carry its fingerprint.
     key, index, value
         Column names in Arrow elements. ``index`` may be several columns, read as a tuple; ``value=None`` counts
-        1 an event.
+        1 an event. With an agreement they are left as they are.
 
     Raises
     ------
@@ -57,15 +59,23 @@ class SketchPerKey(beam.PTransform):
 
     def __init__(
         self,
-        projection: Projection,
+        projection: Projection | Agreement,
         *,
         key: str = "key",
         index: str | Sequence[str] = "index",
         value: str | None = "value",
     ) -> None:
         super().__init__()
+        self._agreement = projection if isinstance(projection, Agreement) else None
+        if isinstance(projection, Agreement):
+            if (key, index, value) != ("key", "index", "value"):
+                raise InvalidInputError("the agreement says which columns are sketched; leave out key, index and value")
+            if projection.key is None:
+                raise InvalidInputError("the agreement has no key, and SketchPerKey makes a sketch of each key")
+            key, index, value = projection.key.name, [one.name for one in projection.index], projection.value
+            projection = projection.projection
         if not isinstance(projection, Projection):
-            raise TypeError(f"SketchPerKey needs a Projection, got a {type(projection).__name__}")
+            raise TypeError(f"SketchPerKey needs a Projection or an Agreement, got a {type(projection).__name__}")
         self._projection = projection
         self._columns = (key, (index,) if isinstance(index, str) else tuple(index), value)
 
@@ -76,7 +86,7 @@ class SketchPerKey(beam.PTransform):
         bundles = _GlobalBundles if everywhere else _WindowedBundles
         sketches = (
             events
-            | "Sketch bundles" >> beam.ParDo(bundles(self._projection, *self._columns))
+            | "Sketch bundles" >> beam.ParDo(bundles(self._projection, *self._columns, self._agreement))
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
             | "Merge partial sketches"
@@ -84,10 +94,11 @@ class SketchPerKey(beam.PTransform):
                 beam.typehints.KV[Any, Sketch]
             )
         )
+        agreement = None if self._agreement is None else self._agreement.fingerprint
         if not isinstance(events, SecretCollection):
-            return SecretCollection(sketches, self._projection)
+            return SecretCollection(sketches, self._projection, agreement=agreement)
         known = {"enforced": events.enforced, "late": events.late}
-        return SecretCollection(sketches, self._projection, events.neighbours, **known)
+        return SecretCollection(sketches, self._projection, events.neighbours, agreement=agreement, **known)
 
     def display_data(self) -> dict[str, Any]:
         """Show the public projection in the runner's interface."""
@@ -106,9 +117,17 @@ def merged(sketches: Iterable[Sketch]) -> Sketch:
 class _SketchBundles(beam.DoFn):
     """Sketches of each bundle and window, flushed at the bundle's end or when they have grown large."""
 
-    def __init__(self, projection: Projection, key: str, index: tuple[str, ...], value: str | None) -> None:
+    def __init__(
+        self,
+        projection: Projection,
+        key: str,
+        index: tuple[str, ...],
+        value: str | None,
+        agreement: Agreement | None = None,
+    ) -> None:
         self._projection = projection
         self._key, self._index, self._value = key, index, value
+        self._agreement = agreement
 
     def start_bundle(self) -> None:
         self._bundles: dict[BoundedWindow, _Bundle] = {}
@@ -121,6 +140,11 @@ class _SketchBundles(beam.DoFn):
             return self._add_columns(element, bundle)
         if isinstance(element, BoundedEvents):
             return self._add_bounded(element, bundle)
+        if self._agreement is not None:
+            raise InvalidInputError(
+                f"under an agreement elements are Arrow record batches, whose types it casts, or bounded events; got a "
+                f"{type(element).__name__}"
+            )
         bundle.add_row(element)
         if bundle.waiting < ROWS:
             return None
@@ -130,6 +154,9 @@ class _SketchBundles(beam.DoFn):
     def _add_columns(self, element: pa.RecordBatch | pa.Table, bundle: "_Bundle") -> Iterator[WindowedValue]:
         for start in range(0, element.num_rows, _BATCH_ROWS):
             part = element.slice(start, _BATCH_ROWS)
+            if self._agreement is not None:
+                batches = [part] if isinstance(part, pa.RecordBatch) else part.to_batches()
+                part = pa.Table.from_batches([self._agreement.cast(batch, start + 1) for batch in batches])
             bundle.add(
                 column_of(part, self._key),
                 self._projection.indices_of(*(column_of(part, name) for name in self._index)),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import typer
 
 import streamsketch as ss
+from streamsketch.agreement import Events
 from streamsketch.cli._lines import BadLines, Lines, blocks_of
 from streamsketch.data import batches, format_of, parts_of, times_in, uncompressed, window_names
 from streamsketch.release import State, check_size
@@ -37,16 +38,27 @@ class Columns:
     time_format: str | None = None
     window: float | None = None
     """In seconds: each key's events in each window are a stream of their own."""
+    agreement: ss.Agreement | None = None
+
+    @classmethod
+    def of(cls, agreement: ss.Agreement) -> Self:
+        """Return the columns of an agreement."""
+        key = None if agreement.key is None else agreement.key.name
+        return cls(key, tuple(column.name for column in agreement.index), agreement.value, agreement=agreement)
 
     @property
     def text(self) -> list[str]:
-        """Those that are read as text."""
+        """Those that are read as text; under an agreement, which casts it, all of them."""
+        if self.agreement is not None:
+            return self.agreement.names
         named = [name for name in (self.key, self.time) if name is not None]
         return list(dict.fromkeys([*named, *self.index]))
 
     @property
     def all(self) -> list[str]:
         """All of them."""
+        if self.agreement is not None:
+            return self.agreement.names
         return list(dict.fromkeys([*self.text, *([] if self.value is None else [self.value])]))
 
     def keys_of(self, batch: pa.RecordBatch) -> pa.Array:
@@ -64,9 +76,13 @@ class Columns:
 def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: frozenset[str] = frozenset()) -> None:
     """Add a batch of events; after an error the state is as it was.
 
-    ``known`` are the keys of the file that the state will be added to. Where indices are hashed, numbers and dates
-    count as their text, so that files of all formats agree. A projection with a smaller dim wants integers.
+    ``known`` are the keys of the file that the state will be added to. Under an agreement its types hold. Else, where
+    indices are hashed, numbers and dates count as their text, so that files of all formats agree, and a projection with
+    a smaller dim wants integers.
     """
+    if columns.agreement is not None:
+        _add_agreed(state, columns.agreement.events(batch), known)
+        return
     for name in columns.all:
         if nulls := batch.column(name).null_count:
             raise ss.InvalidInputError(
@@ -81,13 +97,26 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: fro
         state.update(indices, values)
     else:
         distinct, codes, *steps = keyed_steps(state.projection, columns.keys_of(batch), indices, values)
-        more = known.union(distinct[code] for code in np.unique(codes))
-        new = sum(key not in state for key in more)
-        try:
-            check_size(state.projection, len(state) + new)  # before memory is filled with what no file holds
-        except ss.InvalidInputError as error:
-            raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
+        _check_room(state, known.union(distinct[code] for code in np.unique(codes)))
         state.add_steps(distinct, codes, *steps)
+
+
+def _add_agreed(state: State, events: Events, known: frozenset[Any]) -> None:
+    if isinstance(state, ss.Sketch):
+        state.add_steps(events.indices, events.steps)
+        return
+    keys: Any = events.keys
+    _check_room(state, known.union(keys.unique().to_pylist()))
+    state.add_events(events)
+
+
+def _check_room(state: ss.SketchTable, keys: frozenset[Any]) -> None:
+    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
+    new = sum(key not in state for key in keys)
+    try:
+        check_size(state.projection, len(state) + new)
+    except ss.InvalidInputError as error:
+        raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
 
 
 def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -133,11 +162,12 @@ class Reading:
 
     def lines(self, name: str, form: str) -> Lines:
         """Return how the lines of a stream are read."""
-        return Lines(name, form, self.columns.all, self.columns.text, self.bad, self.delimiter)
+        agreed = self.columns.agreement is not None
+        return Lines(name, form, self.columns.all, self.columns.text, self.bad, self.delimiter, agreed)
 
 
 def read_file(
-    path: Path, reading: Reading, add: Callable[[pa.RecordBatch], None], on_read: Callable[[int], None]
+    path: Path, reading: Reading, add: Callable[[pa.RecordBatch, int], None], on_read: Callable[[int], None]
 ) -> None:
     """Pass the events of a file on in batches; report how far it was read, in bytes; errors name the file."""
     known = reading.form or format_of(path.suffix)
@@ -155,7 +185,7 @@ def read_file(
     row = 2 if named == "csv" else 1
     for batch in file_batches(path, reading.form, reading.columns, on_read, reading.delimiter):
         try:
-            add(batch)
+            add(batch, row)
         except ss.InvalidInputError as error:
             where = f"{path}, {'row' if named == 'csv' else 'line' if named == 'jsonl' else 'record'}s {row:,} to"
             raise ss.InvalidInputError(f"{where} {row + batch.num_rows - 1:,}: {error}") from None
@@ -169,14 +199,15 @@ def file_batches(
     # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
     # closed here, as they may be reading: it closes itself
     file = pa.OSFile(os.fspath(path))
+    how: Any = {"delimiter": delimiter, "any_text": columns.agreement is not None}
     for part in range(parts_of(file, str(path), form)):
-        for batch in batches(file, str(path), part, columns.all, columns.text, form, delimiter=delimiter):
+        for batch in batches(file, str(path), part, columns.all, columns.text, form, **how):
             yield batch
             if not file.closed:
                 on_read(file.tell())
 
 
-def _read_pipe(path: Path, reading: Reading, form: str, add: Callable[[pa.RecordBatch], None]) -> None:
+def _read_pipe(path: Path, reading: Reading, form: str, add: Callable[[pa.RecordBatch, int], None]) -> None:
     """Read what a pipe has until it ends, as standard input is: Arrow, waiting for it, would heed no signal."""
     with path.open("rb", buffering=0) as pipe:
         if form not in ("csv", "jsonl"):

@@ -18,6 +18,8 @@ class Intake:
 
     columns: Columns
     there: RawSketch
+    dropped: int = 0
+    """Rows left out, as something in them is missing."""
     _given: float = 0.0
     _kept: float = 0.0
     state: State = field(init=False)
@@ -36,10 +38,14 @@ class Intake:
         """The events as what can be appended to the file."""
         return RawSketch(self.state, self.events)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch; after an error all is as it was."""
+    def add(self, batch: pa.RecordBatch, first: int) -> None:
+        """Add a batch, its rows counted from ``first``; after an error all is as it was."""
+        agreement, rows = self.columns.agreement, batch.num_rows
+        if agreement is not None:
+            batch = agreement.cast(batch, first)
         add_events(self.state, batch, self.columns, self._known)
         self.events += batch.num_rows
+        self.dropped += rows - batch.num_rows
         name = self.columns.value
         if name is not None and batch.num_rows:
             self._given += pc.sum(pc.abs(batch.column(name).cast(pa.float64(), safe=False))).as_py()

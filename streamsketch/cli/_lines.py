@@ -74,6 +74,8 @@ class Lines:
         What becomes of lines that cannot be read.
     delimiter
         Of CSV.
+    any_text
+        Whether JSON's numbers, booleans and nulls are text, too, for an agreement to cast.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Lines:
     text: list[str]
     bad: BadLines
     delimiter: str = ","
+    any_text: bool = False
     _first: bytes = b""
     _header: list[str] | None = None
     _number: int = field(default=1)
@@ -118,10 +121,11 @@ class Lines:
         if self.form == "csv" and self._header is None:  # what should have written it failed
             raise ss.InvalidInputError(f"{self.name} ended before its header line")
 
-    def add(self, data: bytes, add: Callable[[pa.RecordBatch], None]) -> None:
+    def add(self, data: bytes, add: Callable[[pa.RecordBatch, int], None]) -> None:
         """Pass the events of whole lines on, all together if possible, and without the bad ones if not.
 
-        ``add`` must change nothing when it raises `InvalidInputError`.
+        ``add`` takes a batch and the number of its first line; it must change nothing when it raises
+        `InvalidInputError`.
         """
         if not data.strip():
             self._number += data.count(b"\n") if self.form == "jsonl" else 0
@@ -136,7 +140,7 @@ class Lines:
                 why = str(error)
             else:
                 try:
-                    add(batch)
+                    add(batch, self._number)
                 except ss.InvalidInputError as error:
                     why = f"{self._place} of {self.name}: {error}"
                 else:
@@ -155,7 +159,8 @@ class Lines:
 
     def _read(self, data: bytes) -> pa.RecordBatch:
         if self._header is None:
-            return json_batch(data.split(b"\n"), self.name, self.columns, self.text, self._number)
+            lines = data.split(b"\n")
+            return json_batch(lines, self.name, self.columns, self.text, self._number, any_text=self.any_text)
         return csv_piece(
             data, self._header, self.name, self.columns, self.text, delimiter=self.delimiter, first=self._number
         )

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import streamsketch as ss
+from streamsketch.agreement import check_same
 from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
 from streamsketch.release import SUFFIX, check_independent, check_release, is_raw, load_raw, mismatch
@@ -156,7 +157,7 @@ def _by_name(
     long = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
     for path, _, sketch in found[1:]:
         with naming(str(found[0][0]), str(path)):
-            found[0][2].projection.check_same(sketch.projection)
+            check_same(found[0][2], sketch)
     return {short[i] if short.count(short[i]) == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
 

@@ -18,7 +18,20 @@ from streamsketch.errors import NoiseMismatchWarning
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
-_ORDER = ["demo", "plan", "sketch", "merge", "release", "inspect", "explain", "compare", "nearest", "mean", "report"]
+_ORDER = [
+    "demo",
+    "plan",
+    "agree",
+    "sketch",
+    "merge",
+    "release",
+    "inspect",
+    "explain",
+    "compare",
+    "nearest",
+    "mean",
+    "report",
+]
 
 
 class _Command(TyperCommand):

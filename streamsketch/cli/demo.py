@@ -47,7 +47,7 @@ def demo(
     releases: dict[str, ss.PrivateSketch] = {}
     for party, counts in words.items():
         sketch = projection.sketch()
-        sketch.update(list(counts), list(counts.values()))
+        sketch.update(list(counts.elements()))  # each word is an event
         releases[party] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="word"))
     found = [(ss.cosine(releases[a], releases[b]), a, b) for a, b in combinations(_PARTIES, 2)]
     found.sort(key=lambda pair: -pair[0].value)

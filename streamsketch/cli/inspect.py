@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.agreement import fingerprint_of
 from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import (
     Json,
@@ -90,7 +91,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
                 "file": str(file),
                 "secret": False,
                 "guarantee": guarantee_fields(release.guarantee),
-                **_projection_fields(projection),
+                **_agreed(release),
                 "noise_place": release.noise_place,
                 "noise_standard_deviation": release.noise.k2**0.5,
                 "cell_unit": release.cell_unit,
@@ -101,8 +102,7 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         return
     facts = {
         "guarantee": str(release.guarantee),
-        "projection": projection.to_json(),
-        "fingerprint": projection.fingerprint,
+        **_agreed(release),
         "cells": f"{projection.sketch_dim}, unit {release.cell_unit:.6g}",
         _NOISE[release.noise_place]: f"standard deviation {release.noise.k2**0.5:.4g} grid steps",
         "squared norm": f"{norm}, 95 % interval {interval_text(norm)}",
@@ -117,7 +117,7 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
     kind = "individual differential privacy" if individual else "differential privacy"
     projection = published.projection
     if as_json:
-        told: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(projection)}
+        told: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_agreed(published)}
         if isinstance(published, ss.signs.SignTable):
             told["releases"] = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
         else:
@@ -127,8 +127,7 @@ def _inspect_signs(file: Path, published: Signs | ss.signs.SignTable, *, as_json
     facts = {
         "guarantee": str(published.guarantee),
         "kind": kind,
-        "projection": projection.to_json(),
-        "fingerprint": projection.fingerprint,
+        **_agreed(published),
         "signs": f"{projection.sketch_dim}",
     }
     if isinstance(published, ss.signs.SignSketch):
@@ -143,7 +142,6 @@ def _sign_fields(release: Signs) -> dict[str, Any]:
 
 
 def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> None:
-    projection = releases.projection
     norms = {key: ss.squared_norm(release) for key, release in releases.items()}
     if as_json:
         rows = [
@@ -154,14 +152,13 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
             }
             for key, release in releases.items()
         ]
-        show_json({"file": str(file), "secret": False, **_projection_fields(projection), "releases": rows})
+        show_json({"file": str(file), "secret": False, **_agreed(releases), "releases": rows})
         return
     show_facts(
         str(file),
         {
             "guarantee": str(releases.guarantee),
-            "projection": projection.to_json(),
-            "fingerprint": projection.fingerprint,
+            **_agreed(releases),
             "keys": f"{len(releases):,}",
             "size": f"{file.stat().st_size:,} bytes",
         },
@@ -182,7 +179,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
             {
                 "file": str(file),
                 "secret": True,
-                **_projection_fields(raw.projection),
+                **_agreed(raw),
                 "events": raw.events,
                 "keys": keys,
                 "releases": [guarantee_fields(past.guarantee) for past in raw.releases],
@@ -191,8 +188,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
         return
     facts = {
         "SECRET": "a raw sketch without noise: do not share it, or what is printed here",
-        "projection": raw.projection.to_json(),
-        "fingerprint": raw.projection.fingerprint,
+        **_agreed(raw),
         "holds": counted(raw.events, "event") + ("" if keys is None else f" of {counted(keys, 'key')}"),
         "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
         "size": f"{file.stat().st_size:,} bytes",
@@ -200,5 +196,9 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
     show_facts(str(file), facts)
 
 
-def _projection_fields(projection: ss.Projection) -> dict[str, Any]:
-    return {"projection": projection.to_json(), "fingerprint": projection.fingerprint}
+def _agreed(held: Any) -> dict[str, Any]:
+    """Return what parties agreed on for a release or a raw sketch."""
+    projection: ss.Projection = held.projection
+    fields = {"projection": projection.to_json(), "fingerprint": projection.fingerprint}
+    agreement = fingerprint_of(held.agreement)
+    return fields if agreement is None else fields | {"agreement": agreement}

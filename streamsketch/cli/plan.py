@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._agreeing import Index, Key, Missing, Title, UnitColumn, Value, columns_from
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
@@ -41,25 +42,41 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     confidence: Annotated[float, typer.Option(help="Of the goal, in [0.5, 1).")] = 0.95,
     max_cells: Annotated[int, typer.Option(help="The most cells of a sketch.")] = 1 << 16,
     max_nonzeros: Annotated[int, typer.Option(help="The most cells one update may touch.")] = 32,
-    agreement: Annotated[
+    projection: Annotated[
         Path | None,
         typer.Option(help="Write the projection to this JSON file, to agree on with the others.", show_default=False),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Its public seed; by default one drawn now.")] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(help="Write an agreement to this JSON file: the projection and what follows.", show_default=False),
+    ] = None,
+    index: Index = None,
+    key: Key = None,
+    value: Value = None,
+    unit_column: UnitColumn = None,
+    missing: Missing = "refuse",
+    title: Title = "",
+    seed: Annotated[int | None, typer.Option(help="Public seed of the projection; by default one drawn now.")] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Take the plan, and write its agreement, though it misses the goal.")
+        bool, typer.Option("--accept", help="Take the plan, and write its files, though it misses the goal.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Choose a projection and a mechanism, and predict the error of squared distances.
 
-    Where no sketch reaches the goal, the nearest one is shown, no agreement is written, and the exit status is 1.
+    Where no sketch reaches the goal, the nearest one is shown, no file is written, and the exit status is 1.
     """
-    if agreement is not None:
-        new_file(agreement, ".json", "an agreement")
-    elif seed is not None:
-        raise ss.InvalidInputError("a seed belongs to the projection that --agreement FILE writes; name the file")
-    neighbours = ss.L1 if relation is Relation.L1 else ss.OneCoordinate
+    for path, what in ((projection, "a projection"), (agreement, "an agreement")):
+        if path is not None:
+            new_file(path, ".json", what)
+    if seed is not None and projection is None and agreement is None:
+        raise ss.InvalidInputError("a seed belongs to what --projection FILE or --agreement FILE writes; name the file")
+    if (agreement is None) != (not index):
+        raise ss.InvalidInputError(
+            "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
+            "--projection FILE writes the projection alone"
+        )
+    of_units = (ss.L1 if relation is Relation.L1 else ss.OneCoordinate)(bound, unit=unit, max_keys=max_keys)
     found = ss.plan(
         ss.Streams(
             dim=_dim(dim),
@@ -70,22 +87,27 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         ),
         epsilon=epsilon,
         delta=delta,
-        neighbours=neighbours(bound, unit=unit, max_keys=max_keys),
+        neighbours=of_units,
         goal=ss.Goal(
             relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
         ),
     )
     missed = found.met is False and not accept
-    if agreement is not None and not missed:
-        agreed = found.projection(secrets.randbits(63) if seed is None else seed)
-        write_whole(agreement, agreed.to_json().encode() + b"\n")
+    agreed = found.projection(secrets.randbits(63) if seed is None else seed)
+    if projection is not None and not missed:
+        write_whole(projection, agreed.to_json().encode() + b"\n")
+    if agreement is not None and index and not missed:
+        columns = columns_from(index, key, unit_column)
+        fields = {"value": value, "neighbours": of_units, "missing": missing, "title": title}
+        ss.Agreement(agreed, **columns, **fields).save(agreement)  # type: ignore[arg-type]
     if as_json:
         show_json(found.to_dict())
     else:
         typer.echo(str(found))
     if missed:
         factor = found.chosen.error / float(relative_error or 1)
-        unwritten = "" if agreement is None else f", and {agreement} is not written"
+        files = " and ".join(str(path) for path in (projection, agreement) if path is not None)
+        unwritten = f", and {files} is not written" if files else ""
         say(
             f"The goal is missed{unwritten}: the predicted error is {factor:.2g} times what was asked "
             f"for. Ask for less, allow more, or take it all the same with --accept"

@@ -1,17 +1,19 @@
 """``streamsketch sketch``: from events to a raw sketch."""
 
+import contextlib
 import os
 import secrets
 import sys
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
+from streamsketch.agreement import check_agreed
 from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, read_file, stream_blocks
 from streamsketch.cli._intake import Intake
 from streamsketch.cli._lines import BadLines
@@ -30,10 +32,17 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .raw-sketch file to write: secret.")],
+    agreement: Annotated[
+        Path | None,
+        typer.Option(help="What all parties sketch by, a JSON file: it says columns and types.", show_default=False),
+    ] = None,
     index: Annotated[
-        list[str],
-        typer.Option(help="Column that says what happened; several, with commas or one by one, are read as a tuple."),
-    ],
+        list[str] | None,
+        typer.Option(
+            help="Column that says what happened; several, with commas or one by one, are read as a tuple.",
+            show_default=False,
+        ),
+    ] = None,
     value: Annotated[
         str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
     ] = None,
@@ -41,7 +50,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         str | None, typer.Option(help="Column of keys: one sketch for each of them.", show_default=False)
     ] = None,
     projection: Annotated[
-        Path | None, typer.Option(help="The agreement with the other parties: a JSON file.", show_default=False)
+        Path | None, typer.Option(help="The projection of the other parties: a JSON file.", show_default=False)
     ] = None,
     new_projection: Annotated[
         Path | None, typer.Option(help="Make such a file, an SJLT, from the options below.", show_default=False)
@@ -80,8 +89,9 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Sketch events exactly, into a secret file for `release`.
 
-    Indices are hashed as text, numbers and dates too, so that all formats agree; a party that sketches in Python passes
-    text as well. With a projection of another dim than 2**60 they are integers, as they are.
+    With --agreement, rows are cast to its types, and equal tables give equal sketches in every format and in Python.
+    With a projection alone, indices are hashed as text, numbers and dates too; a party that sketches in Python passes
+    text as well. Under another dim than 2**60 they are integers, as they are.
 
     Standard input may be endless. What was read is written at every snapshot, in one step; a snapshot holds every
     event read before it began, and what came later is lost if the machine fails. SIGINT and SIGTERM write a last one.
@@ -91,12 +101,20 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     if (time is None) != (window is None) or (time_format is not None and time is None):
         raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
     size = None if window is None else window_seconds(window)
-    columns = Columns(key, tuple(names_given(index, "--index")), value, time, time_format, size)
+    chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
+    agreed_on = None if agreement is None else _agreement(agreement, chosen | options | {"window": window})
+    if agreed_on is None and not index:
+        raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
+    columns = (
+        Columns(key, tuple(names_given(index or [], "--index")), value, time, time_format, size)
+        if agreed_on is None
+        else Columns.of(agreed_on)
+    )
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
-    agreed = _projection(projection, new_projection, options)
-    keyed = key is not None or window is not None
-    intake = Intake(columns, _start(output, agreed, keyed=keyed, append=append))
+    agreed = _projection(projection, new_projection, options) if agreed_on is None else agreed_on.projection
+    keyed = columns.key is not None or window is not None
+    intake = Intake(columns, _start(output, agreed_on or agreed, keyed=keyed, append=append))
     with BadLines(bad_lines) as bad:
         reading = Reading(columns, form, check_delimiter(delimiter), bad)
         if not streaming:
@@ -108,7 +126,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             if streaming:
                 _sketch_stream(intake, output, reading, every, new=not append)
         finally:
-            for note in filter(None, (intake.warning, str(bad) if bad.count else "")):
+            for note in filter(None, (intake.warning, str(bad) if bad.count else "", _left_out(intake.dropped))):
                 say(note)
     raw = intake.there
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
@@ -122,11 +140,23 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
                 "bad_lines": bad.count,
                 "projection": agreed.to_json(),
                 "fingerprint": agreed.fingerprint,
+                **({} if agreed_on is None else {"agreement": agreed_on.fingerprint}),
             }
         )
         return
     of_keys = "" if keys is None else f" of {counted(keys, 'key')}"
-    say(f"{output}, secret: {counted(raw.events, 'event')}{of_keys}. Projection {agreed.fingerprint}.")
+    by = f"Projection {agreed.fingerprint}" if agreed_on is None else f"Agreement {agreed_on.fingerprint}"
+    say(f"{output}, secret: {counted(raw.events, 'event')}{of_keys}. {by}.")
+
+
+def _left_out(rows: int) -> str:
+    return f"{counted(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
+
+
+def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
+    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
+        raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {', '.join(given)}")
+    return ss.Agreement.load(path)
 
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
@@ -158,7 +188,10 @@ def _projection(path: Path | None, new: Path | None, options: dict[str, int | st
             raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
         try:
             return ss.Projection.from_json(path.read_bytes())
-        except ss.InvalidInputError as error:
+        except ss.InvalidInputError:
+            with contextlib.suppress(ss.InvalidInputError):
+                ss.Agreement.load(path)
+                error = ss.InvalidInputError("it is an agreement: say --agreement")
             raise ss.InvalidInputError(f"{path} is not a projection: {error}") from None
     if new is not None:
         new_file(new, ".json", "a projection")
@@ -166,17 +199,28 @@ def _projection(path: Path | None, new: Path | None, options: dict[str, int | st
     return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
 
 
-def _start(output: Path, projection: ss.Projection, *, keyed: bool, append: bool) -> RawSketch:
+def _start(output: Path, agreed: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawSketch:
     if append and output.exists():
         raw: RawSketch = load_raw_file(output)
-        raw.projection.check_same(projection)
+        _check_agreed(output, raw, agreed)
         if isinstance(raw.state, ss.SketchTable) != keyed:
             holds = "one sketch for each key" if isinstance(raw.state, ss.SketchTable) else "one sketch"
             raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'say'} --key to add to it")
         return raw
     new_file(output, SUFFIX, "a raw sketch")
-    state: State = projection.table() if keyed else projection.sketch()
+    state: State = ss.SketchTable(agreed) if keyed else ss.Sketch(agreed)
     return RawSketch(state)
+
+
+def _check_agreed(output: Path, raw: RawSketch, agreed: ss.Projection | ss.Agreement) -> None:
+    """Refuse rows that another agreement casts than those in a file, or none where it has one."""
+    agreement = agreed if isinstance(agreed, ss.Agreement) else None
+    raw.projection.check_same(agreed.projection if isinstance(agreed, ss.Agreement) else agreed)
+    if (raw.agreement is None) != (agreement is None):
+        follows = "no agreement: add to it" if raw.agreement is None else f"the agreement {raw.agreement.fingerprint}:"
+        remedy = "without --agreement" if raw.agreement is None else "say --agreement FILE to add to it"
+        raise ss.InvalidInputError(f"the rows in {output} follow {follows} {remedy}")
+    check_agreed(raw.agreement, agreement)
 
 
 def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:

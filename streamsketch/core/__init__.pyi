@@ -6,6 +6,7 @@ from .jit import kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
 from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable
+from .warn import warn_outside
 
 __all__ = [
     "AVX512",
@@ -52,5 +53,6 @@ __all__ = [
     "read_open",
     "remove_partial",
     "short",
+    "warn_outside",
     "write_whole",
 ]

@@ -11,7 +11,7 @@ import functools
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 from streamsketch.errors import InvalidInputError, WireFormatError
@@ -37,7 +37,7 @@ class Limits:
     max_raw_bytes
         Length of a raw file, which is a party's own.
     max_json_bytes
-        Length of a projection or mechanism as JSON.
+        Length of a projection, an agreement or a mechanism as JSON.
     max_header_bytes
         Length of a raw file's header, which lists its releases. A Parquet table's footer may take a quarter of it.
     max_keys
@@ -178,8 +178,8 @@ def read_open(file: BinaryIO, most: int, name: str = "max_bytes") -> bytes:
     return b"".join(blocks)
 
 
-def json_fields(text: str | bytes, what: str) -> dict[str, Any]:
-    """Return the fields of one JSON object whose values are text, numbers, booleans or null.
+def json_fields(text: str | bytes, what: str, nested: Collection[str] = ()) -> dict[str, Any]:
+    """Return the fields of one JSON object whose values are text, numbers, booleans or null, but for ``nested`` ones.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def json_fields(text: str | bytes, what: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise InvalidInputError(f"{what} must be one JSON object, got a {type(fields).__name__}")
     for name, value in fields.items():
-        if isinstance(value, list | dict):
+        if isinstance(value, list | dict) and name not in nested:
             raise InvalidInputError(f"{what} has no lists or objects inside, got one for {name!r:.60}")
     return fields
 

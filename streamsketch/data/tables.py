@@ -66,6 +66,8 @@ def _check_names(wanted: list[str], names: list[str]) -> None:
         raise InvalidInputError(f"the table must have {', '.join(wrong)} exactly once; it has {short(names)}")
 
 
-def names_of(index: str | Sequence[str]) -> list[str]:
-    """Return the names of an index's columns as a list."""
+def names_of(index: str | Sequence[str] | None) -> list[str]:
+    """Return the names of an index's columns as a list; `InvalidInputError` for none."""
+    if not index:
+        raise InvalidInputError("say which columns index the rows: index='item', or several names for tuples")
     return [index] if isinstance(index, str) else list(index)

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.agreement import check_same
 from streamsketch.core import Ints
 from streamsketch.privacy import Cumulants
 from streamsketch.projections import MapVariance
@@ -46,8 +47,8 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     ------
     TypeError
         If one is not a sketch.
-    IncompatibleProjectionsError
-        If the projections differ.
+    IncompatibleProjectionsError, IncompatibleAgreementsError
+        If the projections differ, or the agreements of two that have one.
     DependentNoiseError
         If two contain the noise of one release.
     InvalidInputError
@@ -56,7 +57,7 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     for sketch in sketches:
         if not isinstance(sketch, PrivateSketch | Sketch):
             raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
-        sketches[0].projection.check_same(sketch.projection)
+    check_same(*sketches)
     releases = [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
     check_independent(releases)
     check_same_place(releases)

@@ -15,7 +15,7 @@ from .noise_parts import NoisePart
 from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from .private_table import PrivateTable
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
-from .published import Encoded, Published
+from .published import Encoded, Published, under
 from .published_table import PublishedTable, sketches_to_release
 from .raw_append import append_raw, emptied
 from .raw_file import (
@@ -84,6 +84,7 @@ __all__ = [
     "save_raw",
     "sensitivity_of",
     "sketches_to_release",
+    "under",
     "united",
     "unread_matrix",
     "warn_of",

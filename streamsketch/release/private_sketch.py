@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
+from streamsketch.agreement import check_agreed, fingerprint_of
 from streamsketch.core import Exact, Ints, exact_fraction
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
@@ -15,7 +16,7 @@ from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.noise_parts import NoisePart, united
-from streamsketch.release.published import Published
+from streamsketch.release.published import Published, under
 
 if TYPE_CHECKING:
     from streamsketch.explanation import Explanation
@@ -76,6 +77,7 @@ class PrivateSketch(Published):
     """
 
     __slots__ = (
+        "_agreement",
         "_data_ids",
         "_guarantee",
         "_multiplier",
@@ -130,6 +132,7 @@ class PrivateSketch(Published):
         self._release_ids = ids
         self._data_ids = known
         self._parts = stated
+        self._agreement: str | None = None
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -152,6 +155,15 @@ class PrivateSketch(Published):
     def noise_place(self) -> NoisePlace:
         """Where the noise was added: ``"output"``, ``"input"`` or ``"hadamard"``."""
         return self._noise_place
+
+    @property
+    def agreement(self) -> str | None:
+        """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
+        return self._agreement
+
+    def under(self, agreement: str | None) -> Self:
+        """Return the same release, of data that followed the agreement with this fingerprint."""
+        return under(self, agreement)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -200,6 +212,7 @@ class PrivateSketch(Published):
             and self._release_ids == other._release_ids
             and self._data_ids == other._data_ids
             and self._parts == other._parts
+            and self._agreement == other._agreement
             and np.array_equal(self._values, other._values)
         )
 
@@ -226,8 +239,9 @@ class PrivateSketch(Published):
         ------
         TypeError
             If ``other`` is not a PrivateSketch.
-        IncompatibleProjectionsError
-            If the projections differ.
+        IncompatibleProjectionsError, IncompatibleAgreementsError
+            If the projections or the agreements differ; of a release without an agreement nothing is known, and so of
+            the sum.
         InvalidInputError
             If the populations are said to be disjoint but both releases are of the same data, or of parts of them.
         DependentNoiseError
@@ -257,7 +271,7 @@ class PrivateSketch(Published):
             release_ids=self._release_ids,
             data_ids=self._data_ids,
             parts=[part.scaled(exact) for part in self._parts] if exact else (),  # 0 is refused by the multiplier
-        )
+        ).under(self._agreement)
 
     @property
     def _unstated(self) -> bool:
@@ -275,6 +289,7 @@ class PrivateSketch(Published):
                 f"Call release() on a Sketch first"
             )
         self._projection.check_same(other._projection)
+        agreed = fingerprint_of(check_agreed(self._agreement, other._agreement))
         check_independent([self, other])
         check_same_place([self, other])
         guarantee = compose([self, other], populations=populations)
@@ -296,7 +311,7 @@ class PrivateSketch(Published):
             release_ids=self._release_ids + other._release_ids,
             data_ids={*self._data_ids, *other._data_ids},
             parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
-        )
+        ).under(agreed)
 
     def __add__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="added", method="combine"))

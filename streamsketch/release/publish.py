@@ -11,8 +11,10 @@ from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
 from streamsketch.privacy import BitSource, Budget, Neighbours, Noise, NoisePlace, Sensitivity, SystemBits, calibration
 from streamsketch.projections import Projection, transform_read
+from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published import under
 from streamsketch.release.published_table import sketches_to_release
 from streamsketch.release.sensitivity import check_neighbours, check_whole_steps, guarantee_of, sensitivity_of
 from streamsketch.sketching import Sketch, SketchTable
@@ -55,7 +57,7 @@ class Calibrated(ABC, Generic[Published]):
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)
         (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
-        return released
+        return released if sketch.agreement is None else under(released, sketch.agreement.fingerprint)
 
     def release_rows(self, matrix: Any) -> list[Published]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
@@ -106,7 +108,9 @@ class Publisher(ABC, Generic[Published]):
             As `calibrated`; never for what the sketch holds.
         """
         _check_sketch(sketch)
-        return self.calibrated(sketch.projection).release(sketch)
+        calibrated = self.calibrated(sketch.projection)
+        warn_of_exceeded(sketch.largest, self.neighbours, sketch.projection)
+        return calibrated.release(sketch)
 
     def release_rows(self, projection: Projection, matrix: Any) -> list[Published]:
         """Return a release of each row of a matrix; a row is one person's vector.
@@ -135,6 +139,7 @@ class Publisher(ABC, Generic[Published]):
             raise TypeError(f"only a SketchTable is released as a table, got a {type(table).__name__}")
         calibrated = self.calibrated(table.projection)
         sketches = sketches_to_release(table, public_keys, keys_are_public=keys_are_public)
+        warn_of_exceeded(table.largest, self.neighbours, table.projection)
         return {key: calibrated.release(sketch) for key, sketch in sketches.items()}
 
 

@@ -4,12 +4,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from streamsketch.agreement import check_fingerprint
 from streamsketch.core import write_whole
 
 if TYPE_CHECKING:
     from streamsketch.projections import Projection
+
+Single = TypeVar("Single", bound=Any)
 
 
 class Encoded:
@@ -43,6 +46,11 @@ class Published(Encoded, ABC):
     @abstractmethod
     def guarantee(self) -> Any:
         """What is guaranteed to the people in the data."""
+
+    @property
+    @abstractmethod
+    def agreement(self) -> str | None:
+        """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
 
     @property
     def rows(self) -> Sequence["Published"]:
@@ -97,3 +105,16 @@ def _wire() -> ModuleType:
     from streamsketch import wire  # noqa: PLC0415 - the wire knows what is published, not the reverse
 
     return wire
+
+
+def under(release: Single, agreement: str | None) -> Single:
+    """Return a copy of a single release with the fingerprint of an agreement, or none."""
+    if agreement is not None:
+        check_fingerprint(agreement)
+    kind: Any = type(release)
+    named: Single = kind.__new__(kind)
+    for one in kind.__mro__:
+        for name in getattr(one, "__slots__", ()):
+            setattr(named, name, getattr(release, name))
+    named._agreement = agreement  # noqa: SLF001 - which nothing else changes
+    return named

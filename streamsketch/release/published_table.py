@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamsketch.agreement import check_same
 from streamsketch.core import short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError
@@ -31,8 +32,8 @@ class PublishedTable(Published, Mapping[Any, Row]):
     ------
     TypeError
         If a value is no release of the table's kind.
-    IncompatibleProjectionsError
-        If the projections differ.
+    IncompatibleProjectionsError, IncompatibleAgreementsError
+        If the projections or the agreements differ.
     InvalidInputError
         If there are none, the keys have no common type, the guarantees differ, or releases of the same data let a unit
         in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them.
@@ -56,7 +57,12 @@ class PublishedTable(Published, Mapping[Any, Row]):
                     f"a table holds {self.row_type.__name__} objects, got a {type(release).__name__}. Call release() "
                     f"first: raw sketches have no public format"
                 )
-            first.projection.check_same(release.projection)
+            check_same(first, release)
+            if release.agreement != first.agreement:
+                raise InvalidInputError(
+                    f"a table is one release of one agreement, and {short(key)} has none where {short(first_key)} has "
+                    f"one, or the reverse; release all keys of one table"
+                )
             if release.guarantee != first.guarantee:
                 raise InvalidInputError(
                     f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
@@ -76,6 +82,12 @@ class PublishedTable(Published, Mapping[Any, Row]):
         """The public map."""
         projection: Projection = self.rows[0].projection
         return projection
+
+    @property
+    def agreement(self) -> str | None:
+        """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
+        agreement: str | None = self.rows[0].agreement
+        return agreement
 
     @property
     def guarantee(self) -> Any:

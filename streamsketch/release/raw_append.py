@@ -58,8 +58,9 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
 
 def emptied(state: State) -> State:
     """Return an empty sketch or table with the data ids of another: its events count as the same data."""
-    projection, ids = state.projection, state.data_ids
+    projection = state.projection
+    known: Any = {"ids": state.data_ids, "agreement": state.agreement}
     if isinstance(state, Sketch):
-        return Sketch.from_state(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0, ids=ids)
+        return Sketch.from_state(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0, **known)
     cells, masses = np.zeros((0, projection.sketch_dim), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    return SketchTable.from_state(projection, [], cells, masses, ids=ids)
+    return SketchTable.from_state(projection, [], cells, masses, **known)

@@ -20,9 +20,10 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamsketch.agreement import Agreement
 from streamsketch.core import Limits, check_length, current_limits, locked, read_bounded, remove_partial, write_whole
 from streamsketch.data import canonical_bytes, data_ids
-from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import L1, Guarantee, Mechanism, Neighbours, OneCoordinate
 from streamsketch.projections import Projection, check_largest_entry
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
@@ -39,6 +40,7 @@ _CHECKSUM_BYTES = 16
 _MAX_BYTES = Limits().max_raw_bytes
 _MAX_COUNT = (1 << 63) - 1
 _PART_BYTES = 1 << 23
+_LATER = {"agreement": None, "largest": 0}  # fields that files written before them do not have
 _CHANGED = "does not match: the bytes were changed; fetch them from a backup"
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
@@ -76,6 +78,11 @@ class RawSketch:
     def projection(self) -> Projection:
         """The public map."""
         return self.state.projection
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """The agreement that all rows in it followed, if any."""
+        return self.state.agreement
 
     def __repr__(self) -> str:
         return f"<RawSketch, secret, of {self.projection!r}>"
@@ -188,6 +195,8 @@ def _in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
     check_size(projection, len(state) if isinstance(state, SketchTable) else 1, max_bytes=max_bytes)
     header = {
         "projection": state.projection.to_json(),
+        "agreement": None if state.agreement is None else state.agreement.to_json(),
+        "largest": state.largest,
         "keys": len(state) if isinstance(state, SketchTable) else None,
         "events": raw.events,
         "data_ids": [one.hex() for one in (ids.own, *sorted(ids.parts - {ids.own}))],
@@ -248,9 +257,13 @@ def decode(data: bytes, *, max_bytes: int | None = None) -> RawSketch:
         projection = Projection.from_json(header["projection"])
         check_largest_entry(projection)
         ids = data_ids.from_list(map(bytes.fromhex, header["data_ids"]))
-    except (InvalidInputError, KeyError, TypeError, ValueError) as error:
+        agreement = None if header["agreement"] is None else Agreement.from_json(header["agreement"])
+        if agreement is not None:
+            projection.check_same(agreement.projection)
+    except (InvalidInputError, IncompatibleProjectionsError, KeyError, TypeError, ValueError) as error:
         raise WireFormatError("header", f"is not sound: {error}") from None
     count, events = header["keys"], header["events"]
+    known: dict[str, Any] = {"ids": ids, "largest": header["largest"], "agreement": agreement}
     rows = 1 if count is None else count
     masses = body.integers(rows, "masses")
     cells = body.integers(rows * projection.sketch_dim, "cells").reshape(rows, projection.sketch_dim)
@@ -259,9 +272,9 @@ def decode(data: bytes, *, max_bytes: int | None = None) -> RawSketch:
     try:
         state: State
         if count is None:
-            state = Sketch.from_state(projection, cells[0], int(masses[0]), ids=ids)
+            state = Sketch.from_state(projection, cells[0], int(masses[0]), **known)
         else:
-            state = SketchTable.from_state(projection, keys, cells, masses, ids=ids)
+            state = SketchTable.from_state(projection, keys, cells, masses, **known)
     except (InvalidInputError, OverflowError):  # never their values
         raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
     return RawSketch(state, events, header["releases"])
@@ -324,16 +337,20 @@ def _header(text: bytes) -> dict[str, Any]:
         raise WireFormatError("header", "is not JSON") from None
     wanted = {
         "projection": (str, "text"),
+        "agreement": (str | None, "text or null"),
+        "largest": (int, "an integer from 0 to 2^63"),
         "keys": (int | None, "an integer from 0 to 2^63 - 1, or null"),
         "events": (int, "an integer from 0 to 2^63 - 1"),
         "data_ids": (list, "a list"),
         "releases": (list, "a list"),
     }
+    if isinstance(header, dict):
+        header = _LATER | header
     if not isinstance(header, dict) or header.keys() != wanted.keys():
         raise WireFormatError("header", f"must have the fields {', '.join(wanted)} and no others")
     for name, (kind, described) in wanted.items():
         value = header[name]
-        in_range = not isinstance(value, int) or 0 <= value <= _MAX_COUNT
+        in_range = not isinstance(value, int) or 0 <= value <= _MAX_COUNT + (name == "largest")
         if isinstance(value, bool) or not isinstance(value, kind) or not in_range:
             raise WireFormatError(f"header.{name}", f"must be {described}")  # never the value: events are secret
     try:

@@ -11,6 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from streamsketch.agreement import check_same
 from streamsketch.core import Words, kernel
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.signs.sketch import Signs
@@ -71,7 +72,7 @@ def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = N
     if columns is None:
         return distances_between(across, across)
     down = words_of(columns)
-    rows[0].projection.check_same(columns[0].projection)
+    check_same(rows[0], columns[0])
     return distances_between(across, down)
 
 
@@ -82,7 +83,7 @@ def words_of(releases: Sequence[Signs]) -> Words:
     for release in releases:
         if not isinstance(release, Signs):
             raise TypeError(f"Hamming distances need published signs, got a {type(release).__name__}; release first")
-        releases[0].projection.check_same(release.projection)
+    check_same(*releases)
     return np.stack([release.words for release in releases])
 
 

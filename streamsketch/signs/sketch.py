@@ -1,7 +1,7 @@
 """SignSketch and IndividualSignSketch: one published bit a cell."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Published
+from streamsketch.release import RELEASE_ID_BYTES, Published, under
 
 if TYPE_CHECKING:
     from streamsketch.explanation import IndividualSignExplanation, SignExplanation
@@ -43,7 +43,7 @@ class Signs(Published):
 
     guarantee_type: ClassVar[type[Guarantee] | type[IndividualGuarantee]]
 
-    __slots__ = ("_guarantee", "_projection", "_release_id", "_words")
+    __slots__ = ("_agreement", "_guarantee", "_projection", "_release_id", "_words")
 
     def __init__(self, projection: Projection, packed: bytes, guarantee: Any, *, release_id: bytes) -> None:
         if not isinstance(projection, Projection):
@@ -64,6 +64,7 @@ class Signs(Published):
             raise InvalidInputError(f"a release id must have {RELEASE_ID_BYTES} bytes, got {len(release_id)}")
         self._projection, self._release_id = projection, release_id
         self._guarantee: Any = guarantee
+        self._agreement: str | None = None
         # whole words for popcounts; made of bytes, so that they cannot be written to
         self._words: Words = np.frombuffer(packed.ljust(-(-k // _WORD_BITS) * 8, b"\0"), dtype="<u8")
 
@@ -71,6 +72,15 @@ class Signs(Published):
     def projection(self) -> Projection:
         """The public map."""
         return self._projection
+
+    @property
+    def agreement(self) -> str | None:
+        """The fingerprint of the agreement that the data followed, in hexadecimal, if it is known."""
+        return self._agreement
+
+    def under(self, agreement: str | None) -> Self:
+        """Return the same release, of data that followed the agreement with this fingerprint."""
+        return under(self, agreement)
 
     @property
     def summed_ids(self) -> frozenset[bytes]:
@@ -104,7 +114,7 @@ class Signs(Published):
         return (2 * bits.astype(np.int8) - 1).astype(np.int8)
 
     def _identity(self) -> tuple[Any, ...]:
-        return type(self), self._projection, self._guarantee, self._release_id, self._words.tobytes()
+        return type(self), self._projection, self._guarantee, self._release_id, self._words.tobytes(), self._agreement
 
     def __eq__(self, other: object) -> bool:
         return self._identity() == other._identity() if isinstance(other, Signs) else NotImplemented

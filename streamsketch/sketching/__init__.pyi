@@ -2,8 +2,10 @@ from .bounding.contributions import Contributions, Reader, concatenated, is_malf
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.summary import BoundingSummary
 from .bounding.units import Batch, bound_units, unit_totals
-from .sketch import Sketch, encode_batch
-from .table import SketchTable, keyed_steps
+from .encoding import encode_batch
+from .keyed import keyed_steps
+from .sketch import Sketch
+from .table import SketchTable
 
 __all__ = [
     "MAX_LIMIT",

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamsketch.agreement import Agreement, check_agreed
 from streamsketch.core import Ints
-from streamsketch.data import DataIds, batches_of, data_ids, encode_columns, index_of, names_of, quantise, quantise_one
+from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import MAX_MASS, Projection
+from streamsketch.projections import MAX_MASS, Projection, largest_of
+from streamsketch.sketching.encoding import check_agreed_rows, encode_batch, index_column, parts_of
 
 if TYPE_CHECKING:
     from streamsketch.privacy import Neighbours
     from streamsketch.release import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
-_INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many
 
 
@@ -30,7 +31,7 @@ class Sketch:
     Parameters
     ----------
     projection
-        The public map, shared by all parties.
+        The public map, shared by all parties, or their `Agreement`.
 
     Examples
     --------
@@ -46,20 +47,26 @@ class Sketch:
     True
     """
 
-    __slots__ = ("_dim", "_ids", "_indices", "_mass", "_pending", "_projection", "_state", "_values")
+    __slots__ = (
+        *("_agreement", "_dim", "_ids", "_indices", "_largest"),
+        *("_mass", "_pending", "_projection", "_state", "_values"),
+    )
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, projection: Projection) -> None:
-        if not isinstance(projection, Projection):
-            raise TypeError(f"a Sketch needs a Projection, got a {type(projection).__name__}")
-        self._restore(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0, data_ids.new())
+    def __init__(self, projection: Projection | Agreement) -> None:
+        known, agreed = parts_of(projection, "Sketch")
+        self._restore(known, np.zeros(known.sketch_dim, dtype=np.int64), 0, 0, data_ids.new(), agreed)
 
-    def _restore(self, projection: Projection, state: Ints, mass: int, ids: DataIds) -> None:
+    def _restore(
+        self, projection: Projection, state: Ints, mass: int, largest: int, ids: DataIds, agreement: Agreement | None
+    ) -> None:
         self._projection = projection
+        self._agreement = agreement
         self._ids = ids
         self._dim = projection.dim
         self._state = state
         self._mass = mass
+        self._largest = largest
         self._pending = 0
         self._indices = self._values = memoryview(bytearray())
 
@@ -72,7 +79,16 @@ class Sketch:
             self._values = memoryview(array("i", bytes(4 * slots)))
 
     @classmethod
-    def from_state(cls, projection: Projection, state: Ints, mass: int, *, ids: DataIds | None = None) -> "Sketch":
+    def from_state(
+        cls,
+        projection: Projection,
+        state: Ints,
+        mass: int,
+        *,
+        largest: int = 0,
+        ids: DataIds | None = None,
+        agreement: Agreement | None = None,
+    ) -> "Sketch":
         """Return a sketch with a copy of the given cells.
 
         Parameters
@@ -83,8 +99,10 @@ class Sketch:
             Cells: int64, (sketch_dim,), in grid steps.
         mass
             The l1 bound Σ|q| of the updates in ``state``, in grid steps; 2^63 - 1 stands for all larger ones.
-        ids
-            Ids of the data; by default new ones.
+        largest
+            The largest |q| of the updates, in grid steps, as far as it is known.
+        ids, agreement
+            Ids of the data, by default new ones; the agreement that the updates followed, if any.
 
         Raises
         ------
@@ -102,11 +120,11 @@ class Sketch:
         if isinstance(mass, bool) or not isinstance(mass, int | np.integer):
             raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
         mass = int(mass)
-        largest = max(-int(state.min()), int(state.max()))
-        if largest > mass * projection.max_entry and mass < MAX_MASS:
+        cell = max(-int(state.min()), int(state.max()))
+        if cell > mass * projection.max_entry and mass < MAX_MASS:
             raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
         sketch = cls.__new__(cls)
-        sketch._restore(projection, state.copy(), min(mass, MAX_MASS), ids or data_ids.new())
+        sketch._restore(projection, state.copy(), min(mass, MAX_MASS), largest, ids or data_ids.new(), agreement)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -156,11 +174,26 @@ class Sketch:
             self.update(int(indices), int(values))
             return
         encoded, quantised = encode_batch(self._projection, indices, values)
+        self._add(encoded, quantised, quantised if hasattr(values, "__len__") else quantised[:1])
+
+    def add_steps(self, indices: Ints, steps: Ints) -> None:
+        """Add events that are encoded and quantised already: int64, (n,), C-contiguous.
+
+        Raises
+        ------
+        InvalidInputError
+            For an index outside [0, dim); the sketch is then unchanged.
+        """
+        self._add(indices, steps, steps)
+
+    def _add(self, indices: Ints, steps: Ints, different: Ints) -> None:
+        """Add events whose values are all among ``different``."""
         if self._pending:
             self._flush()
-        self._mass = min(self._projection.add_to(self._state, encoded, quantised, self._mass), MAX_MASS)
+        self._mass = min(self._projection.add_to(self._state, indices, steps, self._mass), MAX_MASS)
+        self._largest = max(self._largest, largest_of(different))
 
-    def update_rows(self, rows: Any, *, index: str | Sequence[str], value: str | None = None) -> None:
+    def update_rows(self, rows: Any, *, index: str | Sequence[str] | None = None, value: str | None = None) -> None:
         """Add the rows of a table of pandas, polars, Arrow, DuckDB, or any other library with Arrow's C stream.
 
         Parameters
@@ -168,9 +201,10 @@ class Sketch:
         rows
             The table; lazy ones are read batch by batch.
         index
-            Name of the column of indices, or several names for tuples.
+            Name of the column of indices, or several names for tuples. Of a sketch with an agreement, left out: the
+            agreement says it, and the types that columns are cast to.
         value
-            Name of the column of values; by default each row counts 1.
+            Name of the column of values; by default each row counts 1. Left out in the same way.
 
         Raises
         ------
@@ -186,20 +220,25 @@ class Sketch:
         >>> sketch = CountSketch(dim=HASHED_DIM, sketch_dim=64, seed=7).sketch()
         >>> sketch.update_rows(pa.table({"item": ["milk", "pears"], "sold": [3, 2]}), index="item", value="sold")
         """
-        names = names_of(index)
-        added = Sketch(self._projection)
+        added = Sketch(self._agreement or self._projection)
         added._ids = self._ids
-        for batch in batches_of(rows, [*names, *([] if value is None else [value])]):
-            indices = index_column(self._projection, [batch.column(name) for name in names])
-            added.update(indices, 1 if value is None else batch.column(value))
+        if self._agreement is not None:
+            check_agreed_rows(self._agreement, {"index": index, "value": value}, keyed=False)
+            for events in self._agreement.batches(rows):
+                added.add_steps(events.indices, events.steps)
+        else:
+            names = names_of(index)
+            for batch in batches_of(rows, [*names, *([] if value is None else [value])]):
+                indices = index_column(self._projection, [batch.column(name) for name in names])
+                added.update(indices, 1 if value is None else batch.column(value))
         self.merge(added)
 
     def _flush(self) -> None:
         if self._pending:
             indices = np.frombuffer(self._indices, dtype=np.int64, count=self._pending)
             values = np.frombuffer(self._values, dtype=np.int32, count=self._pending).astype(np.int64)
-            self._mass = min(self._projection.add_to(self._state, indices, values, self._mass), MAX_MASS)
             self._pending = 0
+            self.add_steps(indices, values)
 
     # --- merging --------------------------------------------------------------------------------------------
 
@@ -210,8 +249,9 @@ class Sketch:
         ------
         TypeError
             If ``other`` is not a Sketch.
-        IncompatibleProjectionsError
-            If the projections differ; this sketch is then unchanged.
+        IncompatibleProjectionsError, IncompatibleAgreementsError
+            If the projections or the agreements differ; this sketch is then unchanged. With one that has no agreement,
+            it has none afterwards.
         """
         self._combine(other, 1)
 
@@ -222,8 +262,11 @@ class Sketch:
                 f"A published PrivateSketch combines with other PrivateSketches"
             )
         self._projection.check_same(other._projection)
+        agreed = check_agreed(self._agreement, other._agreement)
         self._flush()
         other._flush()
+        self._agreement = agreed
+        self._largest = max(self._largest, other._largest)
         self._state += sign * other._state
         self._mass = min(self._mass + other._mass, MAX_MASS)
         self._ids = self._ids.merged(other._ids)
@@ -253,6 +296,11 @@ class Sketch:
         """The public map."""
         return self._projection
 
+    @property
+    def agreement(self) -> Agreement | None:
+        """The agreement that all rows in it followed, if any."""
+        return self._agreement
+
     def state(self) -> Ints:
         """Return a copy of the exact cells, which are secret: ``A x̃``: int64, (sketch_dim,), in grid steps.
 
@@ -271,15 +319,20 @@ class Sketch:
         return self._mass
 
     @property
+    def largest(self) -> int:
+        """The largest |q| of an update, in grid steps, secret as the cells; `release` warns if it exceeds the bound."""
+        self._flush()
+        return self._largest
+
+    @property
     def data_ids(self) -> DataIds:
         """Random ids of the data, inherited by copies, pickles and merges (see `streamsketch.data.data_ids`)."""
         return self._ids
 
     def copy(self) -> "Sketch":
         """Return an independent copy."""
-        self._flush()
         duplicate = type(self).__new__(type(self))
-        duplicate._restore(self._projection, self._state.copy(), self._mass, self._ids)
+        duplicate.__setstate__(self.__getstate__())
         return duplicate
 
     __copy__ = copy
@@ -294,13 +347,13 @@ class Sketch:
         other._flush()
         return self._projection == other._projection and np.array_equal(self._state, other._state)
 
-    def __getstate__(self) -> tuple[Projection, Ints, int, DataIds]:
+    def __getstate__(self) -> tuple[Any, ...]:
         self._flush()
-        return self._projection, self._state, self._mass, self._ids
+        return self._projection, self._state, self._mass, self._largest, self._ids, self._agreement
 
-    def __setstate__(self, saved: tuple[Projection, Ints, int, DataIds]) -> None:
-        projection, state, mass, ids = saved
-        self._restore(projection, state.copy(), mass, ids)  # what a pickle brings may be shared or read-only
+    def __setstate__(self, saved: tuple[Any, ...]) -> None:
+        projection, state, *others = saved
+        self._restore(projection, state.copy(), *others)  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:
         return f"<Sketch, secret, of {self._projection!r}>"
@@ -357,40 +410,3 @@ class Sketch:
         from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
         return AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism).release(self)
-
-
-def index_column(projection: Projection, columns: Sequence[Any]) -> Any:
-    """Return a single column of an index as it is, and several columns as the indices of tuples."""
-    return columns[0] if len(columns) == 1 else projection.indices_of(*columns)
-
-
-def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Ints, Ints]:
-    """Return encoded indices and quantised values as int64 arrays of equal length, (n,).
-
-    Raises
-    ------
-    InvalidInputError
-        For wrong types, NaN, nulls or lengths that differ. The kernel checks the range of integer indices.
-    """
-    if type(indices) is np.ndarray and indices.dtype is _INT64 and indices.strides == _CONTIGUOUS:
-        whole = projection.has_unit_grid  # the common case, in little time
-        if whole and type(values) is int and -(1 << 63) < values < 1 << 63:
-            repeated = np.empty(indices.size, dtype=np.int64)
-            repeated.fill(values)
-            return indices, repeated
-        given = whole and type(values) is np.ndarray and values.dtype is _INT64 and values.strides == _CONTIGUOUS
-        if given and values.size == indices.size:
-            return indices, values
-    if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
-        encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
-    else:
-        encoded = encode_columns([indices], projection.dim, projection.seed)
-    if not hasattr(values, "__len__"):
-        quantised = np.full(encoded.size, quantise_one(values, projection.grid), dtype=np.int64)
-    else:
-        quantised = quantise(values, projection.grid)
-        if quantised.size != encoded.size:
-            raise InvalidInputError(
-                f"indices and values must have the same length, got {encoded.size} and {quantised.size}"
-            )
-    return encoded, quantised

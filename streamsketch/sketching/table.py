@@ -5,14 +5,16 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.agreement import Agreement, Events, check_agreed
 from streamsketch.core import Ints
-from streamsketch.data import DataIds, batches_of, data_ids, key_column, names_of, value_type
+from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
-from streamsketch.sketching.sketch import Sketch, encode_batch, index_column
+from streamsketch.projections import MAX_MASS, Projection, add_masses, largest_of, looked_up, seen
+from streamsketch.sketching.encoding import check_agreed_rows, index_column, parts_of
+from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
+from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
     from streamsketch.privacy import Neighbours
@@ -29,7 +31,7 @@ class SketchTable(Mapping[Any, Sketch]):
     Parameters
     ----------
     projection
-        The public map.
+        The public map, or the parties' `Agreement`.
     keys
         Keys to start with, without events.
 
@@ -44,19 +46,28 @@ class SketchTable(Mapping[Any, Sketch]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, projection: Projection, keys: Iterable[Any] = ()) -> None:
-        if not isinstance(projection, Projection):
-            raise TypeError(f"a SketchTable needs a Projection, got a {type(projection).__name__}")
-        self._projection = projection
-        given = _keys(list(keys) if isinstance(keys, AbstractSet | Mapping) or not hasattr(keys, "__len__") else keys)
-        self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(_python_keys(given)))}
+    def __init__(self, projection: Projection | Agreement, keys: Iterable[Any] = ()) -> None:
+        self._projection, self._agreement = projection, _ = parts_of(projection, "SketchTable")
+        given = table_keys(
+            list(keys) if isinstance(keys, AbstractSet | Mapping) or not hasattr(keys, "__len__") else keys
+        )
+        self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
+        self._largest = 0
         self._ids = data_ids.new()
 
     @classmethod
     def from_state(
-        cls, projection: Projection, keys: Any, cells: Ints, masses: Ints, *, ids: DataIds | None = None
+        cls,
+        projection: Projection,
+        keys: Any,
+        cells: Ints,
+        masses: Ints,
+        *,
+        largest: int = 0,
+        ids: DataIds | None = None,
+        agreement: Agreement | None = None,
     ) -> "SketchTable":
         """Return a table with copies of the given sketches, as returned by `cells` and `masses`.
 
@@ -70,8 +81,8 @@ class SketchTable(Mapping[Any, Sketch]):
             Cells: int64, (n, sketch_dim), in grid steps.
         masses
             The l1 bound of each sketch: int64, (n,), in grid steps.
-        ids
-            Ids of the data; by default new ones.
+        largest, ids, agreement
+            As in `Sketch.from_state`.
 
         Raises
         ------
@@ -91,6 +102,7 @@ class SketchTable(Mapping[Any, Sketch]):
             Sketch.from_state(projection, row, mass, ids=table._ids)  # checks them
         table._cells, table._masses = cells.copy(), masses.copy()
         table._ids = ids or table._ids
+        table._largest, table._agreement = largest, agreement
         return table
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -112,15 +124,33 @@ class SketchTable(Mapping[Any, Sketch]):
         """
         self.add_steps(*keyed_steps(self._projection, keys, indices, values))
 
-    def update_rows(self, rows: Any, *, key: str, index: str | Sequence[str], value: str | None = None) -> None:
+    def update_rows(
+        self,
+        rows: Any,
+        *,
+        key: str | None = None,
+        index: str | Sequence[str] | None = None,
+        value: str | None = None,
+    ) -> None:
         """Add the rows of a table to the sketches of the keys in column ``key``; otherwise as `Sketch.update_rows`."""
-        names = names_of(index)
-        added = SketchTable(self._projection)
+        added = SketchTable(self._agreement or self._projection)
         added._ids = self._ids
-        for batch in batches_of(rows, [key, *names, *([] if value is None else [value])]):
-            indices = index_column(self._projection, [batch.column(name) for name in names])
-            added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
+        if self._agreement is not None:
+            check_agreed_rows(self._agreement, {"key": key, "index": index, "value": value}, keyed=True)
+            for events in self._agreement.batches(rows):
+                added.add_events(events)
+        else:
+            names = names_of(index)
+            if key is None:
+                raise InvalidInputError("say which column holds the keys: key='country'")
+            for batch in batches_of(rows, [key, *names, *([] if value is None else [value])]):
+                indices = index_column(self._projection, [batch.column(name) for name in names])
+                added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
         self.merge(added)
+
+    def add_events(self, events: Events) -> None:
+        """Add a batch of rows that this table's agreement has cast; errors as `update`."""
+        self.add_steps(*codes_of(table_keys(events.keys)), events.indices, events.steps)
 
     def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are quantised already, with keys given by their positions in a list.
@@ -153,6 +183,7 @@ class SketchTable(Mapping[Any, Sketch]):
         rows = looked_up(lookup, codes)
         self._projection.add_to_rows(cells, rows, indices, steps, 0)
         add_masses(masses, rows, steps)
+        self._largest = max(self._largest, largest_of(steps))
         self._cells, self._masses, self._slots = cells, masses, slots
 
     def _resized(self, rows: int) -> tuple[Ints, Ints]:
@@ -173,12 +204,13 @@ class SketchTable(Mapping[Any, Sketch]):
         ------
         TypeError
             If ``other`` is not a SketchTable.
-        IncompatibleProjectionsError
-            If the projections differ; this table is then unchanged.
+        IncompatibleProjectionsError, IncompatibleAgreementsError
+            As `Sketch.merge`; this table is then unchanged.
         """
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
         self._projection.check_same(other._projection)
+        agreed = check_agreed(self._agreement, other._agreement)
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))
@@ -189,6 +221,7 @@ class SketchTable(Mapping[Any, Sketch]):
         masses[places] += np.minimum(added, MAX_MASS - masses[places])  # 2^63 - 1 stands for that and more
         self._cells, self._masses, self._slots = cells, masses, slots
         self._ids = self._ids.merged(other._ids)
+        self._agreement, self._largest = agreed, max(self._largest, other._largest)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -196,6 +229,16 @@ class SketchTable(Mapping[Any, Sketch]):
     def projection(self) -> Projection:
         """The public map."""
         return self._projection
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """The agreement that all rows in it followed, if any."""
+        return self._agreement
+
+    @property
+    def largest(self) -> int:
+        """The largest |q| of an update of any key, in grid steps, as secret as the cells; see `Sketch.largest`."""
+        return self._largest
 
     @property
     def data_ids(self) -> DataIds:
@@ -224,15 +267,18 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._cells.nbytes
 
     def __getitem__(self, key: Any) -> Sketch:
-        slot, ids = self._slots[key], self._ids.of_key(key)
-        return Sketch.from_state(self._projection, self._cells[slot], int(self._masses[slot]), ids=ids)
+        slot = self._slots[key]
+        return self._sketch(self._cells[slot], int(self._masses[slot]), self._largest, key)
 
     def sketch_of(self, key: Any) -> Sketch:
         """Return a copy of a key's sketch, or an empty sketch for a key without events."""
         if key in self._slots:
             return self[key]
-        empty = np.zeros(self._projection.sketch_dim, dtype=np.int64)
-        return Sketch.from_state(self._projection, empty, 0, ids=self._ids.of_key(key))
+        return self._sketch(np.zeros(self._projection.sketch_dim, dtype=np.int64), 0, 0, key)
+
+    def _sketch(self, cells: Ints, mass: int, largest: int, key: Any) -> Sketch:
+        ids, agreement = self._ids.of_key(key), self._agreement
+        return Sketch.from_state(self._projection, cells, mass, largest=largest, ids=ids, agreement=agreement)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self._slots, key=_rank))
@@ -251,7 +297,7 @@ class SketchTable(Mapping[Any, Sketch]):
         duplicate = SketchTable(self._projection)
         duplicate._slots = dict(self._slots)
         duplicate._cells, duplicate._masses = self._resized(len(self._slots))
-        duplicate._ids = self._ids
+        duplicate._ids, duplicate._agreement, duplicate._largest = self._ids, self._agreement, self._largest
         return duplicate
 
     __copy__ = copy
@@ -335,37 +381,3 @@ class SketchTable(Mapping[Any, Sketch]):
 def _rank(key: Any) -> tuple[str, Any]:
     """Return a sort key for keys of all types: text by code point, bytes bytewise, numbers and dates by size."""
     return type(key).__name__, key
-
-
-def keyed_steps(
-    projection: Projection, keys: Any, indices: Any, values: Any
-) -> tuple[list[Any], NDArray[Any], Ints, Ints]:
-    """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
-    encoded, quantised = encode_batch(projection, indices, values)
-    column = _keys(keys)
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if len(column) != encoded.size:
-        raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
-    return _python_keys(column.dictionary), column.indices.to_numpy(zero_copy_only=False), encoded, quantised
-
-
-def _keys(column: Any) -> pa.Array:
-    """Return a key column as a plain or dictionary-encoded Arrow array."""
-    array = key_column(column, "key")
-    if pa.types.is_timestamp(value_type(array)):
-        raise InvalidInputError("times cannot be keys of a table: their units differ; cast them to text or dates first")
-    return array
-
-
-def _python_keys(array: pa.Array) -> list[Any]:
-    """Return the keys of an Arrow array as Python objects."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    try:
-        keys: list[Any] = array.to_pylist()
-    except (UnicodeDecodeError, OverflowError) as error:
-        raise InvalidInputError(
-            f"the key column holds text that is not UTF-8, or dates beyond the year 9999 ({type(error).__name__})"
-        ) from None
-    return keys

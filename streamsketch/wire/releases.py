@@ -57,7 +57,7 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
             release_ids=message.release_ids,
             data_ids=message.data_ids,
             parts=[_part(part) for part in message.parts],
-        ),
+        ).under(agreement_of(message)),
     )
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
@@ -119,6 +119,7 @@ def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
         release_ids=release.release_ids,
         data_ids=release.data_ids,
         parts=_part_messages(release.parts),
+        agreement=agreement_bytes(release.agreement),
     )
 
 
@@ -159,7 +160,17 @@ def values_message(values: Ints) -> wire_pb2.Values:
     return wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes())
 
 
+def agreement_bytes(fingerprint: str | None) -> bytes | None:
+    """Return the fingerprint of a release's agreement as bytes."""
+    return None if fingerprint is None else bytes.fromhex(fingerprint)
+
+
 # --- from messages ----------------------------------------------------------------------------------------------
+
+
+def agreement_of(message: Any) -> str | None:
+    """Return the fingerprint of a message's agreement, which is checked where it is used."""
+    return message.agreement.hex() if message.HasField("agreement") else None
 
 
 def projection_of(message: wire_pb2.Projection, expect: Projection | None) -> Projection:

@@ -12,6 +12,8 @@ from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_me
 from streamsketch.wire.parsing import parse
 from streamsketch.wire.ratios import at
 from streamsketch.wire.releases import (
+    agreement_bytes,
+    agreement_of,
     frame,
     projection_message,
     projection_of,
@@ -38,7 +40,7 @@ def decode_individual_signs(data: bytes, *, expect: Projection | None, max_bytes
 def _decoded(data: bytes, codec: Codec, message: Any, expect: Projection | None, max_bytes: int | None) -> Signs:
     payload = unframe(codec.magic, codec.name, data, max_bytes)
     parse(message, payload)
-    release = at("signs", lambda: _release(message, codec.kind, expect))
+    release = at("signs", lambda: _release(message, codec.kind, expect).under(agreement_of(message)))
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release
@@ -54,6 +56,7 @@ def _message(release: Signs) -> Any:
             guarantee=guarantee_message(release.guarantee),
             release_id=release.release_id,
             data_ids=release.data_ids,
+            agreement=agreement_bytes(release.agreement),
         )
     individual = cast("IndividualSignSketch", release)
     return wire_pb2.IndividualSignSketch(
@@ -62,6 +65,7 @@ def _message(release: Signs) -> Any:
         method=individual.method,
         guarantee=guarantee_message(individual.guarantee),
         release_id=individual.release_id,
+        agreement=agreement_bytes(individual.agreement),
     )
 
 

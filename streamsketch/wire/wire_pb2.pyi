@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PrivateSketch(_message.Message):
-    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "parts")
+    __slots__ = ("projection", "values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "parts", "agreement")
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     NOISE_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +16,7 @@ class PrivateSketch(_message.Message):
     RELEASE_IDS_FIELD_NUMBER: _ClassVar[int]
     DATA_IDS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     projection: Projection
     values: Values
     noise: Noise
@@ -24,7 +25,8 @@ class PrivateSketch(_message.Message):
     release_ids: _containers.RepeatedScalarFieldContainer[bytes]
     data_ids: _containers.RepeatedScalarFieldContainer[bytes]
     parts: _containers.RepeatedCompositeFieldContainer[NoisePart]
-    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[_Union[NoisePart, _Mapping]]] = ...) -> None: ...
+    agreement: bytes
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., values: _Optional[_Union[Values, _Mapping]] = ..., noise: _Optional[_Union[Noise, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., multiplier: _Optional[_Union[Ratio, _Mapping]] = ..., release_ids: _Optional[_Iterable[bytes]] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[_Union[NoisePart, _Mapping]]] = ..., agreement: _Optional[bytes] = ...) -> None: ...
 
 class NoisePart(_message.Message):
     __slots__ = ("noise", "guarantee", "multiplier", "count")
@@ -209,20 +211,22 @@ class LocalMechanism(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., dim: _Optional[int] = ..., epsilon: _Optional[float] = ..., ball: _Optional[bool] = ..., precision: _Optional[str] = ..., sketch_dim: _Optional[int] = ..., rotation: _Optional[str] = ..., shared: _Optional[bool] = ..., unbiased: _Optional[bool] = ..., compressed: _Optional[bool] = ..., seed: _Optional[int] = ..., repetitions: _Optional[int] = ..., delta: _Optional[float] = ...) -> None: ...
 
 class SignSketch(_message.Message):
-    __slots__ = ("projection", "signs", "law", "guarantee", "release_id", "data_ids")
+    __slots__ = ("projection", "signs", "law", "guarantee", "release_id", "data_ids", "agreement")
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     SIGNS_FIELD_NUMBER: _ClassVar[int]
     LAW_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
     DATA_IDS_FIELD_NUMBER: _ClassVar[int]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     projection: Projection
     signs: bytes
     law: FlipLaw
     guarantee: Guarantee
     release_id: bytes
     data_ids: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., law: _Optional[_Union[FlipLaw, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ..., data_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    agreement: bytes
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., law: _Optional[_Union[FlipLaw, _Mapping]] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ..., data_ids: _Optional[_Iterable[bytes]] = ..., agreement: _Optional[bytes] = ...) -> None: ...
 
 class FlipLaw(_message.Message):
     __slots__ = ("shape", "rate")
@@ -233,15 +237,17 @@ class FlipLaw(_message.Message):
     def __init__(self, shape: _Optional[str] = ..., rate: _Optional[_Union[Ratio, _Mapping]] = ...) -> None: ...
 
 class IndividualSignSketch(_message.Message):
-    __slots__ = ("projection", "signs", "method", "guarantee", "release_id")
+    __slots__ = ("projection", "signs", "method", "guarantee", "release_id", "agreement")
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     SIGNS_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     RELEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    AGREEMENT_FIELD_NUMBER: _ClassVar[int]
     projection: Projection
     signs: bytes
     method: str
     guarantee: Guarantee
     release_id: bytes
-    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., method: _Optional[str] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ...) -> None: ...
+    agreement: bytes
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., method: _Optional[str] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ..., agreement: _Optional[bytes] = ...) -> None: ...

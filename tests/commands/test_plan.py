@@ -65,10 +65,10 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     assert ss.plan(epsilon=plan.epsilon_to_see / 1.2, **asked).chosen.error > 1
 
 
-def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
+def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
     for seed in ([], ["--seed", 7]):
         agreed = tmp_path / f"agreed{len(seed)}.json"
-        done = forks.run(*ASKED, "--agreement", agreed, *seed, cwd=tmp_path)
+        done = forks.run(*ASKED, "--projection", agreed, *seed, cwd=tmp_path)
         assert done.returncode == 0
         projection = ss.Projection.from_json(agreed.read_bytes())
         assert isinstance(projection, ss.CountSketch)
@@ -81,7 +81,11 @@ def test_a_plan_leaves_an_agreement_to_sketch_by(tmp_path: Path, forks: Forks) -
     [
         (("--epsilon", 1, "--events", 9, "--dim", "many"), "dim must be a whole number or 'hashed', got 'many'"),
         (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
-        (("--epsilon", 1, "--events", 9, "--seed", 7), "a seed belongs to the projection that --agreement FILE writes"),
+        (
+            ("--epsilon", 1, "--events", 9, "--seed", 7),
+            "a seed belongs to what --projection FILE or --agreement FILE writes",
+        ),
+        (("--epsilon", 1, "--events", 9, "--projection", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1, "--events", 9, "--agreement", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1), "a plan needs squared_distances"),
         (("--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
@@ -102,7 +106,7 @@ def test_mistakes_are_sentences(arguments: tuple[object, ...], message: str, for
 
 
 def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: Path, forks: Forks) -> None:
-    asked = ("plan", "--epsilon", 0.01, "--squared-distance", 4000, "--relative-error", 0.25, "--agreement", "a.json")
+    asked = ("plan", "--epsilon", 0.01, "--squared-distance", 4000, "--relative-error", 0.25, "--projection", "a.json")
     missed = forks.run(*asked, cwd=tmp_path)
     assert missed.returncode == 1
     assert "The goal is missed, and a.json is not written: the predicted error is" in missed.stderr

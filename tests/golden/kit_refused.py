@@ -253,6 +253,8 @@ def _ids(base: Message) -> list[tuple[str, str, Message]]:
         ("a data id of 9 bytes", "ids have 8 bytes", {"data_ids": [*data[:-1], data[-1] + b"\0"]}),
         ("a data id twice", "ids are distinct", {"data_ids": [data[0], *data]}),
         ("data ids out of order", "ids ascend", {"data_ids": data[::-1]}),
+        ("an agreement of 15 bytes", "a fingerprint has 16 bytes", {"agreement": bytes(15)}),
+        ("an agreement of no bytes", "a fingerprint has 16 bytes", {"agreement": b""}),
     ]
 
 
@@ -303,6 +305,7 @@ def _signs(base: Message) -> list[tuple[str, str, Message]]:
         ("no conditions where they are due", "DP-SignRP-RR has conditions", {"guarantee": rr}),
         ("a release id of 7 bytes", "an id has 8 bytes", {"release_id": b"1234567"}),
         ("data ids out of order", "ids ascend", {"data_ids": ids("signs", 3)[::-1]}),
+        ("an agreement of 15 bytes", "a fingerprint has 16 bytes", {"agreement": bytes(15)}),
     ]
 
 

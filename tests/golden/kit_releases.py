@@ -280,6 +280,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     for name, steps in _mechanisms():
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps)))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
+    add(released("under an agreement", counts, [(4, 40), (5, -2)], agreement=bytes(range(240, 256))))
     x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))
     half = add(scaled("a multiple", x, Fraction(1, 2)))
     add(scaled("a negative multiple", y, Fraction(-2, 3)))

@@ -33,6 +33,7 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         6: ("release_ids", "bytes", "repeated"),
         7: ("data_ids", "bytes", "repeated"),
         8: ("parts", "NoisePart", "repeated"),
+        9: ("agreement", "bytes", "optional"),
     },
     "NoisePart": {
         1: ("noise", "Noise", "always"),
@@ -96,6 +97,7 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         4: ("guarantee", "Guarantee", "always"),
         5: ("release_id", "bytes", "default"),
         6: ("data_ids", "bytes", "repeated"),
+        7: ("agreement", "bytes", "optional"),
     },
     "FlipLaw": {1: ("shape", "string", "default"), 2: ("rate", "Ratio", "always")},
     "IndividualSignSketch": {
@@ -104,6 +106,7 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         3: ("method", "string", "default"),
         4: ("guarantee", "Guarantee", "always"),
         5: ("release_id", "bytes", "default"),
+        6: ("agreement", "bytes", "optional"),
     },
     "Ratio": {1: ("numerator", "sint64", "default"), 2: ("denominator", "uint64", "default")},
 }
@@ -289,6 +292,7 @@ def check_sketch(message: dict[str, Any]) -> None:
     check_guarantee(message["guarantee"])
     check_multiplier(message["multiplier"])
     check_ids(message["release_ids"], at_least=1)
+    need(len(message.get("agreement", bytes(16))) == 16, "a fingerprint of other than 16 bytes")
     check_ids(message["data_ids"], at_least=0)
     for part in message["parts"]:
         check_noise(part["noise"])
@@ -312,6 +316,7 @@ def check_signs(message: dict[str, Any]) -> None:
     need(int.from_bytes(message["signs"], "little") < 1 << k, "bits behind the last sign")
     check_guarantee(guarantee)
     need(len(message["release_id"]) == 8, "a release id of other than 8 bytes")
+    need(len(message.get("agreement", bytes(16))) == 16, "a fingerprint of other than 16 bytes")
     if "law" in message:
         check_law(message["law"])
         bounded = any("norm_bound" in step.get("flips", {}) for step in guarantee.get("steps", []))

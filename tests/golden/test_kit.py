@@ -156,6 +156,7 @@ def test_releases_are_read_and_written(case: dict[str, Any]) -> None:
     assert release.multiplier == Fraction(case["multiplier"])
     assert [one.hex() for one in release.release_ids] == case["release_ids"]
     assert [one.hex() for one in release.data_ids] == case["data_ids"]
+    assert release.agreement == case.get("agreement")
     assert sorted((part.count, Fraction(part.multiplier), part.noise.k2) for part in release.parts) == sorted(
         (part["count"], Fraction(part["multiplier"]), part["noise"]["k2"]) for part in case["parts"]
     )

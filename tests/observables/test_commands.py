@@ -163,6 +163,19 @@ def test_a_public_key_is_released_alike_with_and_without_data(worlds: Any) -> No
     assert_alike(seen)
 
 
+def test_what_exceeds_the_bound_is_said_to_the_operator_and_is_nowhere_else(worlds: Any) -> None:
+    """The exception: a warning, on standard error, which is not published; no refusal, which all would see."""
+    within: list[Event] = [("A", 1, 1), ("C", 2, 1)]
+    seen = worlds(*CASES["public keys"], [within, [*within, ("C", 2, 2)]])
+    assert seen[0]["end"] == seen[1]["end"] == "done"
+    assert differences(seen) == ["stderr"]
+    texts = [one.pop("stderr") for one in seen]
+    warned = [line for line in texts[1].splitlines() if line.startswith("warning: an event in this sketch is larger")]
+    assert len(warned) == 2  # the stream and the table
+    assert texts[0] == "".join(f"{line}\n" for line in texts[1].splitlines() if line not in warned)
+    assert_alike(seen)
+
+
 def test_the_game_finds_tables_in_the_order_of_events(worlds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     in_order_of_events(monkeypatch)
     assert "files" in differences(worlds(*CASES["keys are public"]))

@@ -320,3 +320,27 @@ def test_options_that_go_together_are_asked_for(sales: Path, change: tuple[str, 
     with pytest.raises(SystemExit) as caught:
         private_distances.main([*arguments(sales), *change])
     assert caught.value.code == 2
+
+
+def test_a_job_follows_an_agreement(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agreement = ss.Agreement(
+        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=256, sparsity=2, seed=3, resolution="0.25"),
+        key="shop",
+        index={"product": "text", "day": "integer"},
+        value="paid",
+        unit="product",
+        neighbours=ss.L1(500, unit="product", max_keys=3),
+    )
+    agreement.save(sales / "sales.json")
+    given = ["--agreement", str(sales / "sales.json"), "--epsilon", "1e6", "--public-key", "north,south,west/1"]
+    for name in ("sales.csv", "sales.parquet"):
+        where = ["--input", str(sales / name), "--output", str(sales / name.replace(".", "-"))]
+        assert private_distances.main([*given, *where]) == 0
+        released = ss.load(sales / name.replace(".", "-") / "sketches.parquet")
+        assert (released.agreement, released.projection) == (agreement.fingerprint, agreement.projection)
+        assert ss.squared_distance(released["north"], released["south"]).value == pytest.approx(3206.25, rel=1e-3)
+    capsys.readouterr()
+    for wrong in (["--key", "shop"], ["--look-at-truth"]):
+        with pytest.raises(SystemExit):
+            private_distances.main([*given, *where, *wrong])
+    assert "--agreement" in capsys.readouterr().err

@@ -40,11 +40,17 @@ def batches(
     form: Format | None = None,
     *,
     delimiter: str = ",",
+    any_text: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of a part of a file, those of ``text`` as text where the format leaves it open."""
+    """Yield the columns of a part of a file, those of ``text`` as text where the format leaves it open.
+
+    With ``any_text``, JSON's numbers, booleans and nulls are taken in them too.
+    """
     form = form or format_of(path)
     if form == "parquet":
         yield from parquet.batches(file, path, part, columns)
+    elif form == "jsonl":
+        yield from json_lines.batches(file, path, columns, text, any_text=any_text)
     elif form == "csv":
         yield from delimited.batches(file, path, columns, text, delimiter)
     else:
@@ -60,7 +66,6 @@ def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator
 
 
 _READERS: dict[Format, Callable[[Any, str, list[str], list[str]], Iterator[pa.RecordBatch]]] = {
-    "jsonl": json_lines.batches,
     "lines": text_lines.batches,
     "avro": _avro,
 }

@@ -13,22 +13,28 @@ from streamsketch.data.readers.opening import NUMBER, NUMBER_FORM, arrows_own, b
 from streamsketch.errors import InvalidInputError
 
 _PLAIN_BYTES = 4000  # of a line: no integer in it has more digits than Python reads
+_PLACES = 40  # a number of more is left as it is written, for whoever reads it to refuse
 _PLAIN_NUMBER = rb"-?[0-9]{1,26}(?:\.[0-9]{1,12})?\s*[,}]"
 _NO_NUMBER = re.compile(rb":\s*-?(?:[NI]|[0-9.]+[eE][-+]?[0-9]{15})")  # NaN, infinity, an exponent that no Decimal has
 
 
-def batches(file: Any, path: str, columns: list[str], text: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of a file of JSON lines."""
+def batches(
+    file: Any, path: str, columns: list[str], text: list[str], *, any_text: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of a file of JSON lines; ``any_text`` as in `json_batch`."""
     first = 1
     for lines in blocks_of_lines(uncompressed(file, path), path):
-        yield json_batch(lines, path, columns, text, first)
+        yield json_batch(lines, path, columns, text, first, any_text=any_text)
         first += len(lines)
 
 
-def json_batch(lines: list[bytes], path: str, columns: list[str], text: list[str], first: int = 1) -> pa.RecordBatch:
+def json_batch(
+    lines: list[bytes], path: str, columns: list[str], text: list[str], first: int = 1, *, any_text: bool = False
+) -> pa.RecordBatch:
     """Return lines of JSON objects as a record batch: the ``text`` columns as text, the others as exact decimals.
 
-    Integers among the text columns become text, so that the number 7 is the key "7" in files of every kind.
+    Integers among the text columns become text, so that the number 7 is the key "7" in files of every kind. With
+    ``any_text`` all numbers and booleans do, as they are written, and null stays null: an agreement reads them.
 
     Raises
     ------
@@ -36,7 +42,7 @@ def json_batch(lines: list[bytes], path: str, columns: list[str], text: list[str
         For a line that is not an object with these fields, by its number, counted from ``first``.
     """
     found = _by_arrow(lines, columns, text)
-    return _line_by_line(lines, path, columns, text, first) if found is None else found
+    return _line_by_line(lines, path, columns, text, first, any_text=any_text) if found is None else found
 
 
 def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.RecordBatch | None:
@@ -80,7 +86,10 @@ def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> pa.Rec
     return pa.RecordBatch.from_arrays(arrays, columns)
 
 
-def _line_by_line(lines: list[bytes], path: str, columns: list[str], text: list[str], first: int) -> pa.RecordBatch:
+def _line_by_line(
+    lines: list[bytes], path: str, columns: list[str], text: list[str], first: int, *, any_text: bool = False
+) -> pa.RecordBatch:
+    to_text = _any_text if any_text else _json_text
     cells: list[list[Any]] = [[] for _ in columns]
     for number, line in enumerate(lines, first):
         if not line.strip():
@@ -88,7 +97,7 @@ def _line_by_line(lines: list[bytes], path: str, columns: list[str], text: list[
         try:
             row = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
             for name, column in zip(columns, cells, strict=True):
-                column.append(_json_text(row[name]) if name in text else _json_number(row[name]))
+                column.append(to_text(row[name]) if name in text else _json_number(row[name]))
         except (ValueError, ArithmeticError, KeyError, TypeError, RecursionError) as error:
             # the library's own text may quote the line, which is private
             raise InvalidInputError(
@@ -107,6 +116,14 @@ def _json_text(value: Any) -> str:
     text = str(value)
     text.encode()  # a lone surrogate has no UTF-8
     return text
+
+
+def _any_text(value: Any) -> str | None:
+    if value is None or isinstance(value, bool):
+        return None if value is None else str(value).lower()
+    if isinstance(value, Decimal):
+        return format(value, "f") if abs(value.adjusted()) <= _PLACES else str(value)
+    return _json_text(value)
 
 
 def _json_number(value: Any) -> Decimal:

@@ -1,16 +1,13 @@
 """Warnings of releases whose noise cannot be what they state."""
 
-import sys
-import warnings
 from collections.abc import Iterable
-from pathlib import Path
 
+from streamsketch.core import warn_outside
 from streamsketch.errors import NoiseMismatchWarning
 from streamsketch.release.checking.noise import NoiseCheck
 from streamsketch.release.checking.release import check_release
 from streamsketch.release.private_sketch import PrivateSketch
 
-_HERE = str(Path(__file__).parent.parent.parent)
 QUICK_ENTRIES = 1 << 22
 """Of a random matrix, to be read for a warning: a quarter of a second, once. Explanations read larger ones."""
 
@@ -28,10 +25,7 @@ def warn_of_mismatches(releases: Iterable[PrivateSketch]) -> None:
 
 def warn_of(name: str, check: NoiseCheck) -> None:
     """Warn that the check of a release failed, at the line outside this package that asked for an estimate."""
-    level, frame = 1, sys._getframe()  # noqa: SLF001 - what `warnings` itself counts
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(mismatch(name, check), NoiseMismatchWarning, stacklevel=level)
+    warn_outside(mismatch(name, check), NoiseMismatchWarning)
 
 
 def mismatch(name: str, check: NoiseCheck) -> str:

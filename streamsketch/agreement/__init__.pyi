@@ -1,0 +1,17 @@
+from .agreement import Agreement, Events
+from .columns import Column, is_type
+from .infer import agree
+from .same import Agreed, check_agreed, check_fingerprint, check_same, fingerprint_of
+
+__all__ = [
+    "Agreed",
+    "Agreement",
+    "Column",
+    "Events",
+    "agree",
+    "check_agreed",
+    "check_fingerprint",
+    "check_same",
+    "fingerprint_of",
+    "is_type",
+]

@@ -1,0 +1,348 @@
+"""Agreement: a projection, and which columns of which types enter it, under which bound."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
+from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
+from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
+from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
+from streamsketch.data import HASHED_DIM, arrow_column, batches_of, quantise, quantise_one
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
+from streamsketch.privacy import Neighbours
+from streamsketch.projections import Projection
+
+Missing: TypeAlias = Literal["refuse", "drop"]
+
+_FINGERPRINT_BYTES = 16
+_CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
+_LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
+
+
+class Events(NamedTuple):
+    """A batch of rows under an agreement, cast to its types and ready to be added to a sketch."""
+
+    keys: pa.Array | None
+    """Of type text, integer, bytes or date; None where the agreement has no key."""
+    indices: Ints
+    """In [0, dim) for integers of a projection with a smaller dim; hashed to 60 bits elsewhere: int64, (n,)."""
+    steps: Ints
+    """Values in grid steps: int64, (n,)."""
+    units: pa.Array | None
+    """Privacy units; None where the agreement names no column of them."""
+    dropped: int
+    """Rows that were left out as something in them is missing: as secret as the rows."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """All that parties must agree on so that equal data give equal sketches, and bounds mean the same.
+
+    A projection alone leaves to luck which columns are sketched, in which order, as which types, and what a blank cell
+    means. Equal tables give equal sketches under one agreement, whether they come from CSV, Parquet, JSON lines,
+    pandas, polars, DuckDB or Arrow. It is public, like the projection.
+
+    Parameters
+    ----------
+    projection
+        The public map; its ``resolution`` is that of the values. May be given without its name.
+    index
+        Columns that say what happened, in order: a name, or a dict of names to types. Types are those of `Column`;
+        a name alone is ``"text"``, or ``"integer"`` where the projection's dim is not 2^60.
+    key
+        Column of keys, text, integers, bytes or dates: one sketch for each of them. None for one stream.
+    value
+        Column of numbers to add up: integers, decimals or floats. None for 1 a row.
+    unit
+        Column that names the privacy unit of a row, if one does.
+    neighbours
+        How much one unit may contribute, in the values' units.
+    missing
+        What is done with rows in which one of the columns is null, NaN or blank text: ``"refuse"`` them with an error,
+        or ``"drop"`` them.
+    title
+        What the agreement is about, in a line, for people.
+
+    Raises
+    ------
+    InvalidInputError
+        For unknown types, columns that repeat, an index that is hashed by a projection whose dim is not 2^60, or a
+        bound below one grid step.
+
+    Examples
+    --------
+    >>> from streamsketch import HASHED_DIM, L1, SJLT, Agreement
+    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement(projection, index={"item": "text", "week": "integer"}, value="quantity")
+    >>> agreement.index
+    (Column(name='item', type='text'), Column(name='week', type='integer'))
+    >>> Agreement.from_json(agreement.to_json()) == agreement
+    True
+    """
+
+    projection: Projection = dataclasses.field(kw_only=False)
+    index: Any
+    key: Any = None
+    value: str | None = None
+    unit: Any = None
+    neighbours: Neighbours | None = None
+    missing: Missing = "refuse"
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.projection, Projection):
+            raise TypeError(f"an agreement needs a Projection, got a {type(self.projection).__name__}")
+        hashed = self.projection.dim == HASHED_DIM
+        self._set("index", columns_of(self.index, "an index column", "text" if hashed else "integer"))
+        for name in ("key", "unit"):
+            if (given := getattr(self, name)) is not None:
+                columns = columns_of(given, f"the {name} column", "text")
+                if len(columns) > 1:
+                    raise InvalidInputError(
+                        f"an agreement has one {name} column, got {', '.join(map(str, columns))}; join them in one "
+                        f"column, as text"
+                    )
+                self._set(name, columns[0])
+        if self.key is not None and self.key.type not in KEY_TYPES:
+            raise InvalidInputError(
+                f"keys must be of type {', '.join(KEY_TYPES)}, and {self.key.name} is of type {self.key.type}"
+            )
+        if self.value is not None:
+            check_text("the name of the value column", self.value)
+        if not hashed and not (len(self.index) == 1 and self.index[0].is_whole):
+            raise InvalidInputError(
+                f"a projection of dim {self.projection.dim} takes one index column of integers, got "
+                f"{', '.join(map(str, self.index))}. Use dim=streamsketch.HASHED_DIM, 2**60, to have them hashed"
+            )
+        self._check_types()
+        self._check_neighbours()
+        if self.missing not in ("refuse", "drop"):
+            raise InvalidInputError(f"missing must be 'refuse' or 'drop', got {short(self.missing)}")
+        if self.title != "":
+            check_text("the title of an agreement", self.title)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_types(self) -> None:
+        agreed: dict[str, str] = {}
+        for column in self._typed:
+            if agreed.setdefault(column.name, column.type) != column.type:
+                raise InvalidInputError(
+                    f"the column {column.name} is of type {agreed[column.name]} in one place and {column.type} in "
+                    f"another; give it one type"
+                )
+        if self.value is not None and agreed.get(self.value, "integer") != "integer":
+            raise InvalidInputError(f"the column {self.value} holds values, so elsewhere it can only be an integer")
+
+    def _check_neighbours(self) -> None:
+        if self.neighbours is None:
+            return
+        if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in RELATIONS:
+            raise TypeError(f"neighbours must be L1(…) or OneCoordinate(…), got a {type(self.neighbours).__name__}")
+        bound = Fraction(self.neighbours.bound)
+        if max(bound.numerator, bound.denominator) > _LARGEST:
+            raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
+        self.neighbours.grid_steps(self.projection.grid)
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def _typed(self) -> list[Column]:
+        return [*([] if self.key is None else [self.key]), *self.index, *([] if self.unit is None else [self.unit])]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns that are read, each once."""
+        names = [column.name for column in self._typed]
+        return list(dict.fromkeys([*names, *([] if self.value is None else [self.value])]))
+
+    def batches(self, rows: Any) -> Iterator[Events]:
+        """Yield the rows of a table, batch by batch, cast to the agreed types.
+
+        Parameters
+        ----------
+        rows
+            A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or anything else with
+            ``__arrow_c_stream__``. Lazy ones are read batch by batch.
+
+        Raises
+        ------
+        TypeError
+            If ``rows`` is not such a table.
+        InvalidInputError
+            For missing columns, types that are not cast, and values that do not fit the agreed type or are missing
+            where ``missing`` is ``"refuse"``.
+        """
+        first = 1
+        for batch in batches_of(rows, self.names):
+            yield self.events(batch, first)
+            first += batch.num_rows
+
+    def events(self, batch: pa.RecordBatch, first: int = 1) -> Events:
+        """Return one batch, cast to the agreed types and encoded; errors as `batches`, rows counted from ``first``."""
+        found = self.cast(batch, first)
+        indices = self.projection.indices_of(*(found.column(column.name) for column in self.index))
+        if self.value is None:
+            steps = np.full(len(indices), quantise_one(1, self.projection.grid), dtype=np.int64)
+        else:
+            try:
+                steps = quantise(found.column(self.value), self.projection.grid)
+            except InvalidInputError as error:
+                last = first + max(0, batch.num_rows - 1)
+                raise InvalidInputError(f"the column {self.value}, rows {first:,} to {last:,}: {error}") from None
+        keys, units = (None if one is None else found.column(one.name) for one in (self.key, self.unit))
+        return Events(keys, indices, steps, units, batch.num_rows - found.num_rows)
+
+    def cast(self, batch: pa.RecordBatch, first: int = 1) -> pa.RecordBatch:
+        """Return the agreed columns of a batch, of the agreed types, without rows in which something is missing.
+
+        Integers, booleans and decimals become int64, as they are hashed, and values numbers. The batch says in its
+        schema that it was cast, so that it is cast once; errors as `events`.
+        """
+        done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
+        if done == self.fingerprint:
+            return batch
+        if done:
+            raise IncompatibleAgreementsError(
+                f"these rows were cast by the agreement {done} already, and this one is {self.fingerprint}; give both "
+                f"steps one agreement"
+            )
+        columns = {name: plain(batch.column(name)) for name in self.names}
+        absent = {name: missing(column) for name, column in columns.items()}
+        gone = functools.reduce(lambda some, more: some | more, absent.values())
+        rows: Rows = range(first, first + batch.num_rows)
+        if gone.any():
+            if self.missing == "refuse":
+                name = next(name for name, flags in absent.items() if flags.any())
+                raise InvalidInputError(
+                    f"the column {name} has nothing, null or blank, in row {rows[int(absent[name].argmax())]:,}, and "
+                    f"the agreement refuses that: fill or drop such rows, or agree on missing='drop'"
+                )
+            rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
+            columns = {name: column.filter(kept) for name, column in columns.items()}
+        typed = {column.name: cast(columns[column.name], column, rows) for column in self._typed}
+        if self.value is not None and self.value not in typed:
+            typed[self.value] = numbers(columns[self.value], self.value, self.projection.grid, rows)
+        schema = pa.schema([(name, typed[name].type) for name in self.names], {_CAST: self.fingerprint.encode()})
+        return pa.RecordBatch.from_arrays([typed[name] for name in self.names], schema=schema)
+
+    def keys_of(self, names: Sequence[Any]) -> list[Any]:
+        """Return keys, such as those named to be public, as the agreed type; errors as `batches`."""
+        if self.key is None:
+            raise InvalidInputError("the agreement has no key column, so there is one stream; leave out keys")
+        keys: list[Any] = cast(arrow_column(list(names), "key"), self.key, range(1, len(names) + 1)).to_pylist()
+        return keys
+
+    # --- agreeing -------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the agreement as what JSON can hold."""
+
+        def shown(column: Column | None) -> dict[str, str] | None:
+            return None if column is None else column._asdict()
+
+        return {
+            "agreement": VERSION,
+            "projection": json.loads(self.projection.to_json()),
+            "key": shown(self.key),
+            "index": [shown(column) for column in self.index],
+            "value": self.value,
+            "unit": shown(self.unit),
+            "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),
+            "missing": self.missing,
+            "title": self.title,
+        }
+
+    def to_json(self) -> str:
+        """Return the agreement as canonical JSON: sorted keys, no spaces."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "Agreement":
+        """Return the agreement that `to_json` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
+        """
+        nested = {"projection", "key", "index", "unit", "neighbours"}
+        given = json_fields(text, "an agreement", nested)
+        return Agreement(**arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_json` to a file, whole or not at all."""
+        write_whole(path, self.to_json().encode() + b"\n")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Agreement":
+        """Return the agreement in a file.
+
+        Raises
+        ------
+        InvalidInputError
+            As `from_json`; it names the file.
+        OSError
+            If the file cannot be read.
+        """
+        try:
+            return Agreement.from_json(read_bounded(path, current_limits().max_json_bytes, "max_json_bytes"))
+        except (InvalidInputError, WireFormatError) as error:
+            raise InvalidInputError(f"{Path(path)} is not an agreement: {error}") from None
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """128 bits of BLAKE2b of `to_json` in hexadecimal; raw files and releases carry it."""
+        return hashlib.blake2b(self.to_json().encode(), digest_size=_FINGERPRINT_BYTES).hexdigest()
+
+    def check_same(self, other: "Agreement") -> None:
+        """Raise an error that lists the fields that differ, unless ``other`` is equal.
+
+        Raises
+        ------
+        IncompatibleProjectionsError
+            If the projections differ.
+        IncompatibleAgreementsError
+            If something else does.
+        """
+        self.projection.check_same(other.projection)
+        differing = [
+            f"{field.name} ({_said(getattr(self, field.name))} here, {_said(getattr(other, field.name))} there)"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != getattr(other, field.name)
+        ]
+        if differing:
+            raise IncompatibleAgreementsError(
+                f"the agreements differ: {', '.join(differing)}. Sketch both streams under one agreement: share its "
+                f"file"
+            )
+
+    def replace(self, **changes: Any) -> "Agreement":
+        """Return an agreement with some fields changed (`dataclasses.replace`)."""
+        return dataclasses.replace(self, **changes)
+
+    def __str__(self) -> str:
+        said = [f"index {_said(self.index)}", f"value {self.value or '1 a row'}"]
+        said += [] if self.key is None else [f"key {self.key}"]
+        said += [] if self.unit is None else [f"unit {self.unit}"]
+        said += [] if self.neighbours is None else [f"for {self.neighbours}"]
+        return f"{self.title or 'Agreement'}: {', '.join(said)}, missing {self.missing}; {self.fingerprint}"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Column):
+        return str(value)
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "none" if value is None else repr(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,240 @@
+"""Columns of any source as the types of an agreement, so that equal tables have equal bytes before they are hashed.
+
+A cast changes no value. What does not fit is an error that names the column, the row and both types, never the value.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamsketch.agreement.columns import Column, is_bytes, is_text
+from streamsketch.errors import InvalidInputError
+
+_NUMBER = pa.decimal128(38, 12)
+_WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
+_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
+_ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_EXACT_FLOAT = 1 << 53
+
+Mask: TypeAlias = NDArray[np.bool_]
+Rows: TypeAlias = Sequence[int] | NDArray[np.int64]
+_Cast: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return a column that is not one of views, of which few of Arrow's kernels know."""
+    if pa.types.is_dictionary(array.type):
+        values = plain(array.dictionary)
+        same = values.type == array.type.value_type
+        return array if same else pa.DictionaryArray.from_arrays(array.indices, values)
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary_view(array.type) else array
+
+
+def missing(array: pa.Array) -> Mask:
+    """Return which rows are missing: null, NaN, or blank text: bool, (n,)."""
+    if pa.types.is_dictionary(array.type):
+        without = pa.array(missing(array.dictionary))
+        return _flags(pc.fill_null(without.take(array.indices), fill_value=True))
+    absent = _flags(pc.is_null(array, nan_is_null=True))
+    if is_text(array.type):
+        absent |= _flags(pc.fill_null(pc.equal(pc.binary_length(array), 0), fill_value=False))
+    return absent
+
+
+def cast(array: pa.Array, column: Column, rows: Rows) -> pa.Array:
+    """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
+
+    Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a
+    dictionary if it is one.
+
+    Raises
+    ------
+    InvalidInputError
+        For a type that is not cast, or a value that does not fit.
+    """
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if column.type == "text" and is_text(kind):
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if is_text(kind):
+        array = array.cast(pa.string())
+    step = _step(kind, column)
+    if step is None:
+        raise InvalidInputError(
+            f"the column {column.name} holds {kind}, and the agreement says {column.type}: cast it to {column.type} "
+            f"before it is sketched, or agree on another type"
+        )
+    try:
+        return _checked(step(array), array)
+    except (pa.ArrowException, _DoesNotFitError):
+        row = rows[_first_failing(array, lambda part: _checked(step(part), part))]
+        raise InvalidInputError(
+            f"the column {column.name} holds {kind}, and in row {row:,} a value that is no {column.type}, which the "
+            f"agreement says: mend the row or leave it out, or agree on another type"
+        ) from None
+
+
+def numbers(array: pa.Array, name: str, resolution: Fraction, rows: Rows) -> pa.Array:
+    """Return values without missing ones as integers, decimals or floats; ``rows`` are their numbers.
+
+    A float stands for the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
+    the text and the decimal are, though its binary value is a little less. Such floats are moved by one unit in the
+    last place, so that truncation toward zero finds that multiple.
+    """
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if is_text(kind):
+        return _parsed(array.cast(pa.string()), name, rows)
+    if pa.types.is_floating(kind):
+        return _moved(array.cast(pa.float32()) if pa.types.is_float16(kind) else array, resolution)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return array
+    raise InvalidInputError(f"the column {name} holds {kind}, and the agreement says numbers; cast it first")
+
+
+class _DoesNotFitError(Exception):
+    """A value is not one of the agreed type."""
+
+
+def _step(kind: pa.DataType, column: Column) -> _Cast | None:  # noqa: PLR0911 - one return for each logical type
+    """Return how Arrow's type is cast to a logical one, or None if it is not."""
+    types = pa.types
+    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    match column.type:
+        case "bytes" if is_bytes(kind):
+            return lambda array: array.cast(pa.binary())
+        case "integer" if numbers or is_text(kind):
+            return lambda array: _whole(array, 0, _WHOLE)
+        case "boolean" if types.is_boolean(kind):
+            return lambda array: array.cast(pa.int64())
+        case "boolean" if types.is_integer(kind) or is_text(kind):
+            return lambda array: _truth(array, kind)
+        case "date" if types.is_date(kind) or types.is_timestamp(kind) or is_text(kind):
+            return lambda array: _days(array, kind)
+        case "timestamp" if types.is_date(kind) or types.is_timestamp(kind) or is_text(kind):
+            return lambda array: _times(array, kind)
+    places = column.places
+    if places is not None and (numbers or is_text(kind)):
+        return lambda array: _whole(array, places, _DECIMAL)
+    return None
+
+
+def _whole(array: pa.Array, places: int, form: str) -> pa.Array:
+    """Return numbers times 10^places, which must be whole, as int64."""
+    if is_text(array.type):
+        _require(pc.all(pc.match_substring_regex(array, form), min_count=0))
+        array = pc.replace_substring_regex(array, r"^\+", "")
+        if not places:
+            return pc.replace_substring_regex(array, r"\.0*$", "").cast(pa.int64())
+        array = array.cast(pa.decimal128(38, places))
+    if pa.types.is_floating(array.type):
+        values = array.to_numpy(zero_copy_only=False)
+        with np.errstate(over="ignore"):
+            scaled = np.rint(values.astype(np.float64) * 10.0**places)
+        _require(np.all((np.abs(scaled) <= _EXACT_FLOAT) & ((scaled / 10.0**places).astype(values.dtype) == values)))
+        return pa.array(scaled.astype(np.int64))
+    if pa.types.is_decimal(array.type):
+        # of 76 digits, as there are more than 38 on the way; refuses places that are not 0
+        exact = array.cast(pa.decimal256(76, max(places, array.type.scale))).cast(pa.decimal256(76, places))
+        counts = pa.Array.from_buffers(pa.decimal256(76, 0), len(exact), exact.buffers(), offset=exact.offset)
+        return counts.cast(pa.int64())
+    return pc.multiply_checked(array.cast(pa.int64()), 10**places)
+
+
+def _truth(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if is_text(kind):
+        array = pc.utf8_lower(array)
+        true, false = (pc.is_in(array, pa.array(words)) for words in (["true", "1"], ["false", "0"]))
+    else:
+        true, false = pc.equal(array, 1), pc.equal(array, 0)
+    _require(pc.all(pc.or_(true, false), min_count=0))
+    return true.cast(pa.int64())
+
+
+def _days(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        counts = array.cast(pa.int64()).to_numpy()
+        _require(kind.tz is None and not (counts % _DAY[kind.unit]).any())
+        return pa.array(counts // _DAY[kind.unit], pa.int32()).cast(pa.date32())
+    return array.cast(pa.date32())
+
+
+def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_date(kind):
+        return array.cast(pa.timestamp("s"))
+    if pa.types.is_timestamp(kind):  # an instant, of which the zone says only how it is written
+        return array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
+    zoned = pc.match_substring_regex(array, _ZONE)
+    for unit in ("ns", "us"):  # of the finer one, years 1678 to 2261
+        try:
+            plain = pc.if_else(zoned, None, array).cast(pa.timestamp(unit))
+            instants = pc.if_else(zoned, array, None).cast(pa.timestamp(unit, "UTC"))
+            return pc.coalesce(plain, instants.cast(pa.int64()).cast(pa.timestamp(unit)))
+        except pa.ArrowException:
+            if unit == "us":
+                raise
+    raise AssertionError
+
+
+def _parsed(array: pa.Array, name: str, rows: Rows) -> pa.Array:
+    def parsed(part: pa.Array) -> pa.Array:
+        _require(pc.all(pc.match_substring_regex(part, _DECIMAL), min_count=0))
+        return pc.replace_substring_regex(part, r"^\+", "").cast(_NUMBER)
+
+    try:
+        return parsed(array)
+    except (pa.ArrowException, _DoesNotFitError):
+        row = rows[_first_failing(array, parsed)]
+        raise InvalidInputError(
+            f"the column {name} holds text, and in row {row:,} one that is no plain decimal number of up to 12 places, "
+            f"as the agreement's values are: mend the row or leave it out"
+        ) from None
+
+
+def _moved(array: pa.Array, resolution: Fraction) -> pa.Array:
+    values = array.to_numpy(zero_copy_only=False)
+    if resolution == 1 or resolution.denominator > _EXACT_FLOAT or not len(values):
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.rint(values.astype(np.float64) / float(resolution)) * float(resolution.numerator)
+        multiples = products / float(resolution.denominator)  # of exact integers, so correctly rounded
+        meant = (np.abs(products) <= _EXACT_FLOAT) & (multiples.astype(values.dtype) == values)
+    return pa.array(np.where(meant & (values != 0), np.nextafter(values, np.copysign(np.inf, values)), values))
+
+
+def _checked(found: pa.Array, given: pa.Array) -> pa.Array:
+    _require(found.null_count == given.null_count)  # some kernels of Arrow return null for what they do not read
+    return found
+
+
+def _require(holds: Any) -> None:
+    if not (holds.as_py() if isinstance(holds, pa.Scalar) else holds):
+        raise _DoesNotFitError
+
+
+def _first_failing(array: pa.Array, step: _Cast) -> int:
+    """Return the first row that does not pass a cast, by halving."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            step(array.slice(low, middle - low))
+            low = middle
+        except (pa.ArrowException, _DoesNotFitError):
+            high = middle
+    return low
+
+
+def _flags(array: pa.Array) -> Mask:
+    flags: Mask = array.to_numpy(zero_copy_only=False)
+    return flags if flags.flags.writeable else flags.copy()

@@ -1,0 +1,131 @@
+"""Columns of an agreement: a name, and one of a few logical types that say how a value is hashed."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from streamsketch.core import check_text, short
+from streamsketch.errors import InvalidInputError
+
+TYPES = ("integer", "text", "bytes", "date", "timestamp", "boolean", "decimal(PLACES)")
+KEY_TYPES = ("text", "integer", "bytes", "date")
+MAX_COLUMNS = 64
+MAX_PLACES = 18
+_DECIMAL = re.compile(r"decimal\((0|[1-9][0-9]?)\)")
+
+
+class Column(NamedTuple):
+    """A column: its name, and the logical type that its values are cast to before they are hashed.
+
+    ``"integer"`` of 63 bits; ``"text"``; ``"bytes"``; ``"date"``; ``"timestamp"``, an instant, where a time without a
+    zone is in UTC; ``"boolean"``, hashed as the integers 1 and 0; ``"decimal(2)"``, hashed as the integer number of
+    hundredths. A column of another type is cast where no value changes, and refused elsewhere.
+    """
+
+    name: str
+    type: str
+
+    @property
+    def places(self) -> int | None:
+        """Decimal places, of a decimal."""
+        found = _DECIMAL.fullmatch(self.type)
+        return None if found is None else int(found[1])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are hashed as integers, and so can be indices themselves."""
+        return self.type in ("integer", "boolean") or self.places is not None
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.type}"
+
+
+def columns_of(given: Any, what: str, default: str) -> tuple[Column, ...]:
+    """Return columns from a name, a pair, a mapping of names to types, or a sequence of names and pairs.
+
+    Raises
+    ------
+    InvalidInputError
+        For none or too many, names that repeat, and unknown types.
+    """
+    if isinstance(given, Mapping):
+        given = list(given.items())
+    elif isinstance(given, str | Column) or (_is_pair(given) and given[1] in _known(given[1])):
+        given = [given]
+    if not isinstance(given, Sequence) or not 1 <= len(given) <= MAX_COLUMNS:
+        raise InvalidInputError(
+            f"{what} must be 1 to {MAX_COLUMNS} columns, as names or as a dict of names to types, got {short(given)}"
+        )
+    columns = tuple(_column(one, what, default) for one in given)
+    names = [column.name for column in columns]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"{what} names a column twice: {short(names)}")
+    return columns
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given)
+
+
+def _known(kind: str) -> tuple[str, ...]:
+    found = _DECIMAL.fullmatch(kind)
+    return (kind,) if found is not None and int(found[1]) <= MAX_PLACES else TYPES[:-1]
+
+
+def is_type(text: str) -> bool:
+    """Return whether text is a logical type."""
+    return text in _known(text)
+
+
+def _column(given: Any, what: str, default: str) -> Column:
+    if isinstance(given, str):
+        given = (given, default)
+    if not _is_pair(tuple(given) if isinstance(given, list) else given):
+        raise InvalidInputError(f"{what} must be a name, or a name and a type, got {short(given)}")
+    column = Column(*given)
+    check_text(f"the name of {what}", column.name)
+    if column.type != default and column.type not in _known(column.type):
+        raise InvalidInputError(
+            f"the type of {column.name} must be one of {', '.join(TYPES)} with PLACES from 0 to {MAX_PLACES}, got "
+            f"{short(column.type)}"
+        )
+    return column
+
+
+def logical_type(name: str, kind: pa.DataType) -> str:
+    """Return the logical type that values of an Arrow type have by themselves; refuse those that are ambiguous."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    for is_kind, logical in (
+        (types.is_boolean, "boolean"),
+        (types.is_integer, "integer"),
+        (is_text, "text"),
+        (is_bytes, "bytes"),
+        (types.is_date, "date"),
+        (types.is_timestamp, "timestamp"),
+    ):
+        if is_kind(kind):
+            return logical
+    if types.is_decimal(kind) and 0 <= kind.scale <= MAX_PLACES:
+        return f"decimal({kind.scale})"
+    raise InvalidInputError(
+        f"the column {name} holds {kind}, which is no type of an agreement; say one of {', '.join(TYPES)}, such as "
+        f"{{{name!r}: 'integer'}} for whole numbers that a data frame holds as floats"
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is one of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is one of bytes."""
+    types = pa.types
+    return any(
+        of_kind(kind)
+        for of_kind in (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
+    )

@@ -1,0 +1,63 @@
+"""Whether two sketches of one projection were made under one agreement."""
+
+import re
+from typing import Any, TypeAlias, overload
+
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core import short
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+
+Agreed: TypeAlias = Agreement | str | None
+"""An agreement, or the fingerprint that a release has of one; None where nothing is known of one."""
+
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{32}")
+
+
+def check_fingerprint(text: str) -> None:
+    """Raise `InvalidInputError` unless text is a fingerprint: 16 bytes in hexadecimal."""
+    if not isinstance(text, str) or not _FINGERPRINT.fullmatch(text):
+        raise InvalidInputError(f"the fingerprint of an agreement is 16 bytes in hexadecimal, got {short(text)}")
+
+
+def fingerprint_of(agreed: Agreed) -> str | None:
+    """Return the fingerprint of what is known of an agreement."""
+    return agreed.fingerprint if isinstance(agreed, Agreement) else agreed
+
+
+@overload
+def check_agreed(first: Agreement | None, second: Agreement | None) -> Agreement | None: ...
+@overload
+def check_agreed(first: Agreed, second: Agreed) -> Agreed: ...
+def check_agreed(first: Agreed, second: Agreed) -> Agreed:
+    """Return what two sketches of one projection have both agreed on: None where one of them says nothing.
+
+    Raises
+    ------
+    IncompatibleAgreementsError
+        If both say something, and not the same.
+    """
+    if first is None or second is None:
+        return None
+    if isinstance(first, Agreement) and isinstance(second, Agreement):
+        first.check_same(second)
+    elif fingerprint_of(first) != fingerprint_of(second):
+        raise IncompatibleAgreementsError(
+            f"the agreements differ: fingerprint {fingerprint_of(first)} here, {fingerprint_of(second)} there. Compare "
+            f"the parties' agreement files, whose fields say what differs, and sketch both streams under one of them"
+        )
+    return first if isinstance(first, Agreement) else second
+
+
+def check_same(*sketches: Any) -> None:
+    """Raise unless sketches or releases are of one projection and, those that have one, of one agreement.
+
+    Raises
+    ------
+    IncompatibleProjectionsError, IncompatibleAgreementsError
+        As `Projection.check_same` and `check_agreed`.
+    """
+    first = next((sketch for sketch in sketches if sketch.agreement is not None), sketches[0])
+    for sketch in sketches:
+        sketches[0].projection.check_same(sketch.projection)
+        check_agreed(first.agreement, sketch.agreement)

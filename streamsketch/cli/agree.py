@@ -1,0 +1,131 @@
+"""``streamsketch agree``: what all parties sketch by."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._agreeing import (
+    Index,
+    Key,
+    Missing,
+    Title,
+    UnitColumn,
+    Value,
+    columns_from,
+    load_projection,
+    name_of,
+)
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import Json, show_facts, show_json
+
+
+def agree(  # noqa: PLR0913 - the fields of an agreement
+    sample: Annotated[
+        Path | None,
+        typer.Argument(help="A Parquet file whose types the columns have, where none are said.", metavar="SAMPLE"),
+    ] = None,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .json file to write, for all parties.")],
+    index: Index = None,
+    key: Key = None,
+    value: Value = None,
+    unit_column: UnitColumn = None,
+    l1: Annotated[
+        str | None, typer.Option(help="At most this much in all from one unit, in the values' units.")
+    ] = None,
+    one_coordinate: Annotated[
+        str | None, typer.Option(help="Instead: one unit changes one index, by this much.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.")
+    ] = None,
+    max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
+    missing: Missing = "refuse",
+    title: Title = "",
+    projection: Annotated[
+        Path | None, typer.Option(help="The projection, a JSON file; by default an SJLT of the options below.")
+    ] = None,
+    sketch_dim: Annotated[int | None, typer.Option(help="Cells of a sketch, k; by default 1024.")] = None,
+    sparsity: Annotated[int | None, typer.Option(help="Nonzeros of a column, s; by default 4.")] = None,
+    resolution: Annotated[
+        str | None, typer.Option(help="Grid step of the values, such as 1/100; by default 1.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Public seed; by default one drawn now.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write down what all parties sketch by: projection, columns and their types, bounds, and what missing means.
+
+    A column is NAME:TYPE, of type integer, text, bytes, date, timestamp, boolean or decimal(PLACES). A name alone has
+    the type it has in SAMPLE; without SAMPLE it is text.
+    """
+    new_file(output, ".json", "an agreement")
+    if not index:
+        raise ss.InvalidInputError("say which columns are sketched: --index NAME:TYPE for each, in order")
+    options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "resolution": resolution, "seed": seed}
+    fields: dict[str, Any] = {
+        **columns_from(index, key, unit_column),
+        "value": value,
+        "neighbours": _neighbours(l1, one_coordinate, unit, unit_column, max_keys),
+        "missing": missing,
+        "title": title,
+    }
+    by = _projection(projection, {name: given for name, given in options.items() if given is not None})
+    agreed = ss.Agreement(by, **fields) if sample is None else ss.agree(_schema(sample), by, **fields)
+    agreed.save(output)
+    if as_json:
+        show_json({"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()})
+    else:
+        show_facts(str(output), facts_of(agreed))
+
+
+def facts_of(agreed: ss.Agreement) -> dict[str, str]:
+    """Return what an agreement says, for people."""
+    facts = {
+        "title": agreed.title,
+        "index": ", ".join(map(str, agreed.index)),
+        "value": agreed.value or "1 a row",
+        "key": "" if agreed.key is None else str(agreed.key),
+        "unit": "" if agreed.unit is None else str(agreed.unit),
+        "bound": "" if agreed.neighbours is None else str(agreed.neighbours),
+        "missing": agreed.missing,
+        "projection": agreed.projection.to_json(),
+        "fingerprint": agreed.fingerprint,
+    }
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _projection(path: Path | None, given: dict[str, Any]) -> ss.Projection:
+    if path is None:
+        drawn = {"dim": ss.HASHED_DIM, "sketch_dim": 1024, "sparsity": 4, "seed": secrets.randbits(63)}
+        return ss.SJLT(**(drawn | given))
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
+    return load_projection(path)
+
+
+def _neighbours(
+    l1: str | None, one_coordinate: str | None, unit: str | None, column: str | None, max_keys: int
+) -> ss.L1 | ss.OneCoordinate | None:
+    if l1 is not None and one_coordinate is not None:
+        raise ss.InvalidInputError("say --l1 BOUND or --one-coordinate BOUND, one of the two")
+    if l1 is None and one_coordinate is None:
+        if unit is not None or max_keys != 1:
+            raise ss.InvalidInputError("--unit and --max-keys belong to a bound: say --l1 BOUND, too")
+        return None
+    word = unit or ("event" if column is None else name_of(column))
+    return ss.L1(l1, word, max_keys) if l1 is not None else ss.OneCoordinate(str(one_coordinate), word, max_keys)
+
+
+def _schema(sample: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(sample)
+    except pa.ArrowInvalid:
+        raise ss.InvalidInputError(
+            f"{sample} is not a Parquet file; of others, say the types: --index item:text, --index week:integer"
+        ) from None

@@ -1,0 +1,70 @@
+"""Batches of events as integers: encoded indices and values in grid steps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import Ints
+from streamsketch.data import encode_columns, index_of, quantise, quantise_one
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections import Projection
+
+_INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
+
+
+def index_column(projection: Projection, columns: Sequence[Any]) -> Any:
+    """Return a single column of an index as it is, and several columns as the indices of tuples."""
+    return columns[0] if len(columns) == 1 else projection.indices_of(*columns)
+
+
+def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Ints, Ints]:
+    """Return encoded indices and quantised values as int64 arrays of equal length, (n,).
+
+    Raises
+    ------
+    InvalidInputError
+        For wrong types, NaN, nulls or lengths that differ. The kernel checks the range of integer indices.
+    """
+    if type(indices) is np.ndarray and indices.dtype is _INT64 and indices.strides == _CONTIGUOUS:
+        whole = projection.has_unit_grid  # the common case, in little time
+        if whole and type(values) is int and -(1 << 63) < values < 1 << 63:
+            repeated = np.empty(indices.size, dtype=np.int64)
+            repeated.fill(values)
+            return indices, repeated
+        given = whole and type(values) is np.ndarray and values.dtype is _INT64 and values.strides == _CONTIGUOUS
+        if given and values.size == indices.size:
+            return indices, values
+    if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
+        encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
+    else:
+        encoded = encode_columns([indices], projection.dim, projection.seed)
+    if not hasattr(values, "__len__"):
+        quantised = np.full(encoded.size, quantise_one(values, projection.grid), dtype=np.int64)
+    else:
+        quantised = quantise(values, projection.grid)
+        if quantised.size != encoded.size:
+            raise InvalidInputError(
+                f"indices and values must have the same length, got {encoded.size} and {quantised.size}"
+            )
+    return encoded, quantised
+
+
+def check_agreed_rows(agreement: Agreement, given: Mapping[str, Any], *, keyed: bool) -> None:
+    """Raise `InvalidInputError` for columns that an agreement says already, or of a key where there should be none."""
+    if named := [name for name, value in given.items() if value is not None]:
+        raise InvalidInputError(f"the agreement says which columns are sketched; leave out {', '.join(named)}")
+    if keyed != (agreement.key is not None):
+        if keyed:
+            raise InvalidInputError("the agreement has no key, and so no table; sketch its rows in a Sketch")
+        raise InvalidInputError(f"the agreement has the key {agreement.key}; sketch its rows in a SketchTable")
+
+
+def parts_of(given: Projection | Agreement, what: str) -> tuple[Projection, Agreement | None]:
+    """Return the projection of a sketch, and the agreement if one was given; raise `TypeError` for anything else."""
+    if isinstance(given, Agreement):
+        return given.projection, given
+    if not isinstance(given, Projection):
+        raise TypeError(f"a {what} needs a Projection or an Agreement, got a {type(given).__name__}")
+    return given, None

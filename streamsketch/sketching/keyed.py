@@ -1,0 +1,51 @@
+"""Columns of keys as positions among the distinct ones."""
+
+from typing import Any
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamsketch.core import Ints
+from streamsketch.data import key_column, value_type
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections import Projection
+from streamsketch.sketching.encoding import encode_batch
+
+
+def keyed_steps(
+    projection: Projection, keys: Any, indices: Any, values: Any
+) -> tuple[list[Any], NDArray[Any], Ints, Ints]:
+    """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
+    encoded, quantised = encode_batch(projection, indices, values)
+    column = table_keys(keys)
+    if len(column) != encoded.size:
+        raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
+    return *codes_of(column), encoded, quantised
+
+
+def codes_of(column: pa.Array) -> tuple[list[Any], NDArray[Any]]:
+    """Return the distinct keys of a column, and the place of each row's key among them."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return python_keys(column.dictionary), column.indices.to_numpy(zero_copy_only=False)
+
+
+def table_keys(column: Any) -> pa.Array:
+    """Return a key column as a plain or dictionary-encoded Arrow array."""
+    array = key_column(column, "key")
+    if pa.types.is_timestamp(value_type(array)):
+        raise InvalidInputError("times cannot be keys of a table: their units differ; cast them to text or dates first")
+    return array
+
+
+def python_keys(array: pa.Array) -> list[Any]:
+    """Return the keys of an Arrow array as Python objects."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    try:
+        keys: list[Any] = array.to_pylist()
+    except (UnicodeDecodeError, OverflowError) as error:
+        raise InvalidInputError(
+            f"the key column holds text that is not UTF-8, or dates beyond the year 9999 ({type(error).__name__})"
+        ) from None
+    return keys

@@ -1,0 +1,234 @@
+"""Agreements: what they fix, their JSON and fingerprint, and what a mismatch says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.agreement import Column, check_agreed
+
+HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+AGREEMENT = ss.Agreement(
+    HASHED,
+    index={"item": "text", "week": "integer"},
+    key="country",
+    value="quantity",
+    unit={"customer": "integer"},
+    neighbours=ss.L1(500, unit="customer"),
+    title="Sales by country",
+)
+OTHERS: dict[str, Any] = {
+    "projection": HASHED.replace(seed=8),
+    "index": {"week": "integer", "item": "text"},
+    "key": "land",
+    "value": None,
+    "unit": "customer",
+    "neighbours": ss.L1(500, unit="customer", max_keys=2),
+    "missing": "drop",
+    "title": "Sales",
+}
+
+names = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=12)
+types = st.sampled_from(["integer", "text", "bytes", "date", "timestamp", "boolean", "decimal(0)", "decimal(18)"])
+keys = st.tuples(names, st.sampled_from(["integer", "text", "bytes", "date"]))
+bounds = st.builds(
+    ss.L1, st.fractions(min_value=1, max_value=10**9, max_denominator=10**6), names, st.integers(1, 9)
+) | st.builds(ss.OneCoordinate, st.integers(1, 99), names)
+
+
+@st.composite
+def agreements(draw: st.DrawFn) -> ss.Agreement:
+    columns = draw(st.dictionaries(names, types, min_size=1, max_size=4))
+    free = names.filter(lambda name: name not in columns)
+    return ss.Agreement(
+        HASHED,
+        index=columns,
+        key=draw(st.none() | st.tuples(free, st.just("text"))),
+        value=draw(st.none() | st.just("the value")),
+        unit=draw(st.none() | st.sampled_from([Column(*pair) for pair in columns.items()])),
+        neighbours=draw(st.none() | bounds),
+        missing=draw(st.sampled_from(["refuse", "drop"])),
+        title=draw(st.just("") | names),
+    )
+
+
+@given(agreements())
+def test_json_gives_an_equal_agreement_with_an_equal_fingerprint(agreement: ss.Agreement) -> None:
+    again = ss.Agreement.from_json(agreement.to_json())
+    assert (again, again.to_json(), again.fingerprint) == (agreement, agreement.to_json(), agreement.fingerprint)
+    agreement.check_same(again)
+    assert hash(again) == hash(agreement)
+
+
+@given(agreements(), agreements())
+def test_fingerprints_are_equal_exactly_for_equal_agreements(one: ss.Agreement, other: ss.Agreement) -> None:
+    assert (one == other) == (one.fingerprint == other.fingerprint)
+
+
+def test_the_fields_that_can_differ_are_all_of_them() -> None:
+    assert OTHERS.keys() | {"agreement"} == AGREEMENT.to_dict().keys()
+
+
+@pytest.mark.parametrize("field", OTHERS)
+def test_any_field_changes_the_fingerprint_and_a_mismatch_names_it(field: str) -> None:
+    other = AGREEMENT.replace(**{field: OTHERS[field]})
+    assert other.fingerprint != AGREEMENT.fingerprint
+    with pytest.raises(ss.IncompatibleProjectionsError) as raised:
+        AGREEMENT.check_same(other)
+    assert ("seed (7 here, 8 there)" if field == "projection" else f"{field} (") in str(raised.value)
+    assert field == "projection" or isinstance(raised.value, ss.IncompatibleAgreementsError)
+
+
+def test_a_mismatch_says_both_sides() -> None:
+    with pytest.raises(ss.IncompatibleAgreementsError, match="item:text week:integer here, week:integer item:text the"):
+        AGREEMENT.check_same(AGREEMENT.replace(index=OTHERS["index"]))
+    with pytest.raises(ss.IncompatibleAgreementsError, match=f"{AGREEMENT.fingerprint} here, {'0' * 32} there"):
+        check_agreed(AGREEMENT, "0" * 32)
+
+
+def test_what_says_nothing_is_refused_nowhere_and_leaves_nothing_said() -> None:
+    assert check_agreed(AGREEMENT, None) is check_agreed(None, AGREEMENT) is check_agreed(None, None) is None
+    assert check_agreed(AGREEMENT.fingerprint, AGREEMENT) is AGREEMENT
+    assert check_agreed(AGREEMENT.fingerprint, AGREEMENT.fingerprint) == AGREEMENT.fingerprint
+
+
+def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere() -> None:
+    assert ss.Agreement(HASHED, index="item").index == (Column("item", "text"),)
+    assert ss.Agreement(HASHED.replace(dim=100), index="item").index == (Column("item", "integer"),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"index": {"item": "float"}}, "'float'"),
+        ({"index": {"item": "decimal(19)"}}, "PLACES from 0 to 18"),
+        ({"index": ["item", "item"]}, "twice"),
+        ({"index": []}, "1 to 64 columns"),
+        ({"index": 7}, "1 to 64 columns"),
+        ({"index": "a\nb"}, "printable"),
+        ({"index": "item", "key": {"price": "decimal(2)"}}, "keys must be of type text, integer, bytes, date"),
+        ({"index": "item", "key": ["one", "two"]}, "one key column"),
+        ({"index": "item", "unit": {"item": "integer"}}, "text in one place and integer in another"),
+        ({"index": "item", "value": ""}, "value column"),
+        ({"index": "item", "value": "item"}, "column item holds values"),
+        ({"index": "item", "missing": "fill"}, "'refuse' or 'drop'"),
+        ({"index": "item", "title": "x" * 201}, "title"),
+        ({"index": "item", "neighbours": ss.L1("1/1000")}, "below one grid step"),
+    ],
+)
+def test_what_cannot_be_agreed_on_is_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=says):
+        ss.Agreement(HASHED, **fields)
+
+
+@pytest.mark.parametrize("index", ["item", {"item": "text"}, ["one", "two"]])
+def test_only_one_column_of_integers_enters_a_projection_that_does_not_hash(index: Any) -> None:
+    narrow = HASHED.replace(dim=100)
+    if index == "item":
+        assert ss.Agreement(narrow, index=index).index[0].is_whole
+        return
+    with pytest.raises(ss.InvalidInputError, match="one index column of integers"):
+        ss.Agreement(narrow, index=index)
+
+
+def test_other_objects_are_type_errors() -> None:
+    with pytest.raises(TypeError, match="needs a Projection"):
+        ss.Agreement("projection", index="item")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="neighbours must be"):
+        ss.Agreement(HASHED, index="item", neighbours="l1")  # type: ignore[arg-type]
+
+
+def test_a_file_gives_the_agreement_back_and_errors_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "sales.json"
+    AGREEMENT.save(path)
+    assert ss.Agreement.load(path) == AGREEMENT
+    path.write_text(HASHED.to_json())
+    with pytest.raises(ss.InvalidInputError, match=r"sales.json is not an agreement: it is a projection alone"):
+        ss.Agreement.load(path)
+    path.write_bytes(b" " * (1 << 17))
+    with pytest.raises(ss.InvalidInputError, match="max_json_bytes"):
+        ss.Agreement.load(path)
+
+
+def changed(path: list[Any], value: Any) -> str:
+    """Return the agreement's JSON with one value in it replaced."""
+    fields = AGREEMENT.to_dict()
+    place = fields
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return json.dumps(fields)
+
+
+PLACES = [
+    *([name] for name in AGREEMENT.to_dict()),
+    *(["projection", name] for name in json.loads(HASHED.to_json())),
+    *(["neighbours", name] for name in ss.L1(1).to_dict()),
+    *(["index", 0], ["index", 1], ["index", 0, "name"], ["index", 0, "type"], ["key", "name"], ["unit", "type"]),
+]
+JUNK: list[Any] = [None, True, -1, 2**70, 1.5, "", "\x1b[31m", "x" * 300, [], {}, [[]], {"name": "x"}, [None] * 99]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_json_of_a_stranger_is_read_or_refused(place: list[Any]) -> None:
+    for junk in JUNK:
+        try:
+            read = ss.Agreement.from_json(changed(place, junk))
+        except ss.InvalidInputError as error:
+            said = str(error)
+        else:
+            said = ""
+            assert ss.Agreement.from_json(read.to_json()) == read
+        assert "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", "[" * 10_000, '{"a":' * 5_000, '{"agreement":1,"agreement":1}', b"\xff", "x", "1" * 70_000]
+)
+def test_other_texts_are_refused(text: Any) -> None:
+    with pytest.raises(ss.InvalidInputError):
+        ss.Agreement.from_json(text)
+
+
+# --- agreeing on the schema of a table ----------------------------------------------------------------------------
+
+
+def test_types_are_those_of_a_table() -> None:
+    schema = pa.schema(
+        {
+            "small": pa.uint8(),
+            "name": pa.dictionary(pa.int32(), pa.large_string()),
+            "raw": pa.binary(3),
+            "day": pa.date64(),
+            "at": pa.timestamp("ms", "UTC"),
+            "price": pa.decimal128(9, 2),
+            "paid": pa.bool_(),
+            "amount": pa.float64(),
+        }
+    )
+    agreement = ss.agree(schema, HASHED, index=schema.names[:-1], key="name", value="amount", unit="small")
+    assert [column.type for column in agreement.index] == [
+        *("integer", "text", "bytes", "date", "timestamp", "decimal(2)", "boolean"),
+    ]
+    assert agreement.key == Column("name", "text")
+    assert agreement.unit == Column("small", "integer")
+    assert agreement == ss.agree(
+        schema.empty_table(), HASHED, index=schema.names[:-1], key="name", value="amount", unit="small"
+    )
+
+
+def test_floats_want_a_word_and_missing_columns_are_named() -> None:
+    table = pa.table({"item": [1.0], "sold": [1]})
+    with pytest.raises(ss.InvalidInputError, match="item holds double"):
+        ss.agree(table, HASHED, index="item")
+    assert ss.agree(table, HASHED, index={"item": "integer"}).index == (Column("item", "integer"),)
+    for fields in ({"index": "there"}, {"index": "sold", "value": "there"}):
+        with pytest.raises(ss.InvalidInputError, match="must have there exactly once"):
+            ss.agree(table, HASHED, **fields)
+    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+        ss.agree([1, 2], HASHED, index="item")
