@@ -188,15 +188,19 @@ def _projection(path: Path | None, new: Path | None, options: dict[str, int | st
             raise ss.InvalidInputError(f"{path} says all about the projection; leave out {names}")
         try:
             return ss.Projection.from_json(path.read_bytes())
-        except ss.InvalidInputError:
-            with contextlib.suppress(ss.InvalidInputError):
-                ss.Agreement.load(path)
-                error = ss.InvalidInputError("it is an agreement: say --agreement")
-            raise ss.InvalidInputError(f"{path} is not a projection: {error}") from None
+        except ss.InvalidInputError as error:
+            raise ss.InvalidInputError(f"{path} is not a projection: {_is_agreement(path) or error}") from None
     if new is not None:
         new_file(new, ".json", "a projection")
     fields = {"sketch_dim": _SKETCH_DIM, "sparsity": _SPARSITY, "seed": secrets.randbits(63), "dim": ss.HASHED_DIM}
     return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
+
+
+def _is_agreement(path: Path) -> str:
+    with contextlib.suppress(ss.InvalidInputError):
+        ss.Agreement.load(path)
+        return "it is an agreement: say --agreement"
+    return ""
 
 
 def _start(output: Path, agreed: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawSketch:

@@ -148,7 +148,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
         (["-", *EVENTS, *agreed, *out], "say what standard input is: --format csv"),
         (["-", "sales.csv", *EVENTS, *agreed, *out], "is read alone"),
-        (["sales.csv", *agreed, *out], "Missing option '--index'"),
+        (["sales.csv", *agreed, *out], "say which columns are sketched: --agreement FILE, or --index COLUMN"),
         (["agreed.json", *EVENTS, *agreed, *out], "is not a Parquet file"),
     ]:
         assert message in forks.refused("sketch", *arguments, cwd=folder)
