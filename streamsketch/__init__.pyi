@@ -16,6 +16,7 @@ from .estimation.estimators import cosine, inner_product, profile_distance, squa
 from .explanation.joint import explain
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
+from .privacy.choosing import ChosenBound, choose_bound
 from .privacy.guarantee import L1, Guarantee, OneCoordinate, compose
 from .projections.base import Projection
 from .projections.fjlt import FJLT
@@ -48,6 +49,7 @@ __all__ = [
     "SRHT",
     "Achlioptas",
     "BoundingSummary",
+    "ChosenBound",
     "CountSketch",
     "DependentNoiseError",
     "Estimate",
@@ -75,6 +77,7 @@ __all__ = [
     "WireFormatError",
     "__version__",
     "bound_units",
+    "choose_bound",
     "compose",
     "cosine",
     "explain",

@@ -1,6 +1,7 @@
 from . import calibration
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
+from .choosing import ChosenBound, choose_bound
 from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below
@@ -25,6 +26,7 @@ __all__ = [
     "Budget",
     "Bytes",
     "Candidate",
+    "ChosenBound",
     "Cumulants",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -52,6 +54,7 @@ __all__ = [
     "calibration",
     "candidates",
     "check_rate",
+    "choose_bound",
     "compose",
     "flips",
     "gaussian_epsilon",
