@@ -14,6 +14,7 @@ from .estimation.distances import pairwise
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .explanation.joint import explain
+from .planning.bounds import plan_bounds
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
 from .privacy.choosing import ChosenBound, choose_bound
@@ -88,6 +89,7 @@ __all__ = [
     "mechanisms",
     "pairwise",
     "plan",
+    "plan_bounds",
     "profile_distance",
     "reading_limits",
     "release_raw",
