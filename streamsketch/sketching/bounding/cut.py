@@ -70,8 +70,8 @@ def bounded(
 
     First a unit's events are summed by slot and index, modulo 2^64 as the cells of a sketch are. A unit in more than
     ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. If the absolute values that are
-    left sum to N > ``limit`` in one slot, they are clipped: scaled, each x becomes trunc(x · limit / N), or cut, taken
-    in an order shuffled by index until the limit is reached, the last one in part.
+    left sum to N > ``limit`` in one slot, they are clipped in an order shuffled by index: scaled by limit / N, each
+    rounded up or down so that they sum to the limit, or cut, taken until the limit is reached, the last one in part.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def bounded(
     over = exceeds(events.steps, starts, stops, limit)
     starts, stops = starts[over], stops[over]
     tally = tally.clipped(unit_of_row[starts])
-    if clip == "cut" and starts.size:
+    if starts.size:
         events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, np.diff(_ends(groups))), draws))
     steps = events.steps.copy()
     if clip == "cut":
