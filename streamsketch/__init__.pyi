@@ -18,7 +18,7 @@ from .planning.bounds import plan_bounds
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
 from .privacy.choosing import ChosenBound, choose_bound
-from .privacy.guarantee import L1, Guarantee, OneCoordinate, compose
+from .privacy.guarantee import L1, L2, Guarantee, OneCoordinate, compose
 from .projections.base import Projection
 from .projections.fjlt import FJLT
 from .projections.identity import Identity
@@ -45,6 +45,7 @@ __all__ = [
     "FJLT",
     "HASHED_DIM",
     "L1",
+    "L2",
     "OPORP",
     "SJLT",
     "SRHT",

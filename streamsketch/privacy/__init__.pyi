@@ -6,7 +6,7 @@ from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
-from .guarantee import L1, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
+from .guarantee import L1, L2, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
 from .individual import IndividualGuarantee
 from .key_selection import KeyThreshold, key_threshold
 from .laplace import DiscreteLaplace
@@ -16,6 +16,7 @@ from .samplers import MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
 
 __all__ = [
     "L1",
+    "L2",
     "MAX_CONDITIONS",
     "MAX_SIGMA_SQUARED",
     "MAX_STEPS",

@@ -15,7 +15,7 @@ from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
-from streamsketch.sketching.bounding.scale import cut_steps, exceeds, scale_steps
+from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -65,6 +65,7 @@ def bounded(
     secret: bytes,
     clip: Clip = "scale",
     together: bool = False,
+    squared: bool = False,
 ) -> Bounded:
     """Return what is left of each unit's events within its bounds.
 
@@ -85,6 +86,9 @@ def bounded(
         ``"scale"`` keeps the direction of a unit's vector, ``"cut"`` whole values of some of its items.
     together
         Whether ``limit`` is for all slots of a unit together, instead of for each.
+    squared
+        Whether ``limit`` is for Σx² instead of Σ|x|: each x becomes trunc(x · √(limit / Σx²)), and ``clip`` is
+        ``"scale"``.
     """
     events = netted(events)
     new_unit, new_pair = _starts(events)
@@ -100,13 +104,15 @@ def bounded(
     groups = unit_of_row if together else pair_of_row
     starts = _first_of(groups)
     stops = np.append(starts[1:], len(events))
-    over = exceeds(events.steps, starts, stops, limit)
+    over = (exceeds_squared if squared else exceeds)(events.steps, starts, stops, limit)
     starts, stops = starts[over], stops[over]
     tally = tally.clipped(unit_of_row[starts])
-    if starts.size:
+    if starts.size and not squared:
         events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, np.diff(_ends(groups))), draws))
     steps = events.steps.copy()
-    if clip == "cut":
+    if squared:
+        scale_squares(steps, starts, stops, limit)
+    elif clip == "cut":
         cut_steps(groups, steps, limit)
     else:
         scale_steps(steps, starts, stops, limit)

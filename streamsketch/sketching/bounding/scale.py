@@ -3,12 +3,15 @@
 Steps are int64, so |step| ≤ 2^63 is a uint64, and the sum of a run fits 128 bits.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
 
 _0, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
+_2_31 = np.uint64(1 << 31)
 _LIMIT_BITS = 62
 
 
@@ -30,6 +33,21 @@ def exceeds(steps: Ints, starts: Ints, stops: Ints, limit: int) -> NDArray[np.bo
                 over[run] = True
                 break
             left -= size
+    return over
+
+
+@kernel
+def exceeds_squared(steps: Ints, starts: Ints, stops: Ints, limit: int) -> NDArray[np.bool_]:
+    """Return which runs of rows have Σ steps² > limit, for limit < 2^62."""
+    over = np.zeros(starts.size, dtype=np.bool_)
+    for run in range(starts.size):
+        left = np.uint64(limit)
+        for i in range(starts[run], stops[run]):
+            size = magnitude(steps[i])
+            if size >= _2_31 or size * size > left:
+                over[run] = True
+                break
+            left -= size * size
     return over
 
 
@@ -101,3 +119,16 @@ def _divide(
         over -= high
         quotient += _1
     return quotient, over, under
+
+
+def scale_squares(steps: Ints, starts: Ints, stops: Ints, limit: int) -> None:
+    """Make each step of each run trunc(step · √(limit / N)), N = Σ step² > limit of its run, in place.
+
+    Each square is at most step²·limit/N, so those of a run sum to at most limit. In Python's integers, as products take
+    up to 256 bits.
+    """
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        run = steps[start:stop].tolist()
+        total = sum(step * step for step in run)
+        scaled = (math.isqrt(step * step * limit // total) for step in run)
+        steps[start:stop] = [size if step > 0 else -size for step, size in zip(run, scaled, strict=True)]
