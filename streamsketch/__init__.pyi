@@ -17,9 +17,11 @@ from .estimation.distances import pairwise
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .explanation.joint import explain
+from .planning.bounds import plan_bounds
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
-from .privacy.guarantee import L1, Guarantee, OneCoordinate, compose
+from .privacy.choosing import ChosenBound, choose_bound
+from .privacy.guarantee import L1, L2, Guarantee, OneCoordinate, compose
 from .projections.base import Projection
 from .projections.fjlt import FJLT
 from .projections.identity import Identity
@@ -47,12 +49,14 @@ __all__ = [
     "FJLT",
     "HASHED_DIM",
     "L1",
+    "L2",
     "OPORP",
     "SJLT",
     "SRHT",
     "Achlioptas",
     "Agreement",
     "BoundingSummary",
+    "ChosenBound",
     "CountSketch",
     "DependentNoiseError",
     "Estimate",
@@ -82,6 +86,7 @@ __all__ = [
     "__version__",
     "agree",
     "bound_units",
+    "choose_bound",
     "compose",
     "cosine",
     "explain",
@@ -92,6 +97,7 @@ __all__ = [
     "mechanisms",
     "pairwise",
     "plan",
+    "plan_bounds",
     "profile_distance",
     "reading_limits",
     "release_raw",

@@ -286,12 +286,13 @@ def bounded(
 
 def clipped(vector: dict[Place, int], limit: int, clip: str) -> dict[Place, int]:
     """Return a vector with an l1 norm of at most ``limit``."""
-    total, left = sum(map(abs, vector.values())), limit
+    total, left, before = sum(map(abs, vector.values())), limit, 0
     if total <= limit:
         return vector
     out = {}
     for place, steps in vector.items():
-        size = abs(steps) * limit // total if clip == "scale" else min(abs(steps), left)
-        left -= size
+        scaled = (before + abs(steps)) * limit // total - before * limit // total
+        size = scaled if clip == "scale" else min(abs(steps), left)
+        left, before = left - size, before + abs(steps)
         out[place] = size if steps > 0 else -size
     return out

@@ -7,4 +7,5 @@ NAMES: dict[str, str] = {
     "crossover": "crossover",
     "planner": "planner",
     "comparison": "comparison",
+    "bounding": "bounding",
 }

@@ -38,6 +38,7 @@ class Columns:
     time_format: str | None = None
     window: float | None = None
     """In seconds: each key's events in each window are a stream of their own."""
+    unit: str | None = None
     agreement: ss.Agreement | None = None
 
     @classmethod
@@ -51,7 +52,7 @@ class Columns:
         """Those that are read as text; under an agreement, which casts it, all of them."""
         if self.agreement is not None:
             return self.agreement.names
-        named = [name for name in (self.key, self.time) if name is not None]
+        named = [name for name in (self.key, self.time, self.unit) if name is not None]
         return list(dict.fromkeys([*named, *self.index]))
 
     @property
@@ -64,12 +65,12 @@ class Columns:
     def keys_of(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the keys of a batch: those in it, the windows of its times, or both with a space between."""
         if self.window is None:
-            return _as_text(batch, str(self.key))
+            return as_text(batch, str(self.key))
         times = times_in(batch.column(self.time), str(self.time), self.time_format)
         windows = window_names(times, self.window)
         if self.key is None:
             return windows
-        keys = _as_text(batch, self.key)
+        keys = as_text(batch, self.key)
         return pc.binary_join_element_wise(keys.cast(pa.string()), windows.cast(pa.string()), " ")
 
 
@@ -89,8 +90,7 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: fro
                 f"the column {name} has nulls ({nulls} of {batch.num_rows} rows read together); drop or fill those "
                 f"rows first"
             )
-    hashed = state.projection.dim == ss.HASHED_DIM
-    parts = [_as_text(batch, name) if hashed else _as_integers(batch, name) for name in columns.index]
+    parts = [as_index(batch, name, state.projection) for name in columns.index]
     indices = state.projection.indices_of(*parts)
     values = 1 if columns.value is None else batch.column(columns.value)
     if isinstance(state, ss.Sketch):
@@ -119,7 +119,13 @@ def _check_room(state: ss.SketchTable, keys: frozenset[Any]) -> None:
         raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
 
 
-def _as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
+def as_index(batch: pa.RecordBatch, name: str, projection: ss.Projection) -> pa.Array:
+    """Return a column of indices, as text where they are hashed, else as integers."""
+    return as_text(batch, name) if projection.dim == ss.HASHED_DIM else _as_integers(batch, name)
+
+
+def as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return a column of keys, units or hashed indices as text; times as they are."""
     column = batch.column(name)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_integer(kind) or pa.types.is_date(kind):

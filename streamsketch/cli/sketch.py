@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
 from streamsketch.agreement import check_agreed
+from streamsketch.cli._bounding import bounds_of, check_bounded, sketch_bounded
 from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, read_file, stream_blocks
 from streamsketch.cli._intake import Intake
 from streamsketch.cli._lines import BadLines
@@ -85,6 +86,19 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds between snapshots of standard input.")] = 60.0,
     append: Annotated[bool, typer.Option("--append", help="Add to the sketch in the output file.")] = False,
+    unit_column: Annotated[
+        str | None, typer.Option(help="Column of privacy units, to bound what one of them adds.", show_default=False)
+    ] = None,
+    l1: Annotated[
+        str | None, typer.Option(help="The bound: a unit's Σ|value| in one key, at most.", show_default=False)
+    ] = None,
+    max_keys: Annotated[int | None, typer.Option(help="How many keys a unit keeps; by default 1.")] = None,
+    clip: Annotated[
+        str | None, typer.Option(help="Beyond the bound: scale a unit's values, the default, or cut some off.")
+    ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(help="Where to write what was dropped and clipped, as JSON: secret.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Sketch events exactly, into a secret file for `release`.
@@ -96,6 +110,9 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     Standard input may be endless. What was read is written at every snapshot, in one step; a snapshot holds every
     event read before it began, and what came later is lost if the machine fails. SIGINT and SIGTERM write a last one.
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
+
+    With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
+    keys; rows with nulls, or without a unit, are dropped. Otherwise `release` takes your word for its bounds.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     if (time is None) != (window is None) or (time_format is not None and time is None):
@@ -112,14 +129,21 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     )
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
-    agreed = _projection(projection, new_projection, options) if agreed_on is None else agreed_on.projection
+    bounds = bounds_of(unit_column, max_keys, l1, clip, summary)
     keyed = columns.key is not None or window is not None
+    if bounds is not None:
+        check_bounded(inputs, bounds, whole=not append and window is None and bad_lines == "stop", keyed=keyed)
+    agreed = _projection(projection, new_projection, options) if agreed_on is None else agreed_on.projection
     intake = Intake(columns, _start(output, agreed_on or agreed, keyed=keyed, append=append))
     with BadLines(bad_lines) as bad:
         reading = Reading(columns, form, check_delimiter(delimiter), bad)
         if not streaming:
-            _sketch_files(intake, [Path(name) for name in inputs], reading)
-            intake.flush(append_raw(intake.raw, output, new=not append))
+            paths = [Path(name) for name in inputs]
+            if bounds is None:
+                _sketch_files(intake, paths, reading)
+                intake.flush(append_raw(intake.raw, output, new=not append))
+            else:
+                intake.start(append_raw(sketch_bounded(agreed, paths, reading, bounds), output, new=True))
         if new_projection is not None:  # without it the sketch would be of no use, and the other way round
             write_whole(new_projection, agreed.to_json().encode() + b"\n")
         try:

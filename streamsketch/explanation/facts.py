@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from streamsketch.privacy import L1, Guarantee, IndividualGuarantee
+from streamsketch.privacy import L1, L2, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck
 
@@ -36,7 +36,9 @@ class Explained(ABC):
     def who(self) -> str:
         """The privacy unit and its bound."""
         near = self.guarantee.neighbours
-        if isinstance(near, L1):
+        if isinstance(near, L2):
+            change = f"one {near.unit}, in the data or not, whose vector has a Euclidean norm of at most {near.bound}"
+        elif isinstance(near, L1):
             change = f"one {near.unit}, in the data or not, whose absolute values sum to at most {near.bound}"
         else:
             change = f"one {near.unit}, which changes one coordinate by at most {near.bound}"

@@ -1,9 +1,13 @@
+from .bounds import BoundOption, BoundPlan, plan_bounds
 from .facts import Goal, Streams
 from .planner import Plan, plan
 
 __all__ = [
+    "BoundOption",
+    "BoundPlan",
     "Goal",
     "Plan",
     "Streams",
     "plan",
+    "plan_bounds",
 ]

@@ -1,11 +1,12 @@
 from . import calibration
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
+from .choosing import ChosenBound, choose_bound
 from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
-from .guarantee import L1, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
+from .guarantee import L1, L2, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
 from .individual import IndividualGuarantee
 from .key_selection import KeyThreshold, key_threshold
 from .laplace import DiscreteLaplace
@@ -15,6 +16,7 @@ from .samplers import MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
 
 __all__ = [
     "L1",
+    "L2",
     "MAX_CONDITIONS",
     "MAX_SIGMA_SQUARED",
     "MAX_STEPS",
@@ -25,6 +27,7 @@ __all__ = [
     "Budget",
     "Bytes",
     "Candidate",
+    "ChosenBound",
     "Cumulants",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -52,6 +55,7 @@ __all__ = [
     "calibration",
     "candidates",
     "check_rate",
+    "choose_bound",
     "compose",
     "flips",
     "gaussian_epsilon",

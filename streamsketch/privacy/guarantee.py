@@ -129,6 +129,53 @@ class OneCoordinate(Neighbours):
         return math.ceil(Fraction(self.bound) / resolution)
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class L2(Neighbours):
+    """Streams of which one lacks the updates of one unit, whose vector has a Euclidean norm of at most ``bound``.
+
+    For whole vectors, such as an embedding: ‖x - x'‖₂ ≤ bound for data on the grid. Truncation toward zero gives
+    ‖q‖₂² ≤ ‖v‖₂² / resolution², so C̃ = ⌊(bound / resolution)²⌋. That is for units with **one update a coordinate**,
+    or updates that are multiples of the resolution, which belong to one unit each (as in `L1`).
+
+    A release needs a bound on the spectral norm of its map, which small domains have: `Identity`, `OPORP`, `SRHT`, and
+    `SJLT` or `CountSketch` with dim · sketch_dim up to 2^26. In the hashed domain a unit could choose items that all
+    meet in the same cells, and there is none better than ``L1(√m · bound)`` for units of at most m items: use that
+    (THEORY.md 2.1).
+
+    Examples
+    --------
+    >>> L2("3/2", unit="embedding").squared_steps(Fraction(1, 2))
+    9
+    """
+
+    kind: ClassVar[str] = "l2"
+    label: ClassVar[str] = "L2"
+
+    def squared_steps(self, resolution: Fraction) -> int:
+        """Return ⌊(bound / resolution)²⌋.
+
+        Raises
+        ------
+        InvalidInputError
+            If that is 0.
+        """
+        squared = math.floor((Fraction(self.bound) / resolution) ** 2)
+        if squared < 1:
+            raise InvalidInputError(
+                f"the bound {self.bound} is below one grid step of {resolution}, so every protected contribution "
+                f"rounds to zero. Use a finer resolution"
+            )
+        return squared
+
+    def grid_steps(self, resolution: Fraction) -> int:
+        """Raise `InvalidInputError`: a Euclidean norm bounds no sum of absolute values, whatever the resolution."""
+        del resolution
+        raise InvalidInputError(
+            f"{self!r} bounds a Euclidean norm, and what is asked for rests on sums of absolute values: use "
+            f"L1(bound) here, with √m times this bound for units of at most m items"
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
     """(ε, δ)-differential privacy for a neighbour relation.
@@ -166,7 +213,8 @@ class Guarantee:
         budget = Budget(self.epsilon, self.delta)
         if not isinstance(self.neighbours, Neighbours):
             raise TypeError(
-                f"neighbours must be L1(bound) or OneCoordinate(bound), got a {type(self.neighbours).__name__}"
+                f"neighbours must be L1(bound), L2(bound) or OneCoordinate(bound), got a "
+                f"{type(self.neighbours).__name__}"
             )
         if not isinstance(self.mechanism, Mechanism):
             raise TypeError(

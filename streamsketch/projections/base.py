@@ -126,6 +126,11 @@ class Projection(ABC):
         """Var‖Sz‖² and Var⟨Sx, Sy⟩ over the draw of S; THEORY.md 4, V_S and W_S."""
 
     @property
+    def spectral_bound(self) -> int | None:
+        """A proven bound on ‖A‖₂², the largest ‖A x‖₂² for ‖x‖₂ ≤ 1; None if none better than dim·Δ2(A)² is known."""
+        return None
+
+    @property
     def after_hadamard(self) -> tuple[int, MapVariance] | None:
         """For a map P·H·D, the number of coordinates of H·D x and the variance of P alone; else None."""
         return None

@@ -21,6 +21,7 @@ from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
 _CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
+_MOST_COUNTED, _COUNTED_CELLS = 1 << 26, 1 << 20  # cells of columns rebuilt for the spectral bound, in all and at once
 _MATRIX_PRODUCT = 8  # with more than one nonzero in so many entries, a dense matrix product is faster
 
 
@@ -106,6 +107,17 @@ class BlockHashed(Projection):
     def max_entry(self) -> int:
         """1: entries are -1, 0 and 1."""
         return 1
+
+    @functools.cached_property
+    def spectral_bound(self) -> int | None:
+        """‖A‖₂² ≤ ‖A‖₁·‖A‖∞ = s · (the most columns that meet one row), counted where dim · k is at most 2^26."""
+        if self.dim * self.sketch_dim > _MOST_COUNTED or self.blocks == self.sketch_dim:
+            return None
+        met = np.zeros(self.sketch_dim, dtype=np.int64)
+        step = max(1, _COUNTED_CELLS // self.sketch_dim)
+        for start in range(0, self.dim, step):
+            met += np.abs(self.columns(np.arange(start, min(start + step, self.dim)))).sum(axis=1)
+        return self.blocks * int(met.max())
 
     @property
     def variance(self) -> MapVariance:

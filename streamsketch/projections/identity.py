@@ -50,6 +50,7 @@ class Identity(Projection):
     l1_sensitivity = 1
     l2_sensitivity_squared = 1
     max_entry = 1
+    spectral_bound = 1
     variance = MapVariance(0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:

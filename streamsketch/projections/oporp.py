@@ -66,6 +66,11 @@ class OPORP(Projection):
             )
 
     @property
+    def spectral_bound(self) -> int:
+        """‖A‖₂² = ⌈dim / k⌉, the size of the largest bin: A·Aᵀ is diagonal and holds the sizes of the bins."""
+        return -(-self.dim // self.sketch_dim)
+
+    @property
     def variance(self) -> MapVariance:
         """V_S = 2p(‖z‖₂⁴ - ‖z‖₄⁴) with p the probability that two coordinates share a bin (THEORY.md 4).
 

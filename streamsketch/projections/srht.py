@@ -108,6 +108,11 @@ class SRHT(Hadamard):
         return self.sketch_dim
 
     @property
+    def spectral_bound(self) -> int:
+        """‖A‖₂² ≤ N: the rows are distinct ones of a Hadamard matrix, orthogonal and of squared length N."""
+        return self.padded_dim
+
+    @property
     def variance(self) -> MapVariance:
         """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴)(N-k)/(N-1) with N the padded dim (THEORY.md 4)."""
         share = (self.padded_dim - self.sketch_dim) / (self.sketch_dim * max(1, self.padded_dim - 1))

@@ -7,7 +7,7 @@ from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
-from streamsketch.release.sensitivity import grid_steps
+from streamsketch.release.sensitivity import check_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class PrivateProjection:
     def __post_init__(self) -> None:
         if not isinstance(self.projection, Projection):
             raise TypeError(f"projection must be a streamsketch projection, got a {type(self.projection).__name__}")
-        grid_steps(self.projection, self.neighbours)
+        check_steps(self.projection, self.neighbours)
         self._publisher()
 
     @property
@@ -65,8 +65,8 @@ class PrivateProjection:
         Parameters
         ----------
         matrix
-            (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n:
-            fractions of several contributions would be truncated together.
+            (n, dim), as `Projection.transform` takes it. For `L1` and `L2` neighbours integers, on a resolution of 1 or
+            1/n: fractions of several contributions would be truncated together.
 
         Raises
         ------

@@ -7,12 +7,12 @@ import numpy as np
 from streamsketch.core import Ints
 from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Neighbours, NoisePlace, Sensitivity, SystemBits
+from streamsketch.privacy import BitSource, Neighbours, NoisePlace, SystemBits
 from streamsketch.projections import FJLT, MAX_MASS, Projection
 from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise, CalibratedNoise
-from streamsketch.release.sensitivity import check_whole_steps, grid_steps
+from streamsketch.release.sensitivity import check_steps, check_whole_steps, moved_before_map
 from streamsketch.sketching import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
@@ -76,7 +76,7 @@ def release_vector(
             f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "
             f"dim={projection.dim}. Use noise_place='output'"
         )
-    grid_steps(projection, neighbours)
+    check_steps(projection, neighbours)
     check_whole_steps(projection, neighbours, value_column(vector).dtype)
     steps = quantise(vector, projection.grid)
     if steps.size != projection.dim:
@@ -94,7 +94,7 @@ def _on_input(
     publisher: AdditiveNoise, projection: Projection, steps: Ints, bits: BitSource
 ) -> tuple[CalibratedNoise, Ints]:
     """Return the noise, and P(x̃ + noise)."""
-    sensitivity = _sensitivity(1, projection.dim, publisher.neighbours, projection)
+    sensitivity = moved_before_map(1, projection.dim, projection.grid, publisher.neighbours)
     noisy = publisher.calibrated_to(projection, sensitivity, noise_place="input")
     return noisy, _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
 
@@ -106,19 +106,13 @@ def _after_hadamard(
     if not isinstance(projection, FJLT):
         raise InvalidInputError(f"only an FJLT has a Hadamard step to add noise after, not {projection.kind}")
     size = projection.padded_dim
-    sensitivity = _sensitivity(size, size, publisher.neighbours, projection)
+    sensitivity = moved_before_map(size, size, projection.grid, publisher.neighbours)
     noisy = publisher.calibrated_to(projection, sensitivity, noise_place="hadamard")
     (rotated,) = projection.rotated(steps.reshape(1, -1))
     read = np.unique(projection.sparse_matrix.indices)
     rotated[read] += noisy.noise.sample(read.size, bits)
     cells: Ints = projection.sparse_matrix @ rotated
     return noisy, cells
-
-
-def _sensitivity(columns: int, size: int, neighbours: Neighbours, projection: Projection) -> Sensitivity:
-    """Return how far one unit moves ``size`` coordinates, if one of its steps moves ``columns`` of them by 1."""
-    moved = grid_steps(projection, neighbours)
-    return Sensitivity(columns * moved, columns * moved**2, size).over_keys(neighbours.max_keys)
 
 
 def _mapped(projection: Projection, steps: Ints) -> Ints:

@@ -24,7 +24,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import Limits, check_length, current_limits, locked, read_bounded, remove_partial, write_whole
 from streamsketch.data import canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import L1, Guarantee, Mechanism, Neighbours, OneCoordinate
+from streamsketch.privacy import L1, L2, Guarantee, Mechanism, Neighbours, OneCoordinate
 from streamsketch.projections import Projection, check_largest_entry
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.sensitivity import check_carried
@@ -43,7 +43,7 @@ _PART_BYTES = 1 << 23
 _LATER = {"agreement": None, "largest": 0}  # fields that files written before them do not have
 _CHANGED = "does not match: the bytes were changed; fetch them from a backup"
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
-_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
+_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 
 State: TypeAlias = Sketch | SketchTable
 

@@ -1,6 +1,7 @@
 """How far one privacy unit moves a sketch, and which noise would hide it."""
 
 import dataclasses
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +11,7 @@ from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
     L1,
+    L2,
     Budget,
     Candidate,
     Guarantee,
@@ -23,13 +25,15 @@ from streamsketch.privacy import (
 from streamsketch.projections import Projection
 
 _MOST = (1 << 63) - 1
+_MOST_COORDINATES = 1 << 24  # for a spectral norm to be worth anything
 
 
 def check_neighbours(neighbours: Neighbours) -> None:
     """Raise `TypeError` unless it is a neighbour relation."""
     if not isinstance(neighbours, Neighbours):
         raise TypeError(
-            f"neighbours must be streamsketch.L1(bound) or OneCoordinate(bound), got a {type(neighbours).__name__}"
+            f"neighbours must be streamsketch.L1(bound), L2(bound) or OneCoordinate(bound), got a "
+            f"{type(neighbours).__name__}"
         )
 
 
@@ -39,22 +43,38 @@ def grid_steps(projection: Projection, neighbours: Neighbours) -> int:
     return neighbours.grid_steps(projection.grid)
 
 
+def check_steps(projection: Projection, neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` for a bound that is nothing on the projection's grid."""
+    check_neighbours(neighbours)
+    if isinstance(neighbours, L2):
+        neighbours.squared_steps(projection.grid)
+    else:
+        neighbours.grid_steps(projection.grid)
+
+
 def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np.dtype[Any]) -> None:
-    """Raise unless totals of this dtype are sure to be multiples of the grid, where `L1` neighbours rest on that.
+    """Raise unless totals of this dtype are sure to be multiples of the grid, where the neighbours rest on that.
 
     A coordinate that several units add to is truncated once: its fraction lets one contribution move it a step more
     than ⌊bound / resolution⌋ counts (`L1`). By type, not by value: an error must not tell of the data.
     """
-    if isinstance(neighbours, L1) and not (values.kind in "iu" and projection.grid.numerator == 1):
+    if isinstance(neighbours, L1 | L2) and not (values.kind in "iu" and projection.grid.numerator == 1):
         raise InvalidInputError(
-            f"for L1 neighbours a whole vector must hold integers, on a resolution of 1 or 1/n; got {values} on "
-            f"{projection.grid}: its fractions are truncated together, which moves a step more than the bound counts. "
-            f"Round contributions to the grid before adding them up and pass the integers, or use OneCoordinate"
+            f"for {neighbours.label} neighbours a whole vector must hold integers, on a resolution of 1 or 1/n; got "
+            f"{values} on {projection.grid}: its fractions are truncated together, which moves a step more than the "
+            f"bound counts. Round contributions to the grid before adding them up and pass the integers, or use "
+            f"OneCoordinate"
         )
 
 
 def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivity:
-    """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2)."""
+    """Return how far one unit can move its sketches: D1 = m·Δ1(A)·Δ̃ and D2² = m·Δ2(A)²·Δ̃² for m keys (THEORY.md 2).
+
+    For `L2` neighbours D2² = m·‖A‖₂²·C̃ and D1 = m·√k·√(D2²/m), with a proven bound on the spectral norm (2.1).
+    """
+    check_neighbours(neighbours)
+    if isinstance(neighbours, L2):
+        return _of_euclidean(projection, neighbours)
     steps = grid_steps(projection, neighbours)
     one_key = Sensitivity(
         l1=projection.l1_sensitivity * steps,
@@ -62,6 +82,36 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivit
         cells=projection.sketch_dim,
     )
     return one_key.over_keys(neighbours.max_keys)
+
+
+def _of_euclidean(projection: Projection, neighbours: L2) -> Sensitivity:
+    bound = projection.spectral_bound if projection.dim <= _MOST_COORDINATES else None
+    if bound is None:
+        raise InvalidInputError(
+            f"L2 neighbours need a map whose spectral norm has a useful bound: Identity, OPORP or SRHT with at most "
+            f"2**24 indices, or an SJLT or CountSketch whose dim · sketch_dim is at most 2**26; got {projection.kind} "
+            f"with dim={projection.dim}, sketch_dim={projection.sketch_dim}. Use one of these, or L1 with √m times the "
+            f"bound, for units of at most m items"
+        )
+    return moved_by_rotation(bound, projection.sketch_dim, projection.grid, neighbours)
+
+
+def moved_by_rotation(bound: int, cells: int, grid: Fraction, neighbours: L2) -> Sensitivity:
+    """Return how far one unit moves ``cells`` integers under a map whose squared spectral norm is ``bound`` at most."""
+    l2_squared = bound * neighbours.squared_steps(grid)
+    one_key = Sensitivity(l1=math.isqrt(cells * l2_squared), l2_squared=l2_squared, cells=cells)
+    return one_key.over_keys(neighbours.max_keys)
+
+
+def moved_before_map(columns: int, size: int, grid: Fraction, neighbours: Neighbours) -> Sensitivity:
+    """Return how far one unit moves ``size`` coordinates before a map, if one of its steps moves ``columns`` by 1.
+
+    They are x̃ itself, or that behind a Hadamard transform of squared norm ``columns``.
+    """
+    if isinstance(neighbours, L2):
+        return moved_by_rotation(columns, size, grid, neighbours)
+    steps = neighbours.grid_steps(grid)
+    return Sensitivity(columns * steps, columns * steps**2, size).over_keys(neighbours.max_keys)
 
 
 def guarantee_of(

@@ -8,6 +8,7 @@ from streamsketch.core import short
 from streamsketch.errors import WireFormatError
 from streamsketch.privacy import (
     L1,
+    L2,
     NOISES,
     AddedNoise,
     Budget,
@@ -28,7 +29,7 @@ from streamsketch.release import check_carried
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.ratios import at, ratio_message, ratio_of
 
-_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
+_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
 
 

@@ -104,14 +104,24 @@ def test_large_steps_are_clipped_exactly(found: list[Event], limit: int, clip: C
 
 @settings(max_examples=300)
 @given(st.lists(heavy_steps.filter(bool), min_size=1, max_size=9), st.integers(1, (1 << 62) - 1))
-def test_scaled_values_are_the_truncated_rationals(vector: list[int], limit: int) -> None:
+def test_scaled_values_are_the_rationals_rounded(vector: list[int], limit: int) -> None:
+    """Each within one step, to the bound exactly, so that no unit vanishes on a coarse grid."""
     found: list[Event] = [(UNITS[0], ("AA", 0), index, step) for index, step in enumerate(vector)]
     total = sum(map(abs, vector))
     factor = min(Fraction(1), Fraction(limit, total))
     cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET)
-    exact = {index: int(step * factor) for index, step in enumerate(vector)}
-    assert kept(cut) == Counter((("AA", 0), index, step) for index, step in exact.items() if step)
-    assert sum(map(abs, cut.steps.tolist())) <= limit
+    scaled = dict(zip(cut.indices.tolist(), cut.steps.tolist(), strict=True))
+    for index, step in enumerate(vector):
+        assert abs(scaled.get(index, 0) - step * factor) < 1
+        assert scaled.get(index, 0) * step >= 0
+    assert sum(map(abs, scaled.values())) == min(total, limit)
+
+
+def test_counts_of_one_do_not_vanish() -> None:
+    found: list[Event] = [(unit, ("AA", 0), index, 1) for unit in UNITS[:2] for index in range(100)]
+    cut = bounded(columns(found), max_keys=1, limit=30, secret=SECRET)
+    assert cut.steps.tolist() == [1] * 60
+    assert len(set(cut.indices[:30].tolist())) == 30
 
 
 def test_what_is_returned_cancels_what_was_bought() -> None:
@@ -243,7 +253,8 @@ def test_the_largest_limit_does_not_overflow() -> None:
     cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET, clip="cut")
     assert cut.steps.tolist() == [-limit]
     scaled = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET)
-    assert scaled.steps.tolist() == [-(limit // 9)] * 9
+    assert set(scaled.steps.tolist()) == {-(limit // 9), -(limit // 9) - 1}
+    assert int(scaled.steps.sum()) == -limit
 
 
 def choices(secret: bytes, draws: int) -> tuple[Counter[Any], Counter[int]]:

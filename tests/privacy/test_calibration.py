@@ -312,7 +312,7 @@ def test_a_resolution_far_finer_than_the_noise_is_refused_with_the_remedy(mechan
 
 def test_neighbours_of_another_type_are_refused() -> None:
     basket = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1).sketch()
-    with pytest.raises(TypeError, match=r"L1\(bound\) or OneCoordinate\(bound\), got a int"):
+    with pytest.raises(TypeError, match=r"L2\(bound\) or OneCoordinate\(bound\), got a int"):
         basket.release(epsilon=1.0, neighbours=1)  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
 from streamsketch.projections import Projection, check_entries, entries_of
-from streamsketch.release.sensitivity import grid_steps, sensitivity_of
+from streamsketch.release.sensitivity import moved_before_map, sensitivity_of
 
 Verdict = Literal["enough", "too little", "not checked"]
 
@@ -124,6 +124,6 @@ def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> Nois
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:
     if place == "output":
         return sensitivity_of(projection, guarantee.neighbours)
-    steps = grid_steps(projection, guarantee.neighbours)
-    size = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
-    return Sensitivity(size * steps, size * steps**2, size).over_keys(guarantee.neighbours.max_keys)
+    behind = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
+    size = projection.dim if place == "input" else behind
+    return moved_before_map(behind, size, projection.grid, guarantee.neighbours)

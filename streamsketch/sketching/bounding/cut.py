@@ -15,7 +15,7 @@ from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
-from streamsketch.sketching.bounding.scale import cut_steps, exceeds, scale_steps
+from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -65,13 +65,14 @@ def bounded(
     secret: bytes,
     clip: Clip = "scale",
     together: bool = False,
+    squared: bool = False,
 ) -> Bounded:
     """Return what is left of each unit's events within its bounds.
 
     First a unit's events are summed by slot and index, modulo 2^64 as the cells of a sketch are. A unit in more than
     ``max_keys`` slots keeps those of least rank, a secret function of unit and slot. If the absolute values that are
-    left sum to N > ``limit`` in one slot, they are clipped: scaled, each x becomes trunc(x · limit / N), or cut, taken
-    in an order shuffled by index until the limit is reached, the last one in part.
+    left sum to N > ``limit`` in one slot, they are clipped in an order shuffled by index: scaled by limit / N, each
+    rounded up or down so that they sum to the limit, or cut, taken until the limit is reached, the last one in part.
 
     Parameters
     ----------
@@ -85,6 +86,9 @@ def bounded(
         ``"scale"`` keeps the direction of a unit's vector, ``"cut"`` whole values of some of its items.
     together
         Whether ``limit`` is for all slots of a unit together, instead of for each.
+    squared
+        Whether ``limit`` is for Σx² instead of Σ|x|: each x becomes trunc(x · √(limit / Σx²)), and ``clip`` is
+        ``"scale"``.
     """
     events = netted(events)
     new_unit, new_pair = _starts(events)
@@ -100,13 +104,15 @@ def bounded(
     groups = unit_of_row if together else pair_of_row
     starts = _first_of(groups)
     stops = np.append(starts[1:], len(events))
-    over = exceeds(events.steps, starts, stops, limit)
+    over = (exceeds_squared if squared else exceeds)(events.steps, starts, stops, limit)
     starts, stops = starts[over], stops[over]
     tally = tally.clipped(unit_of_row[starts])
-    if clip == "cut" and starts.size:
+    if starts.size and not squared:
         events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, np.diff(_ends(groups))), draws))
     steps = events.steps.copy()
-    if clip == "cut":
+    if squared:
+        scale_squares(steps, starts, stops, limit)
+    elif clip == "cut":
         cut_steps(groups, steps, limit)
     else:
         scale_steps(steps, starts, stops, limit)

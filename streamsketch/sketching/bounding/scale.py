@@ -3,12 +3,15 @@
 Steps are int64, so |step| ≤ 2^63 is a uint64, and the sum of a run fits 128 bits.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
 
 _0, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
+_2_31 = np.uint64(1 << 31)
 _LIMIT_BITS = 62
 
 
@@ -34,6 +37,21 @@ def exceeds(steps: Ints, starts: Ints, stops: Ints, limit: int) -> NDArray[np.bo
 
 
 @kernel
+def exceeds_squared(steps: Ints, starts: Ints, stops: Ints, limit: int) -> NDArray[np.bool_]:
+    """Return which runs of rows have Σ steps² > limit, for limit < 2^62."""
+    over = np.zeros(starts.size, dtype=np.bool_)
+    for run in range(starts.size):
+        left = np.uint64(limit)
+        for i in range(starts[run], stops[run]):
+            size = magnitude(steps[i])
+            if size >= _2_31 or size * size > left:
+                over[run] = True
+                break
+            left -= size * size
+    return over
+
+
+@kernel
 def cut_steps(groups: Ints, steps: Ints, limit: int) -> None:
     """Clip ``steps`` in place to Σ|steps| ≤ limit in each run of equal ``groups``: the first ones are kept."""
     left = np.uint64(limit)
@@ -48,9 +66,11 @@ def cut_steps(groups: Ints, steps: Ints, limit: int) -> None:
 
 @kernel
 def scale_steps(steps: Ints, starts: Ints, stops: Ints, limit: int) -> None:
-    """Make each step of each run trunc(step · limit / N), N = Σ|steps| > limit of its run, in place.
+    """Scale each run in place by limit / N, N = Σ|steps| > limit of its run, rounded so that Σ|steps| is limit.
 
-    Each result is at most |step|·limit/N, so those of a run sum to at most limit < 2^62.
+    With C the sums of |steps| up to an entry, it becomes ⌊C·limit/N⌋ minus that of the entry before: within 1 of
+    |step|·limit/N, as what rounding leaves over is carried on to the next. Truncated one by one, all entries below
+    N/limit would vanish, and with them streams of counts. 0 < limit < 2^62.
     """
     for run in range(starts.size):
         high, low = _0, _0
@@ -59,30 +79,56 @@ def scale_steps(steps: Ints, starts: Ints, stops: Ints, limit: int) -> None:
             low += size
             if low < size:
                 high += _1
+        above, below = _0, _0
         for i in range(starts[run], stops[run]):
-            share = np.int64(_quotient(magnitude(steps[i]), limit, high, low))
-            steps[i] = share if steps[i] > 0 else -share
+            share, above, below = _divide(magnitude(steps[i]), limit, high, low, above, below)
+            steps[i] = np.int64(share) if steps[i] > 0 else -np.int64(share)
 
 
 @kernel
-def _quotient(size: np.uint64, limit: int, high: np.uint64, low: np.uint64) -> np.uint64:
-    """Return ⌊size · limit / N⌋, N = high·2^64 + low ≥ size: long division, one bit of ``limit`` at a time.
+def _divide(
+    size: np.uint64, limit: int, high: np.uint64, low: np.uint64, above: np.uint64, below: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return quotient and remainder (two words) of (size · limit + remainder before) / N, N = high·2^64 + low ≥ size.
 
-    The remainder stays below N, and below 3N < 2^128 between two bits.
+    Long division, one bit of ``limit`` at a time: the remainder stays below N, and below 3N < 2^128 between two bits.
     """
-    quotient, above, below = _0, _0, _0
+    quotient, over, under = _0, _0, _0
     for bit in range(_LIMIT_BITS - 1, -1, -1):
-        above = (above << _1) | (below >> _63)
-        below <<= _1
+        over = (over << _1) | (under >> _63)
+        under <<= _1
         if (limit >> bit) & 1:
-            below += size
-            if below < size:
-                above += _1
+            under += size
+            if under < size:
+                over += _1
         quotient <<= _1
-        while above > high or (above == high and below >= low):
-            if below < low:
-                above -= _1
-            below -= low
-            above -= high
+        while over > high or (over == high and under >= low):
+            if under < low:
+                over -= _1
+            under -= low
+            over -= high
             quotient += _1
-    return quotient
+    under += below
+    over += above
+    if under < below:
+        over += _1
+    if over > high or (over == high and under >= low):
+        if under < low:
+            over -= _1
+        under -= low
+        over -= high
+        quotient += _1
+    return quotient, over, under
+
+
+def scale_squares(steps: Ints, starts: Ints, stops: Ints, limit: int) -> None:
+    """Make each step of each run trunc(step · √(limit / N)), N = Σ step² > limit of its run, in place.
+
+    Each square is at most step²·limit/N, so those of a run sum to at most limit. In Python's integers, as products take
+    up to 256 bits.
+    """
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        run = steps[start:stop].tolist()
+        total = sum(step * step for step in run)
+        scaled = (math.isqrt(step * step * limit // total) for step in run)
+        steps[start:stop] = [size if step > 0 else -size for step, size in zip(run, scaled, strict=True)]

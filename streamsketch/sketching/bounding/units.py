@@ -60,14 +60,15 @@ def bound_units(
     projection
         The public map.
     neighbours
-        ``L1(bound, unit=…, max_keys=m)``: the relation that the release will name.
+        ``L1(bound, unit=…, max_keys=m)``, or `L2`: the relation that the release will name.
     max_keys
         How many keys a unit keeps; by default as many as ``neighbours`` says, each clipped to the bound by itself.
         More are possible if ``neighbours`` says 1: the bound then holds for all keys **together**, at the noise of a
         unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`, not for
         `signs.DPSignRPRR`.
     clip
-        ``"scale"`` shrinks a unit's vector as a whole, ``"cut"`` keeps some of its values.
+        ``"scale"`` shrinks a unit's vector as a whole, ``"cut"`` keeps some of its values; `L2` takes the first. It
+        truncates each value, so the resolution must be fine enough for what is left of the small ones.
     public_keys
         Rows of other keys are dropped before a unit's keys are chosen.
     summary
@@ -95,15 +96,16 @@ def bound_units(
     if not isinstance(projection, Projection):
         raise TypeError(f"bound_units needs a Projection, got a {type(projection).__name__}")
     check_clip(clip)
-    limit = _limit(projection, neighbours)
+    limit, squared = _limit(projection, neighbours, clip)
     kept, together = _kept_keys(neighbours, max_keys)
+    bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip, "together": together, "squared": squared}
     public = None if public_keys is None else frozenset(public_keys)
     found, table, secret = BoundingSummary(), SketchTable(projection), os.urandom(_SECRET_BYTES)
     with GroupedEvents(folder) as events:
         for part in _read(batches, Reader(projection, secret, found), public, found):
             events.add(part)
         for group in events.groups():
-            left = bounded(group, max_keys=kept, limit=limit, secret=secret, clip=clip, together=together)
+            left = bounded(group, secret=secret, **bounds)
             table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
             found.add(left.tally, projection)
     if summary is not None:
@@ -160,15 +162,20 @@ def unit_totals(
     return np.concatenate(totals) * float(projection.grid)
 
 
-def _limit(projection: Projection, neighbours: "Neighbours") -> int:
-    if getattr(neighbours, "kind", None) != "l1":
+def _limit(projection: Projection, neighbours: "Neighbours", clip: Clip) -> tuple[int, bool]:
+    """Return the bound in grid steps, and whether it is one on squares."""
+    kind = getattr(neighbours, "kind", None)
+    if kind not in ("l1", "l2"):
         raise InvalidInputError(
-            f"units are clipped to L1(bound, unit=…), got {neighbours!r:.60}; other relations are not of units' totals"
+            f"units are clipped to L1(bound, unit=…) or L2, got {neighbours!r:.60}, which is not of units' totals"
         )
-    limit = neighbours.grid_steps(projection.grid)
-    if limit >= MAX_LIMIT:
-        raise InvalidInputError(f"the bound must be below 2**62 grid steps of {projection.grid}, got {neighbours}")
-    return limit
+    if kind == "l2" and clip != "scale":
+        raise InvalidInputError("a Euclidean norm is bounded by clip='scale' only; cut to an L1 bound instead")
+    steps: int = getattr(neighbours, "squared_steps", neighbours.grid_steps)(projection.grid)
+    if steps >= MAX_LIMIT:
+        bits = 62 if kind == "l1" else 31
+        raise InvalidInputError(f"the bound must be below 2**{bits} grid steps of {projection.grid}, got {neighbours}")
+    return steps, kind == "l2"
 
 
 def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, bool]:

@@ -1,0 +1,189 @@
+"""Noise against bias: what a bound on units costs, and what it clips."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from streamsketch.core import Exact, aligned, exact_fraction, filled, short
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import rounded
+from streamsketch.privacy import L1, Budget, candidates, squared_distance_variance
+from streamsketch.projections import Projection
+from streamsketch.release import sensitivity_of
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundOption:
+    """A bound, with what it clips and the noise that it needs.
+
+    Parameters
+    ----------
+    bound
+        In data units.
+    units_over
+        The share of units that exceed it.
+    lost
+        The share of Σ|value| that is clipped.
+    mechanism
+        The noise of least variance.
+    cell_noise
+        The standard deviation of one cell's noise, in data units.
+    bias
+        What a squared distance loses where all vectors shrink alike, to (1 - lost) of their length: in squared data
+        units.
+    noise
+        The noise's part of the standard error of what is left of it.
+    """
+
+    bound: Fraction
+    units_over: float
+    lost: float
+    mechanism: str
+    cell_noise: float
+    bias: float
+    noise: float
+
+    @property
+    def error(self) -> float:
+        """The root of the sum of the squares of ``bias`` and ``noise``."""
+        return math.hypot(self.bias, self.noise)
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundPlan:
+    """Bounds to choose between; **as secret as the totals** that it was computed from.
+
+    Parameters
+    ----------
+    options
+        By ascending bound.
+    squared_distance
+        The one that matters, in squared data units.
+    units
+        How many units there are.
+    unit
+        What one is called.
+    """
+
+    options: tuple[BoundOption, ...]
+    squared_distance: float
+    units: int
+    unit: str
+
+    @property
+    def least(self) -> BoundOption:
+        """The option of least `BoundOption.error`; the smallest of several."""
+        return min(self.options, key=lambda option: option.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as what JSON can hold."""
+        options = [
+            dataclasses.asdict(option) | {"bound": str(option.bound), "error": option.error} for option in self.options
+        ]
+        fields = {"unit": self.unit, "units": self.units, "squared_distance": self.squared_distance}
+        return {"secret": True, **fields, "options": options}
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [
+            ("bound", f"{self.unit}s over it", "clipped", "noise of a cell", "bias", "noise", "error")
+        ]
+        for option in self.options:
+            shares = (part / self.squared_distance for part in (option.bias, option.noise, option.error))
+            rows.append(
+                (
+                    f"{'>' if option is self.least else ' '} {option.bound}",
+                    _percent(option.units_over),
+                    _percent(option.lost),
+                    rounded(option.cell_noise, option.cell_noise),
+                    *map(_percent, shares),
+                )
+            )
+        wanted = f"Bias, noise and error are of a squared distance of {self.squared_distance:,.6g}."
+        told = filled(
+            f"Secret: computed from the totals of {self.units:,} {self.unit}s. To publish a bound, let choose_bound "
+            f"choose it."
+        )
+        return f"{aligned(rows, left=1)}\n\n{wanted}\n{told}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:,.0f} %" if share >= 1 else f"{100 * share:.3g} %"
+
+
+def plan_bounds(
+    totals: Any,
+    bounds: Iterable[Exact],
+    projection: Projection,
+    *,
+    squared_distance: float,
+    epsilon: float,
+    delta: float = 0.0,
+    unit: str = "unit",
+    max_keys: int = 1,
+) -> BoundPlan:
+    """Return what each of several bounds would clip, and the noise of a release for it.
+
+    A small bound takes little noise and clips much, a large one the reverse: the error of a squared distance that
+    matters is least in between. The bias is that of vectors which all shrink to (1 - lost) of their length, as where
+    heavy and light units are spread alike over the keys; a distance that heavy units make loses more.
+
+    Parameters
+    ----------
+    totals
+        How much each unit adds, (n_units,), as from `streamsketch.unit_totals`; or of other, public data.
+    bounds
+        In data units.
+    projection
+        The public map.
+    squared_distance
+        A squared distance between two keys that matters, unclipped, in squared data units.
+    epsilon, delta
+        As in `Sketch.release`.
+    unit, max_keys
+        As in `L1`.
+
+    Raises
+    ------
+    InvalidInputError
+        For no bounds, a distance that is not positive, no totals or negative ones, a bound below one grid step, and as
+        `streamsketch.mechanisms`.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=4, seed=7)
+    >>> found = plan_bounds([1] * 90 + [100] * 10, [1, 10, 100], projection, epsilon=1.0, squared_distance=1e6)
+    >>> [round(option.lost, 2) for option in found.options], found.least.bound
+    ([0.91, 0.83, 0.0], Fraction(10, 1))
+    """
+    values = np.asarray(totals, dtype=np.float64)
+    grid = sorted({exact_fraction(bound, "a bound") for bound in bounds})
+    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all() or not values.any():
+        raise InvalidInputError("totals must be numbers of at least 0, (n_units,), not all of them 0; see unit_totals")
+    if not grid:
+        raise InvalidInputError("there is no bound to plan for; give at least one")
+    if not (isinstance(squared_distance, int | float) and 0 < squared_distance < math.inf):
+        raise InvalidInputError(f"squared_distance must be a number > 0, got {short(squared_distance)}")
+    options = []
+    for bound in grid:
+        found = candidates(sensitivity_of(projection, L1(bound, unit, max_keys)), Budget(epsilon, delta))
+        best = min(found, key=lambda candidate: candidate.variance)
+        lost = max(0.0, 1 - float(np.minimum(values, float(bound)).sum() / values.sum()))
+        left, unit_squared = squared_distance * (1 - lost) ** 2, projection.cell_unit**2
+        variance = squared_distance_variance(best.noise.cumulants, projection.sketch_dim, left / unit_squared)
+        options.append(
+            BoundOption(
+                bound,
+                units_over=float((values > float(bound)).mean()),
+                lost=lost,
+                mechanism=best.mechanism,
+                cell_noise=projection.cell_unit * math.sqrt(best.noise.cumulants.k2),
+                bias=squared_distance - left,
+                noise=math.sqrt(variance) * unit_squared,
+            )
+        )
+    return BoundPlan(tuple(options), float(squared_distance), values.size, unit)

@@ -1,0 +1,86 @@
+"""Units bounded by the command: as in Python, refused where a unit would not be whole, counted in secret."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.release.raw_file import load_raw
+from tests.commands.running import Forks
+from tests.commands.sales import PROJECTION
+
+SALES = """shop,item,sold,customer
+DE,tea,80995,Ann
+DE,tea,-80995,Ann
+DE,jam,5,Ann
+FR,jam,80,Bob
+FR,tea,-20,Bob
+FR,tea,,Bob
+FR,tea,7,
+"""
+COLUMNS = ["--key", "shop", "--index", "item", "--value", "sold", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+BOUNDS = ["--unit-column", "customer", "--max-keys", "2", "--l1", "50"]
+
+
+@pytest.fixture
+def sales(folder: Path) -> Path:
+    (folder / "sold.csv").write_text(SALES)
+    return folder
+
+
+@pytest.mark.parametrize("clip", [None, "scale"])
+def test_units_are_netted_and_scaled(clip: str | None, sales: Path, forks: Forks) -> None:
+    options = [] if clip is None else ["--clip", clip]
+    done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, *options, cwd=sales)
+    assert done.returncode == 0, done.stderr
+    expected = PROJECTION.table()
+    expected.update(["DE", "FR", "FR"], ["jam", "jam", "tea"], [5, 40, -10])
+    raw = load_raw(sales / "a.raw-sketch")
+    assert raw.state == expected
+    assert raw.events == 5
+    assert "Release it with --l1 50 --max-keys 2 --unit customer." in done.stderr
+    assert "counted, in secret: --summary FILE writes it" in done.stderr
+    assert sorted(path.suffix for path in sales.iterdir() if path.suffix == ".raw-sketch") == [".raw-sketch"]
+
+
+def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Forks) -> None:
+    unkeyed = [*COLUMNS[2:], "--unit-column", "customer", "--l1", "50", "--clip", "cut"]
+    forks.succeeded("sketch", "sold.csv", *unkeyed, cwd=sales)
+    state = load_raw(sales / "a.raw-sketch").state
+    assert isinstance(state, ss.Sketch)
+    assert state.mass == 4 * (5 + 50)
+
+
+def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, forks: Forks) -> None:
+    done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, "--summary", "told.json", cwd=sales)
+    assert done.stderr.startswith("told.json, secret: what the bounds dropped and clipped.\n")
+    assert stat.S_IMODE((sales / "told.json").stat().st_mode) == 0o600
+    told = json.loads((sales / "told.json").read_text())
+    assert told["secret"] is True
+    counts = ("rows_read", "rows_blank", "rows_dropped", "units", "units_over_bound", "largest_value", "share_kept")
+    assert [told[name] for name in counts] == [7, 2, 2, 2, 1, 80995.0, 55 / 105]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--l1", "5"], "--l1: say whose contributions are bounded"),
+        (["--summary", "a.json", "--clip", "cut"], "--clip, --summary: say whose"),
+        (["--unit-column", "customer"], "say how much one unit may add"),
+        ([*BOUNDS, "--clip", "round"], "clip must be 'scale'"),
+        ([*BOUNDS, "--append"], "would have two bounds"),
+        ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
+        (["--unit-column", "customer", "--l1", "0"], "must be positive"),
+        (["--unit-column", "buyer", "--l1", "5"], "buyer"),
+    ],
+)
+def test_mistakes_are_named(options: list[str], message: str, sales: Path, forks: Forks) -> None:
+    assert message in forks.refused("sketch", "sold.csv", *COLUMNS, *options, cwd=sales)
+
+
+def test_what_is_not_whole_is_refused(sales: Path, forks: Forks) -> None:
+    said = forks.refused("sketch", "-", "--format", "csv", *COLUMNS, *BOUNDS, cwd=sales)
+    assert "name files, not standard input" in said
+    assert "say which column, --key" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)

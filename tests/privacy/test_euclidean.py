@@ -1,0 +1,180 @@
+"""L2 neighbours: sensitivities against singular values and lattice balls, releases that carry them, and refusals."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.privacy import DiscreteGaussian
+from streamsketch.release import check_release
+from streamsketch.release.sensitivity import sensitivity_of
+from streamsketch.sketching.bounding.cut import bounded
+from tests.bounding.test_cut import SECRET, UNITS, columns
+
+TIGHT = [
+    ss.Identity(dim=6),
+    ss.OPORP(dim=6, sketch_dim=4, seed=1),
+    ss.OPORP(dim=70, sketch_dim=16, seed=2),
+    ss.CountSketch(dim=6, sketch_dim=4, seed=3),
+    ss.CountSketch(dim=70, sketch_dim=16, seed=4),
+]
+MAPS = [
+    *TIGHT,
+    ss.SRHT(dim=6, sketch_dim=4, seed=5),
+    ss.SRHT(dim=70, sketch_dim=16, seed=6),
+    ss.SJLT(dim=6, sketch_dim=4, sparsity=2, seed=7),
+    ss.SJLT(dim=70, sketch_dim=16, sparsity=4, seed=8),
+]
+SMALL = [projection for projection in MAPS if projection.dim == 6]
+
+
+def squared_norm(projection: ss.Projection) -> float:
+    matrix = projection.columns(np.arange(projection.dim)).astype(np.float64)
+    return float(np.linalg.svd(matrix, compute_uv=False)[0] ** 2)
+
+
+@pytest.mark.parametrize("projection", MAPS, ids=repr)
+def test_the_bound_is_one_on_the_largest_singular_value(projection: ss.Projection) -> None:
+    bound = projection.spectral_bound
+    assert bound is not None
+    assert squared_norm(projection) <= bound * (1 + 1e-9)
+    assert bound < projection.dim * projection.l2_sensitivity_squared
+    if projection in TIGHT:
+        assert bound == pytest.approx(squared_norm(projection))
+
+
+def ball(dim: int, squared: int) -> Iterator[np.ndarray]:
+    """Yield all lattice vectors of at most this squared length."""
+    reach = math.isqrt(squared)
+    for vector in itertools.product(range(-reach, reach + 1), repeat=dim):
+        if sum(x * x for x in vector) <= squared:
+            yield np.array(vector)
+
+
+@pytest.mark.parametrize("projection", SMALL, ids=repr)
+def test_no_unit_of_the_ball_moves_a_sketch_further_than_stated(projection: ss.Projection) -> None:
+    stated = sensitivity_of(projection, ss.L2("2.2"))
+    moved = np.stack(list(ball(6, 4))) @ projection.columns(np.arange(6)).T
+    assert (moved**2).sum(axis=1).max() <= stated.l2_squared == 4 * projection.spectral_bound
+    assert np.abs(moved).sum(axis=1).max() <= stated.l1
+    if projection in TIGHT[:2]:  # of three columns that meet, no lattice vector of this length has equal parts
+        assert (moved**2).sum(axis=1).max() == stated.l2_squared
+    keys = sensitivity_of(projection, ss.L2("2.2", max_keys=3))
+    assert (keys.l1, keys.l2_squared) == (3 * stated.l1, 3 * stated.l2_squared)
+
+
+def test_embeddings_take_less_noise_than_by_their_l1_norm() -> None:
+    projection = ss.SRHT(dim=1000, sketch_dim=256, seed=1, resolution="1/64")
+    by = {
+        relation: ss.PrivateProjection(projection=projection, epsilon=1, delta=1e-6, neighbours=relation).noise
+        for relation in (ss.L2(1), ss.L1(31))
+    }
+    narrow, wide = by.values()
+    assert isinstance(narrow, DiscreteGaussian)
+    assert 16 * narrow.cumulants.k2 < wide.cumulants.k2
+
+
+def release(**changes: Any) -> ss.PrivateSketch:
+    sketch = ss.SRHT(dim=100, sketch_dim=16, seed=1).sketch()
+    sketch.update([3, 5], [7, -2])
+    arguments: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L2(8, unit="embedding")}
+    return sketch.release(**(arguments | changes))
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_releases_state_and_carry_the_relation(mechanism: str, tmp_path: Path) -> None:
+    released = release(mechanism=mechanism)
+    again = ss.PrivateSketch.from_bytes(released.to_bytes())
+    assert again == released
+    assert again.guarantee.neighbours == ss.L2(8, unit="embedding")
+    assert "one embedding of at most 8 (L2)" in str(again.guarantee)
+    assert check_release(again).verdict == "enough"
+    assert "Euclidean norm of at most 8" in " ".join(str(again.explain()).split())
+    assert ss.compose([released, release()], populations="overlapping").epsilon == 2
+    raw = ss.SRHT(dim=100, sketch_dim=16, seed=1).sketch()
+    ss.save_raw(raw, tmp_path / "a.raw-sketch")
+    ss.release_raw(tmp_path / "a.raw-sketch", epsilon=1.0, delta=1e-6, neighbours=ss.L2(8))
+    assert ss.load_raw(tmp_path / "a.raw-sketch").releases[0].guarantee.neighbours == ss.L2(8)
+
+
+def test_noise_for_a_smaller_bound_is_too_little() -> None:
+    by_l1 = release(neighbours=ss.L1(8))
+    with_l2 = release()
+    assert with_l2.noise.k2 > by_l1.noise.k2 * 7  # N = 128 instead of k = 16
+
+
+def test_noise_before_any_map_needs_no_norm_of_it() -> None:
+    projection = ss.FJLT(dim=64, sketch_dim=16, seed=1)
+    for place, factor in (("input", 1), ("hadamard", 64)):
+        released = ss.release_vector(
+            projection, [1] * 64, epsilon=1, delta=1e-6, neighbours=ss.L2(3), noise_place=place, mechanism="gaussian"
+        )
+        assert check_release(released).verdict == "enough"
+        assert released.guarantee.mechanism.steps[0].noise.amount >= 9 * factor
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1),
+        ss.OPORP(dim=1 << 40, sketch_dim=64, seed=1),
+        ss.Rademacher(dim=100, sketch_dim=64, seed=1),
+        ss.Gaussian(dim=100, sketch_dim=16, seed=1),
+    ],
+    ids=repr,
+)
+def test_maps_without_a_useful_bound_are_refused(projection: ss.Projection) -> None:
+    with pytest.raises(ss.InvalidInputError, match="L1 with √m times the bound"):
+        projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=ss.L2(1))
+
+
+def test_what_rests_on_sums_of_absolute_values_is_refused() -> None:
+    projection = ss.Identity(dim=8)
+    with pytest.raises(ss.InvalidInputError, match="which is L1"):
+        ss.PanPrivateSketch(projection, epsilon=1.0, neighbours=ss.L2(1))  # type: ignore[arg-type]
+    with pytest.raises(ss.InvalidInputError, match="rests on sums of absolute values"):
+        ss.L2(1).grid_steps(Fraction(1))
+    with pytest.raises(ss.InvalidInputError, match="below one grid step"):
+        projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=ss.L2("1/2"))
+    with pytest.raises(ss.InvalidInputError, match="for L2 neighbours a whole vector must hold integers"):
+        ss.release_vector(projection, [0.5] * 8, epsilon=1.0, delta=1e-6, neighbours=ss.L2(1))
+
+
+large = st.one_of(st.integers(-9, 9), st.integers(-(1 << 62), 1 << 62)).filter(bool)
+
+
+@given(st.lists(large, min_size=1, max_size=9), st.one_of(st.integers(1, 99), st.integers(1, (1 << 62) - 1)))
+def test_vectors_are_clipped_to_the_ball(vector: list[int], limit: int) -> None:
+    found = [(UNITS[0], ("AA", 0), index, step) for index, step in enumerate(vector)]
+    cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET, squared=True)
+    total = sum(step * step for step in vector)
+    left = dict(zip(cut.indices.tolist(), cut.steps.tolist(), strict=True))
+    assert sum(step * step for step in left.values()) <= max(limit, 0)
+    for index, step in enumerate(vector):
+        if total <= limit:
+            assert left[index] == step
+        else:
+            size = abs(left.get(index, 0))
+            assert size**2 * total <= step**2 * limit < (size + 1) ** 2 * total + total
+            assert left.get(index, 0) * step >= 0
+
+
+def test_units_of_vectors_are_bounded_on_their_way() -> None:
+    projection = ss.Identity(dim=3, resolution="1/100")
+    rows = (None, [0, 1, 2, 0], [30.0, 40.0, 0.5, 0.25], ["Ann", "Ann", "Bob", "Bob"])
+    summary = ss.BoundingSummary()
+    table = ss.bound_units([rows], projection, neighbours=ss.L2(5), summary=summary)
+    assert table[""].state().tolist() == [300 + 25, 400, 50]
+    assert summary.units_over_bound == 1
+    with pytest.raises(ss.InvalidInputError, match="by clip='scale' only"):
+        ss.bound_units([rows], projection, neighbours=ss.L2(5), clip="cut")
+    with pytest.raises(ss.InvalidInputError, match="below 2\\*\\*31 grid steps"):
+        ss.bound_units([rows], projection, neighbours=ss.L2(1 << 30))
