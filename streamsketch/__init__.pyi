@@ -38,6 +38,7 @@ from .release.private_vector import release_vector
 from .release.raw_file import load_raw, save_raw
 from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
+from .sketching.bounding.agreed import bound
 from .sketching.bounding.summary import BoundingSummary
 from .sketching.bounding.units import bound_units, unit_totals
 from .sketching.rows import sketch
@@ -85,6 +86,7 @@ __all__ = [
     "WireFormatError",
     "__version__",
     "agree",
+    "bound",
     "bound_units",
     "choose_bound",
     "compose",

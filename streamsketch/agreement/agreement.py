@@ -149,7 +149,9 @@ class Agreement:
         if self.neighbours is None:
             return
         if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in RELATIONS:
-            raise TypeError(f"neighbours must be L1(…) or OneCoordinate(…), got a {type(self.neighbours).__name__}")
+            raise TypeError(
+                f"neighbours must be L1(…), L2(…) or OneCoordinate(…), got a {type(self.neighbours).__name__}"
+            )
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")

@@ -5,11 +5,11 @@ from typing import Any
 from streamsketch.agreement.columns import Column, columns_of
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, Neighbours, OneCoordinate
+from streamsketch.privacy import L1, L2, Neighbours, OneCoordinate
 from streamsketch.projections import projection_from_fields
 
 VERSION = 1
-RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
+RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 
 
 def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:

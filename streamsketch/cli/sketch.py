@@ -94,7 +94,10 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     max_keys: Annotated[int | None, typer.Option(help="How many keys a unit keeps; by default 1.")] = None,
     clip: Annotated[
-        str | None, typer.Option(help="Beyond the bound: scale a unit's values, the default, or cut some off.")
+        str | None,
+        typer.Option(
+            help="Beyond the bound: scale a unit's values, the default, cut some off, or none: they keep to it."
+        ),
     ] = None,
     summary: Annotated[
         Path | None, typer.Option(help="Where to write what was dropped and clipped, as JSON: secret.")
@@ -112,7 +115,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
 
     With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
-    keys; rows with nulls, or without a unit, are dropped. Otherwise `release` takes your word for its bounds.
+    keys; rows with nulls, or without a unit, are dropped. The same holds with an agreement that names units and a
+    bound. Otherwise `release` takes your word for its bounds.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     if (time is None) != (window is None) or (time_format is not None and time is None):
@@ -129,7 +133,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     )
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
-    bounds = bounds_of(unit_column, max_keys, l1, clip, summary)
+    bounds = bounds_of(agreed_on, unit_column, max_keys, l1, clip, summary)
     keyed = columns.key is not None or window is not None
     if bounds is not None:
         check_bounded(inputs, bounds, whole=not append and window is None and bad_lines == "stop", keyed=keyed)

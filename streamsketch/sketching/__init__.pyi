@@ -1,3 +1,4 @@
+from .bounding.agreed import bound, bound_batches
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.summary import BoundingSummary
@@ -17,6 +18,8 @@ __all__ = [
     "Reader",
     "Sketch",
     "SketchTable",
+    "bound",
+    "bound_batches",
     "bound_units",
     "bounded",
     "check_clip",

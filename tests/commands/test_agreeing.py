@@ -67,7 +67,7 @@ def test_types_come_from_a_parquet_file(folder: Path, forks: Forks) -> None:
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.parquet"])
 def test_files_of_every_format_are_sketched_as_in_python(name: str, folder: Path, forks: Forks) -> None:
-    done = forks.run("sketch", name, "--agreement", "sales.json", "-o", "a.raw-sketch", cwd=folder)
+    done = forks.run("sketch", name, "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "1 row left out" in done.stderr
     assert f"3 events of 2 keys. Agreement {agreed(folder).fingerprint}" in done.stderr
@@ -78,20 +78,23 @@ def test_files_of_every_format_are_sketched_as_in_python(name: str, folder: Path
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_standard_input_is_sketched_alike(form: str, folder: Path, forks: Forks) -> None:
-    command = ["sketch", "-", "--format", form, "--agreement", "sales.json", "-o", "a.raw-sketch", "--json"]
+    within = ["--agreement", "sales.json", "--clip", "none"]
+    command = ["sketch", "-", "--format", form, *within, "-o", "a.raw-sketch", "--json"]
     done = forks.run(*command, cwd=folder, stdin=(folder / f"rows.{form}").read_bytes())
     assert json.loads(done.stdout)["agreement"] == agreed(folder).fingerprint, done.stderr
     assert ss.load_raw(folder / "a.raw-sketch").state == ss.sketch(pa.table(ROWS), agreed(folder))
 
 
 def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks: Forks) -> None:
-    command = ["sketch", "rows.csv", "--agreement", "sales.json", "-o", "a.raw-sketch"]
+    command = ["sketch", "rows.csv", "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch"]
     for more in ([], ["--append"]):
         assert forks.run(*command, *more, cwd=folder).returncode == 0
     agreed(folder).replace(title="Returns").save(folder / "returns.json")
     (folder / "bare.json").write_text(agreed(folder).projection.to_json())
     plain = ["--key", "land", "--index", "item", "--append", "-o", "a.raw-sketch"]
-    refused = forks.refused("sketch", "rows.csv", "--agreement", "returns.json", *plain[-3:], cwd=folder)
+    refused = forks.refused(
+        "sketch", "rows.csv", "--agreement", "returns.json", "--clip", "none", *plain[-3:], cwd=folder
+    )
     assert "title ('Sales' here, 'Returns' there)" in refused
     refused = forks.refused("sketch", "rows.csv", "--projection", "bare.json", *plain, cwd=folder)
     assert f"the rows in a.raw-sketch follow the agreement {agreed(folder).fingerprint}: say --agreement" in refused
@@ -134,7 +137,7 @@ def test_public_keys_are_of_the_agreed_type(folder: Path, forks: Forks) -> None:
 
 
 def test_the_operator_alone_is_warned_of_values_beyond_the_bound(folder: Path, forks: Forks) -> None:
-    sketch = ["sketch", "rows.csv", "--agreement", "sales.json", "-o", "a.raw-sketch"]
+    sketch = ["sketch", "rows.csv", "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch"]
     assert forks.run(*sketch, cwd=folder).returncode == 0
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--l1", "2", "--keys-are-public", "-o", "a.parquet"]
     done = forks.run(*release, cwd=folder)
@@ -188,7 +191,20 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "bare.json is not an agreement: it is a projection alone",
     ),
     "columns beside an agreement": (
-        ["sketch", "rows.csv", "--agreement", "sales.json", "--index", "item", "--seed", 1, "-o", "x.raw-sketch"],
+        [
+            "sketch",
+            "rows.csv",
+            "--agreement",
+            "sales.json",
+            "--clip",
+            "none",
+            "--index",
+            "item",
+            "--seed",
+            1,
+            "-o",
+            "x.raw-sketch",
+        ],
         "leave out --index, --seed",
     ),
     "nothing to sketch": (
@@ -196,7 +212,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "--agreement FILE, or --index COLUMN",
     ),
     "a cell of another type": (
-        ["sketch", "bad.csv", "--agreement", "sales.json", "-o", "x.raw-sketch"],
+        ["sketch", "bad.csv", "--agreement", "sales.json", "--clip", "none", "-o", "x.raw-sketch"],
         "bad.csv, rows 2 to 3: the column week holds string, and in row 3 a value that is no integer",
     ),
 }

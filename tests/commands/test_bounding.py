@@ -4,6 +4,8 @@ import json
 import stat
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import streamsketch as ss
@@ -84,3 +86,37 @@ def test_what_is_not_whole_is_refused(sales: Path, forks: Forks) -> None:
     said = forks.refused("sketch", "-", "--format", "csv", *COLUMNS, *BOUNDS, cwd=sales)
     assert "name files, not standard input" in said
     assert "say which column, --key" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)
+
+
+AGREED = ["--key", "shop", "--index", "item", "--value", "sold", "--missing", "drop", "--unit-column", "customer"]
+
+
+def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, forks: Forks) -> None:
+    bounds = ["--l1", "50", "--max-keys", "2", "--sketch-dim", "64", "--resolution", "1/4"]
+    forks.succeeded("agree", *AGREED, *bounds, "-o", "sales.json", cwd=sales)
+    done = forks.run(
+        *("sketch", "sold.csv", "--agreement", "sales.json", "-o", "a.raw-sketch", "--summary", "told.json"), cwd=sales
+    )
+    assert done.returncode == 0, done.stderr
+    agreement = ss.Agreement.load(sales / "sales.json")
+    expected = ss.SketchTable(agreement)
+    expected.update(["DE", "FR", "FR"], ["jam", "jam", "tea"], [5, 40, -10])
+    raw = load_raw(sales / "a.raw-sketch")
+    assert raw.state == expected
+    assert (raw.events, raw.agreement) == (5, agreement)
+    assert json.loads((sales / "told.json").read_text())["rows_blank"] == 2
+    assert ss.bound(pa.csv.read_csv(sales / "sold.csv"), agreement) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--l1", "5"], "the agreement says whose contributions are bounded; leave out --l1"),
+        (["--append"], "say --clip none"),
+        (["--clip", "none", "--summary", "told.json"], "nothing is clipped here"),
+    ],
+)
+def test_options_against_an_agreement_are_refused(options: list[str], said: str, sales: Path, forks: Forks) -> None:
+    forks.succeeded("agree", *AGREED, "--l1", "50", "-o", "sales.json", cwd=sales)
+    sketch = ["sketch", "sold.csv", "--agreement", "sales.json", "-o", "a.raw-sketch", *options]
+    assert said in forks.refused(*sketch, cwd=sales)

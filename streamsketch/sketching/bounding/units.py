@@ -95,12 +95,29 @@ def bound_units(
     """
     if not isinstance(projection, Projection):
         raise TypeError(f"bound_units needs a Projection, got a {type(projection).__name__}")
+    bounds: dict[str, Any] = {"neighbours": neighbours, "max_keys": max_keys, "clip": clip, "public_keys": public_keys}
+    return add_bounded(SketchTable(projection), batches, summary=summary, folder=folder, **bounds)
+
+
+def add_bounded(
+    table: SketchTable,
+    batches: Iterable[Batch],
+    *,
+    neighbours: "Neighbours",
+    max_keys: int | None = None,
+    clip: Clip = "scale",
+    public_keys: Iterable[Any] | None = None,
+    summary: BoundingSummary | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> SketchTable:
+    """Add what the bounds leave of whole units to a table that is empty, and return it; as `bound_units`."""
+    projection = table.projection
     check_clip(clip)
     limit, squared = _limit(projection, neighbours, clip)
     kept, together = _kept_keys(neighbours, max_keys)
     bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip, "together": together, "squared": squared}
     public = None if public_keys is None else frozenset(public_keys)
-    found, table, secret = BoundingSummary(), SketchTable(projection), os.urandom(_SECRET_BYTES)
+    found, secret = BoundingSummary(), os.urandom(_SECRET_BYTES)
     with GroupedEvents(folder) as events:
         for part in _read(batches, Reader(projection, secret, found), public, found):
             events.add(part)
