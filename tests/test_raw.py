@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.core import locked
 from streamsketch.release import raw_file as raw
 from streamsketch.release.raw_file import (
     MAGIC,
     PastRelease,
     RawSketch,
-    held,
     load_raw,
     remember,
     replace_raw,
@@ -236,7 +236,8 @@ def test_a_release_through_a_link_is_remembered_by_the_file_itself(tmp_path: Pat
     link.parent.mkdir()
     save_raw(RawSketch(PROJECTION.sketch()), target)
     link.symlink_to(target)
-    with held(link) as raw:
+    with locked(link):
+        raw = load_raw(link)
         replace_raw(remember(raw, [raw.state.release(epsilon=1.0, neighbours=ss.L1(1))]), link)
     assert link.is_symlink()
     assert len(load_raw(target).releases) == len(load_raw(link).releases) == 1

@@ -4,7 +4,6 @@ A file says SECRET in its first line, is readable by its owner only, and carries
 released from it. It serves one party between two runs of its own, or workers of one party; others get releases.
 """
 
-import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
@@ -396,10 +395,3 @@ def remember(raw: RawSketch, releases: Sequence[PrivateSketch]) -> RawSketch:
     guarantee = dataclasses.replace(first.guarantee, mechanism=Mechanism.stated(str(first.guarantee.mechanism)))
     past = PastRelease(guarantee, first.release_ids[0].hex())
     return dataclasses.replace(raw, releases=united([raw.releases, [past]]))
-
-
-@contextlib.contextmanager
-def held(path: str | os.PathLike[str]) -> Iterator[RawSketch]:
-    """Read a raw file and hold it, so that it can be replaced by what follows from what was read."""
-    with locked(path):
-        yield load_raw(path)
