@@ -50,7 +50,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for projection in projections:
         state = np.zeros(projection.sketch_dim, dtype=np.int64)
-        projection.add_to(state, np.arange((1 << 60) - 600, 1 << 60), np.arange(600) - 300, 0)
+        projection.add_to(state, np.arange((1 << 60) - 600, 1 << 60), np.arange(600) - 300)
         print(state.tolist())
         kernels.append(projection._adders.add_batch)
 total = np.arange(5, dtype=np.uint64)

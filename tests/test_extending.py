@@ -26,13 +26,13 @@ class Folded(ss.Projection):
     max_entry = 1
     variance = MapVariance(0.0, 0.0, 0.0)
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
-        mass = self.check_bounds(indices, values, mass)
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
+        bounds = self.check_bounds(indices, values)
         np.add.at(table, (slots, indices % self.sketch_dim), values)
-        return mass
+        return bounds
 
 
 @pytest.fixture

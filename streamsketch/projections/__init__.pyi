@@ -6,7 +6,7 @@ from .hadamard import hadamard_transform, transform_cells
 from .identity import Identity
 from .independent import Achlioptas, Gaussian, Uniform, VerySparse
 from .kernels.permutation import mix
-from .kernels.slots import add_masses, largest_of, looked_up, seen
+from .kernels.slots import add_masses, looked_up, seen
 from .oporp import OPORP
 from .reading import check_entries, check_largest_entry, check_row_maxima, entries_of
 from .rotation import Rotation
@@ -43,7 +43,6 @@ __all__ = [
     "check_row_maxima",
     "entries_of",
     "hadamard_transform",
-    "largest_of",
     "looked_up",
     "mix",
     "projection_from_fields",

@@ -147,14 +147,14 @@ class Projection(ABC):
         """
         encoded = self.indices_of(indices)
         rows = np.zeros((encoded.size, self.sketch_dim), dtype=np.int64)
-        self.add_to_rows(rows, np.arange(encoded.size), encoded, np.ones_like(encoded), 0)
+        self.add_to_rows(rows, np.arange(encoded.size), encoded, np.ones_like(encoded))
         return rows.T
 
     # --- adding to state -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
-        """Add A x̃ of one batch to a sketch's cells; return the new l1 bound Σ|q|.
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
+        """Add A x̃ of one batch to a sketch's cells; return Σ|q| and the largest |q| of its values.
 
         Parameters
         ----------
@@ -162,8 +162,6 @@ class Projection(ABC):
             int64, (sketch_dim,), changed in place.
         indices, values
             int64, (n,), C-contiguous: indices in [0, dim) and values in grid steps.
-        mass
-            Σ|q| of the updates already in ``state``.
 
         Raises
         ------
@@ -176,7 +174,7 @@ class Projection(ABC):
         """
 
     @abstractmethod
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to ``table[slots[i]]``, table (n_rows, sketch_dim); otherwise like `add_to`."""
 
     # --- whole matrices --------------------------------------------------------------------------------------
@@ -241,15 +239,11 @@ class Projection(ABC):
             columns = self.columns(used[start : start + step].astype(np.int64))
             out += by_column[:, start : start + step] @ columns.T.astype(out.dtype)
 
-    def check_batch(self, largest: int, added: int, mass: int) -> int:
-        """Return ``mass + added``; raise `InvalidInputError` unless the batch's largest index is below dim."""
-        check_indices(largest, self.dim)
-        return mass + added
-
-    def check_bounds(self, indices: Ints, values: Ints, mass: int) -> int:
-        """Check a batch like `check_batch`, and return the new l1 bound."""
-        largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
-        return self.check_batch(largest, (upper << 32) + lower, mass)
+    def check_bounds(self, indices: Ints, values: Ints) -> tuple[int, int]:
+        """Return what `add_to` returns; raise `InvalidInputError` for an index outside [0, dim)."""
+        last, largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
+        check_indices(last, self.dim)
+        return (upper << 32) + lower, largest
 
     # --- making sketches -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import BitSlices, Ints, Words, polynomials
+from streamsketch.data import check_indices
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
 from streamsketch.projections.kernels import matrices
@@ -124,31 +125,32 @@ class BlockHashed(Projection):
         """V_S = (2/k)(‖z‖₂⁴ - ‖z‖₄⁴) for independence ≥ 4 (THEORY.md 4; Stausholm 2021, Lemma 10)."""
         return independent_entries(self.sketch_dim, kurtosis=1.0)  # that of iid signs, whatever the sparsity
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
         add_batch, size, least, arguments = self._batches
         if indices.size < least:
-            return self._add_to_slots(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+            return self._add_to_slots(state.reshape(1, -1), np.zeros_like(indices), indices, values)
         scratch = np.empty(size, dtype=np.int64)
-        largest, upper, lower = add_batch(indices, values, *arguments, scratch, state)
-        return self.check_batch(largest, (upper << 32) + lower, mass)
+        last, largest, upper, lower = add_batch(indices, values, *arguments, scratch, state)
+        check_indices(last, self.dim)
+        return (upper << 32) + lower, largest
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
         if len(table) == 1:
-            return self.add_to(table[0], indices, values, mass)
+            return self.add_to(table[0], indices, values)
         if indices.size * self.blocks * _CELLS_WORTH_ORDER < table.size:
-            return self._add_to_slots(table, slots, indices, values, mass)
-        mass = self.check_bounds(indices, values, mass)
+            return self._add_to_slots(table, slots, indices, values)
+        bounds = self.check_bounds(indices, values)
         more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
         slot_kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
-        return mass
+        return bounds
 
-    def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
-        mass = self.check_bounds(indices, values, mass)
+    def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
+        bounds = self.check_bounds(indices, values)
         coefficients, _, *rest = self._hash_arguments
         slot_kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
-        return mass
+        return bounds
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a cell; see `Projection.project_dense`."""

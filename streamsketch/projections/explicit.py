@@ -45,21 +45,21 @@ class ExplicitColumns(Projection):
     def block(self, keys: Words) -> Ints:
         """Return the columns of keys in [0, dim): int64, (sketch_dim, n), C-contiguous."""
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells in O(k) an item; see `Projection.add_to`."""
         keys = indices.view(np.uint64)
-        mass = self.check_bounds(indices, values, mass)
+        bounds = self.check_bounds(indices, values)
         for part in self._parts(keys.size):
             _add_block(self.block(keys[part]), values[part], state)
-        return mass
+        return bounds
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(k); see `Projection.add_to_rows`."""
         keys = indices.view(np.uint64)
-        mass = self.check_bounds(indices, values, mass)
+        bounds = self.check_bounds(indices, values)
         for part in self._parts(keys.size):
             _add_block_to_rows(self.block(keys[part]), slots[part], values[part], table)
-        return mass
+        return bounds
 
     def _parts(self, size: int) -> Iterator[slice]:
         step = max(1, _BLOCK_CELLS // self.sketch_dim)

@@ -64,15 +64,15 @@ class Identity(Projection):
                 f"seed={self.seed}. Omit both"
             )
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add the values to their cells; see `Projection.add_to`."""
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each value to its row's cell; see `Projection.add_to_rows`."""
-        mass = self.check_bounds(indices, values, mass)
+        bounds = self.check_bounds(indices, values)
         _add(table, slots, indices, values)
-        return mass
+        return bounds
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Copy each row; see `Projection.project_dense`."""

@@ -98,16 +98,16 @@ class OPORP(Projection):
         _bins_and_signs(indices.view(np.uint64), self._coefficients, self.dim, self.sketch_dim, bins, signs)
         return bins, signs
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells in O(1) an item; see `Projection.add_to`."""
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(1); see `Projection.add_to_rows`."""
-        mass = self.check_bounds(indices, values, mass)
+        bounds = self.check_bounds(indices, values)
         bins, signs = self.bins_and_signs(indices)
         _add(table, slots, bins, signs, values)
-        return mass
+        return bounds
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Write A x of each row in O(1) a cell; see `Projection.project_dense`."""

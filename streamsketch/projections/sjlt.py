@@ -86,20 +86,20 @@ class SJLT(BlockHashed):
     def _graph_coefficients(self) -> Words:
         return polynomials(self.seed, self.kind, self.sparsity, self.independence)
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
         if self.construction == "block":
-            return super().add_to(state, indices, values, mass)
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values, mass)
+            return super().add_to(state, indices, values)
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints, mass: int) -> int:
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
         if self.construction == "block":
-            return super().add_to_rows(table, slots, indices, values, mass)
+            return super().add_to_rows(table, slots, indices, values)
         keys = indices.view(np.uint64)
-        mass = self.check_bounds(indices, values, mass)
+        bounds = self.check_bounds(indices, values)
         slot_kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
-        return mass
+        return bounds
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
         """Write A x of each row; see `Projection.project_dense`."""

@@ -98,7 +98,7 @@ class PanPrivateSketch:
         encoded, quantised = encode_batch(self.projection, indices, values)
         with self._held():
             # no mass Σ|q| is kept: an intruder would see it
-            self.projection.add_to(self._state, encoded, quantised, 0)
+            self.projection.add_to(self._state, encoded, quantised)
 
     def state(self) -> Ints:
         """Return what an intruder would see: int64, (sketch_dim,), noise included.

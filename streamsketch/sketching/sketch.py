@@ -10,7 +10,7 @@ from streamsketch.agreement import Agreement, check_agreed
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import MAX_MASS, Projection, largest_of
+from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import check_agreed_rows, encode_batch, index_column, parts_of
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Sketch:
             self.update(int(indices), int(values))
             return
         encoded, quantised = encode_batch(self._projection, indices, values)
-        self._add(encoded, quantised, quantised if hasattr(values, "__len__") else quantised[:1])
+        self.add_steps(encoded, quantised)
 
     def add_steps(self, indices: Ints, steps: Ints) -> None:
         """Add events that are encoded and quantised already: int64, (n,), C-contiguous.
@@ -184,14 +184,11 @@ class Sketch:
         InvalidInputError
             For an index outside [0, dim); the sketch is then unchanged.
         """
-        self._add(indices, steps, steps)
-
-    def _add(self, indices: Ints, steps: Ints, different: Ints) -> None:
-        """Add events whose values are all among ``different``."""
         if self._pending:
             self._flush()
-        self._mass = min(self._projection.add_to(self._state, indices, steps, self._mass), MAX_MASS)
-        self._largest = max(self._largest, largest_of(different))
+        added, largest = self._projection.add_to(self._state, indices, steps)
+        self._mass = min(self._mass + added, MAX_MASS)
+        self._largest = largest if largest > self._largest else self._largest  # noqa: FURB136 - a call takes longer
 
     def update_rows(self, rows: Any, *, index: str | Sequence[str] | None = None, value: str | None = None) -> None:
         """Add the rows of a table of pandas, polars, Arrow, DuckDB, or any other library with Arrow's C stream.

@@ -11,7 +11,7 @@ from streamsketch.agreement import Agreement, Events, check_agreed
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import MAX_MASS, Projection, add_masses, largest_of, looked_up, seen
+from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
 from streamsketch.sketching.encoding import check_agreed_rows, index_column, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
@@ -181,9 +181,9 @@ class SketchTable(Mapping[Any, Sketch]):
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
         rows = looked_up(lookup, codes)
-        self._projection.add_to_rows(cells, rows, indices, steps, 0)
+        _, largest = self._projection.add_to_rows(cells, rows, indices, steps)
         add_masses(masses, rows, steps)
-        self._largest = max(self._largest, largest_of(steps))
+        self._largest = max(self._largest, largest)
         self._cells, self._masses, self._slots = cells, masses, slots
 
     def _resized(self, rows: int) -> tuple[Ints, Ints]:

@@ -56,7 +56,7 @@ def test_batches_of_every_length_are_sums_of_single_items(projection: Projection
     scratch = np.full(scratch_size(layout, rows, width), -1)
     adding = adders(coefficients, layout, rows, per_word)
     bounds = adding.add_batch(indices, values, coefficients, layout, rows, width, per_word, last, scratch, state)
-    assert list(map(int, bounds)) == [indices.max(), 0, np.abs(values).sum()]
+    assert list(map(int, bounds)) == [indices.max(), np.abs(values).max(), 0, np.abs(values).sum()]
     single = np.zeros((1, projection.sketch_dim), dtype=np.int64)
     slots = np.zeros(n, dtype=np.int64)
     kernels.add_to_slots(single, slots, keys, values, coefficients, rows, width, per_word)
@@ -79,7 +79,7 @@ def test_tables_are_put_into_order_a_chunk_at_a_time(items: int) -> None:
     rng = np.random.default_rng(1)
     indices, values, slots = rng.integers(0, 50, items), rng.integers(-9, 10, items), rng.integers(0, 7, items)
     table = np.zeros((7, 32), dtype=np.int64)
-    projection.add_to_rows(table, slots, indices, values, 0)
+    projection.add_to_rows(table, slots, indices, values)
     weights = np.zeros((7, 50), dtype=np.int64)
     np.add.at(weights, (slots, indices), values)
     assert np.array_equal(table, weights @ projection.columns(range(50)).T)
@@ -91,8 +91,8 @@ def test_a_batch_out_of_bounds_changes_nothing() -> None:
     state, scratch = np.arange(32), np.full(projection._scratch_size, -1)
     arguments, add_batch = projection._hash_arguments, projection._adders.add_batch
     for last in (98, 198):
-        largest, upper, lower = add_batch(indices, values, *arguments, last, scratch, state)
-        assert (int(largest), int(upper), int(lower)) == (199, 0, 600)
+        last_met, largest, upper, lower = add_batch(indices, values, *arguments, last, scratch, state)
+        assert (int(last_met), int(largest), int(upper), int(lower)) == (199, 3, 0, 600)
         assert np.array_equal(state, np.arange(32))
     add_batch(indices, values, *arguments, 199, scratch, state)
     assert not np.array_equal(state, np.arange(32))

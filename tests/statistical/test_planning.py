@@ -71,7 +71,7 @@ def test_few_items_miss_as_often_as_the_law_says(sparsity: int) -> None:
         table = np.zeros((rows, cells), dtype=np.int64)
         slots = np.repeat(np.arange(rows), count)
         indices = np.arange(rows * count) + (place << 30)  # other coordinates in every row, as if by other seeds
-        projection.add_to_rows(table, slots, indices, np.ones_like(indices), 0)
+        projection.add_to_rows(table, slots, indices, np.ones_like(indices))
         errors = (table.astype(np.float64) ** 2).sum(axis=1) / (sparsity * count) - 1
         for reach, found in misses.items():
             found.append(float((abs(errors) > reach * (1 + 1e-9)).mean()))

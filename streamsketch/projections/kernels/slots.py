@@ -175,16 +175,6 @@ def graph_scatter(table: Ints, slots: Ints, keys: Words, values: Ints, coefficie
 
 
 @kernel
-def largest_of(values: Ints) -> Any:
-    """Return the largest |value|, 0 of none, as uint64: that of -2^63 is 2^63."""
-    largest = np.uint64(0)
-    for i in range(values.size):
-        magnitude = np.uint64(abs(values[np.uint64(i)]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
-        largest = magnitude if magnitude > largest else largest  # noqa: FURB136 - `max` takes long to compile
-    return largest
-
-
-@kernel
 def add_masses(masses: Ints, slots: Ints, values: Ints) -> None:
     """Add |values[i]| to ``masses[slots[i]]``, saturating at 2^63 - 1."""
     for i in range(slots.size):

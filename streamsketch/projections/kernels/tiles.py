@@ -14,13 +14,13 @@ from streamsketch.core import TILE, Ints, Words, hash_tile, kernel, part
 from streamsketch.projections.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 from streamsketch.projections.kernels.prefetch import prefetch
 
-Bounds: TypeAlias = tuple[Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
+Bounds: TypeAlias = tuple[Any, Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
 
 _BLOCK = 256  # items whose bounds are computed at a time: they stay in the L1 cache
 _AHEAD = 256  # items to prefetch ahead: bounds and tiles are read faster than memory delivers
 _WORDS_OF_LINE = 8
 _LAST_OF_LINE = _WORDS_OF_LINE - 1
-_LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
+_LOW_32, _32, _1 = np.uint64((1 << 32) - 1), np.uint64(32), np.uint64(1)
 
 
 class Adders(NamedTuple):
@@ -31,21 +31,35 @@ class Adders(NamedTuple):
 
 
 @kernel
-def batch_bounds(indices: Ints, values: Ints, start: int, end: int) -> Bounds:
-    """Return the largest index and Σ|values| from ``start`` to ``end``, as two limbs: (max, units of 2^32, the rest).
+def _sum_in_limbs(values: Ints, start: int, end: int) -> tuple[Any, Any]:
+    upper, lower = np.uint64(0), np.uint64(0)
+    for item in range(end - start):
+        magnitude = np.uint64(abs(values[np.uint64(start + item)]))
+        upper += magnitude >> _32
+        lower += magnitude & _LOW_32
+    return upper, lower
 
-    Indices are read as uint64, where negative ones are huge, so one comparison detects them too. The uint64 limbs
-    cannot overflow for fewer than 2^31 items.
+
+@kernel
+def batch_bounds(indices: Ints, values: Ints, start: int, end: int) -> Bounds:
+    """Return the largest index, the largest |value| and Σ|values|, in units of 2^32 and the rest, of a range.
+
+    Indices are read as uint64, where negative ones are huge, so one comparison detects them too. There are fewer than
+    2^31 items.
     """
-    largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+    last, largest, total = np.uint64(0), np.uint64(0), np.uint64(0)
     for item in range(end - start):
         i = np.uint64(start + item)  # an unsigned index compiles to vector code
         key = np.uint64(indices[i])
-        largest = key if key > largest else largest  # noqa: FURB136 - `max` takes long to compile
+        last = key if key > last else last  # noqa: FURB136 - `max` takes long to compile
         magnitude = np.uint64(abs(values[i]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
-        upper += magnitude >> _32
-        lower += magnitude & _LOW_32
-    return largest, upper, lower
+        largest = magnitude if magnitude > largest else largest  # noqa: FURB136
+        total += magnitude
+    if ((largest >> _32) + _1) * np.uint64(end - start) >> _32:  # the total may have wrapped around
+        upper, lower = _sum_in_limbs(values, start, end)
+    else:
+        upper, lower = total >> _32, total & _LOW_32
+    return last, largest, upper, lower
 
 
 @kernel
@@ -142,14 +156,15 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         for i in range(whole, indices.size):
             scratch[spare + i - whole], scratch[spare + TILE + i - whole] = indices[i], values[i]
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
-        largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0)
+        last, largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
         for place in range(-TILE, indices.size, TILE):
             for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
                 prefetch(indices, item)
                 prefetch(values, item)
             if place & (_BLOCK - 1) == 0:
                 end = place + _BLOCK if place + _BLOCK < indices.size else indices.size  # noqa: FURB136
-                block_largest, block_upper, block_lower = batch_bounds(indices, values, place, end)
+                block_last, block_largest, block_upper, block_lower = batch_bounds(indices, values, place, end)
+                last = block_last if block_last > last else last  # noqa: FURB136
                 largest = block_largest if block_largest > largest else largest  # noqa: FURB136
                 upper += block_upper
                 lower += block_lower
@@ -171,9 +186,9 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
                     address(scratch, first_cell + ((first_row if place >= 0 else rows) << width)),
                 )
                 read, write = write, read
-        if largest <= np.uint64(last_index):
+        if last <= np.uint64(last_index):
             pour_into(scratch, first_cell, width, state)
-        return largest, upper, lower
+        return last, largest, upper, lower
 
     def add_runs(
         indices: Ints,
@@ -245,10 +260,10 @@ def _plain() -> Adders:
         for place in range(0, indices.size, TILE):
             end = min(place + TILE, indices.size)
             add_plainly(indices, values, place, end, coefficients, rows, width, rows_per_word, scratch)
-        largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
-        if largest <= np.uint64(last_index):
+        last, largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
+        if last <= np.uint64(last_index):
             pour_into(scratch, 0, width, state)
-        return largest, upper, lower
+        return last, largest, upper, lower
 
     def add_runs(
         indices: Ints,
