@@ -1,4 +1,4 @@
-"""Batches of events as integers: encoded indices and values in grid steps."""
+"""What goes into sketches: events as integers, that is encoded indices and values in grid steps, and given cells."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import Ints
 from streamsketch.data import encode_columns, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import Projection
+from streamsketch.projections import MAX_MASS, Projection
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
@@ -68,3 +68,20 @@ def parts_of(given: Projection | Agreement, what: str) -> tuple[Projection, Agre
     if not isinstance(given, Projection):
         raise TypeError(f"a {what} needs a Projection or an Agreement, got a {type(given).__name__}")
     return given, None
+
+
+def check_state(projection: Projection, state: Ints, mass: int) -> int:
+    """Return the l1 bound of given cells as a sketch keeps it; errors as `Sketch.from_state`."""
+    if not isinstance(state, np.ndarray):
+        raise TypeError(f"a state must be a NumPy array, got a {type(state).__name__}")
+    if state.dtype != np.int64 or state.shape != (projection.sketch_dim,):
+        raise InvalidInputError(
+            f"a state must be int64 of shape ({projection.sketch_dim},), got {state.dtype} of shape {state.shape}"
+        )
+    if isinstance(mass, bool) or not isinstance(mass, int | np.integer):
+        raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
+    mass = int(mass)
+    cell = max(-int(state.min()), int(state.max()))
+    if cell > mass * projection.max_entry and mass < MAX_MASS:
+        raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
+    return min(mass, MAX_MASS)

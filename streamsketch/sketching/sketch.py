@@ -9,9 +9,8 @@ import numpy as np
 from streamsketch.agreement import Agreement, check_agreed
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
-from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MAX_MASS, Projection
-from streamsketch.sketching.encoding import check_agreed_rows, encode_batch, index_column, parts_of
+from streamsketch.sketching.encoding import check_agreed_rows, check_state, encode_batch, index_column, parts_of
 
 if TYPE_CHECKING:
     from streamsketch.privacy import Neighbours
@@ -111,20 +110,9 @@ class Sketch:
         InvalidInputError
             If ``state`` is not int64 of shape (sketch_dim,), or ``mass`` is smaller than a cell allows.
         """
-        if not isinstance(state, np.ndarray):
-            raise TypeError(f"a state must be a NumPy array, got a {type(state).__name__}")
-        if state.dtype != np.int64 or state.shape != (projection.sketch_dim,):
-            raise InvalidInputError(
-                f"a state must be int64 of shape ({projection.sketch_dim},), got {state.dtype} of shape {state.shape}"
-            )
-        if isinstance(mass, bool) or not isinstance(mass, int | np.integer):
-            raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
-        mass = int(mass)
-        cell = max(-int(state.min()), int(state.max()))
-        if cell > mass * projection.max_entry and mass < MAX_MASS:
-            raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
+        mass = check_state(projection, state, mass)
         sketch = cls.__new__(cls)
-        sketch._restore(projection, state.copy(), min(mass, MAX_MASS), largest, ids or data_ids.new(), agreement)
+        sketch._restore(projection, state.copy(), mass, largest, ids or data_ids.new(), agreement)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
