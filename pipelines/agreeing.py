@@ -4,7 +4,8 @@ import argparse
 
 import streamsketch as ss
 
-_SAID = ("key", "index", "value", "unit_column", "unit", "window", "time", "time_format")
+_DEFAULTS = {"l1": "1", "max_keys": 1, "resolution": "1", "sketch_dim": 1024, "sparsity": 4, "seed": 2013}
+_SAID = ("key", "index", "value", "unit_column", "unit", "window", "time", "time_format", *_DEFAULTS)
 
 
 def follow(parser: argparse.ArgumentParser, known: argparse.Namespace) -> None:
@@ -14,8 +15,10 @@ def follow(parser: argparse.ArgumentParser, known: argparse.Namespace) -> None:
         missing = [f"--{name}" for name in ("key", "index") if not getattr(known, name)]
         if missing:
             parser.error(f"the following arguments are required: {', '.join(missing)}, or --agreement")
+        for name, default in _DEFAULTS.items():
+            setattr(known, name, default if getattr(known, name) is None else getattr(known, name))
         return
-    if given := [f"--{name.replace('_', '-')}" for name in _SAID if getattr(known, name)]:
+    if given := [f"--{name.replace('_', '-')}" for name in _SAID if getattr(known, name) not in (None, [])]:
         parser.error(f"{known.agreement} says which columns are sketched, and how; leave out {', '.join(given)}")
     if known.look_at_truth:
         parser.error("--look-at-truth reads columns as text, and --agreement as their types")

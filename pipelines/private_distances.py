@@ -7,9 +7,10 @@ streams consist of, whatever their size; distances of counts mostly measure size
     python -m pipelines.private_distances --input sales.parquet --key shop --index product,day \
         --value amount --l1 500 --unit sale --epsilon 1 --public-key north,south,west --output out
 
-With ``--unit-column`` every unit is clipped to ``--max-keys`` keys and to ``--l1`` in each before anything is added up.
-Without it the job does not clip: what a release guarantees holds for units that keep to ``--l1`` in one key. Any
-further option goes to Beam. The runner defaults to FnApiRunner, Beam's in-process runner.
+With ``--unit-column``, or an agreement that names one, every unit is clipped to ``--max-keys`` keys and to ``--l1`` in
+each before anything is added up, as `streamsketch sketch` does. Without it the job does not clip: what a release
+guarantees holds for units that keep to ``--l1`` in one key. Any further option goes to Beam. The runner defaults to
+FnApiRunner, Beam's in-process runner.
 """
 
 import argparse
@@ -127,8 +128,10 @@ def _check_options(parser: argparse.ArgumentParser, known: argparse.Namespace) -
         parser.error("--window, --time and, for text, --time-format go together")
     if known.public_keys is not None and len(known.public_keys) < 2:
         parser.error("--public-key needs at least two keys: there is nothing else to compare")
-    if known.max_keys != 1 and known.unit_column is None:
+    if known.max_keys != 1 and known.unit_column is None and known.agreed is None:
         parser.error("--max-keys goes with --unit-column, which says whose keys are counted")
+    if known.clip is not None and known.unit_column is None:
+        parser.error("--clip goes with --unit-column, or an agreement that names one: whose contributions are clipped")
     if known.look_at_truth and known.unit_column is not None:
         parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job clips them")
     known.unit = known.unit or known.unit_column or "event"
@@ -156,6 +159,7 @@ def build(
             unit_name=arguments.unit,
             max_keys=arguments.max_keys,
             l1=arguments.l1,
+            clip=arguments.clip or "scale",
             public_keys=arguments.public_keys,
             **columns,
         )
@@ -211,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
         help="columns that together index an event, with commas or one by one",
     )
     data.add_argument("--value", metavar="COLUMN", help="column of values; without it each row counts 1")
-    data.add_argument("--resolution", default="1", metavar="STEP", help="grid step of the values (default 1)")
+    data.add_argument("--resolution", metavar="STEP", help="grid step of the values (default 1)")
     data.add_argument("--delimiter", default=",", metavar="CHAR", help="what is between the cells of CSV (default ,)")
     data.add_argument(
         "--window", metavar="TIME", help="one stream for each key and window, such as '1 day' or '15 min'"
@@ -229,14 +233,16 @@ def _parser() -> argparse.ArgumentParser:
         "--unit-column", metavar="COLUMN", help="column that names the privacy unit; its contributions are then clipped"
     )
     privacy.add_argument("--unit", help="what is protected, in a word (default: the unit's column, or event)")
-    privacy.add_argument(
-        "--max-keys", default=1, type=int, metavar="N", help="how many keys one unit may touch (default 1)"
-    )
+    privacy.add_argument("--max-keys", type=int, metavar="N", help="how many keys one unit may touch (default 1)")
     privacy.add_argument(
         "--l1",
-        default="1",
         metavar="BOUND",
         help="largest sum of |value| one unit contributes to one key; without --unit-column you assert it (default 1)",
+    )
+    privacy.add_argument(
+        "--clip",
+        choices=["scale", "cut"],
+        help="beyond the bound: scale a unit's values, or cut some off (default scale)",
     )
     privacy.add_argument(
         "--mechanism", default="auto", choices=["auto", "laplace", "gaussian", "least-variance"], help="(default auto)"
@@ -251,9 +257,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     keys.add_argument("--keys-are-public", action="store_true", help="say that the keys in the data are public")
     sketch = parser.add_argument_group("sketch")
-    sketch.add_argument("--sketch-dim", default=1024, type=int, metavar="K", help="cells a sketch (default 1024)")
-    sketch.add_argument("--sparsity", default=4, type=int, metavar="S", help="cells an event meets (default 4)")
-    sketch.add_argument("--seed", default=2013, type=int, help="public seed of the projection (default 2013)")
+    sketch.add_argument("--sketch-dim", type=int, metavar="K", help="cells a sketch (default 1024)")
+    sketch.add_argument("--sparsity", type=int, metavar="S", help="cells an event meets (default 4)")
+    sketch.add_argument("--seed", type=int, help="public seed of the projection (default 2013)")
     add_run_options(parser)
     demo = parser.add_argument_group("demonstration, on data that are public anyway")
     demo.add_argument("--look-at-truth", action="store_true", help="compute the exact answers too and show them beside")

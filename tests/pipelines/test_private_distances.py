@@ -182,6 +182,8 @@ def test_a_mistake_is_one_sentence(
         ("--possible-indices", "9"),
         ("--max-keys", "2"),
         ("--unit-column", "customer", "--look-at-truth"),
+        ("--clip", "cut"),
+        ("--unit-column", "customer", "--clip", "round"),
     ],
 )
 def test_unknown_or_contradicting_options_are_refused(
@@ -270,6 +272,40 @@ def test_units_are_cut_where_a_column_names_them(sales: Path, name: str, capsys:
     assert 0 < ss.squared_norm(table["north"]).value <= 20**2 * (1 + 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("clip", "norms"), [([], {15**2 + 20**2}), (["--clip", "cut"], {30**2 + 5**2, 35**2})], ids=["scale", "cut"]
+)
+@pytest.mark.parametrize("agreed", [False, True])
+def test_units_are_clipped_as_asked_with_and_without_an_agreement(
+    sales: Path,
+    clip: list[str],
+    norms: set[int],
+    agreed: bool,  # noqa: FBT001
+) -> None:
+    customers = SALES.append_column("customer", pa.array(["Ann", "Ann", "Ann", "Bob", "Bob"]))
+    pq.write_table(customers, sales / "sales.parquet")
+    if agreed:
+        ss.Agreement(
+            ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=256, sparsity=2, seed=2013, resolution="0.25"),
+            key="shop",
+            index={"product": "text", "day": "integer"},
+            value="paid",
+            unit="customer",
+            neighbours=ss.L1(35, unit="customer", max_keys=2),
+        ).save(sales / "sales.json")
+        given = ["--agreement", str(sales / "sales.json"), "--epsilon", "1e6", "--public-key", "north,south,west/1"]
+        given += ["--input", str(sales / "sales.parquet"), "--output", str(sales / "out")]
+    else:
+        given = arguments(sales, "sales.parquet", "--unit-column", "customer", "--max-keys", "2", "--l1", "35")
+        given[given.index("receipt")] = "customer"
+    assert private_distances.main([*given, *clip]) == 0
+    table = ss.load(sales / "out" / "sketches.parquet")
+    assert table.guarantee.neighbours == ss.L1(35, unit="customer", max_keys=2)
+    norm = ss.squared_norm(table["north"]).value
+    assert min(abs(norm - one) for one in norms) < 1
+    assert ss.squared_norm(table["south"]).value == pytest.approx(10**2 + 2.5**2, abs=1)
+
+
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (sales / "out").write_text("mine")
     assert private_distances.main(arguments(sales)) == 2
@@ -340,7 +376,11 @@ def test_a_job_follows_an_agreement(sales: Path, capsys: pytest.CaptureFixture[s
         assert (released.agreement, released.projection) == (agreement.fingerprint, agreement.projection)
         assert ss.squared_distance(released["north"], released["south"]).value == pytest.approx(3206.25, rel=1e-3)
     capsys.readouterr()
-    for wrong in (["--key", "shop"], ["--look-at-truth"]):
+    for wrong in (["--key", "shop"], ["--look-at-truth"], ["--l1", "1"], ["--max-keys", "1"], ["--seed", "2013"]):
         with pytest.raises(SystemExit):
             private_distances.main([*given, *where, *wrong])
-    assert "--agreement" in capsys.readouterr().err
+        assert str(sales / "sales.json") in capsys.readouterr().err or wrong == ["--look-at-truth"]
+    agreement.replace(unit=None).save(sales / "nobody.json")
+    with pytest.raises(SystemExit):
+        private_distances.main(["--agreement", str(sales / "nobody.json"), *given[2:], *where, "--clip", "cut"])
+    assert "whose contributions are clipped" in capsys.readouterr().err
