@@ -1,0 +1,360 @@
+"""What an outsider sees of bounded tables and of a bound chosen privately: nothing of one unit, whatever its rows hold.
+
+The noise hides the cells that a plain bounder in Python's fractions computes, and in neighbouring worlds these are no
+further apart than the guarantee states: what else differs, a missing clip for one, is not hidden.
+"""
+
+import dataclasses
+import itertools
+import json
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch.privacy import Neighbours, choosing
+from streamsketch.privacy.choosing import choose_bound, exponents_of
+from streamsketch.release.sensitivity import sensitivity_of
+from streamsketch.sketching.bounding import cut, units
+from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
+from tests.observables.steps import Tape, steps_of
+from tests.observables.test_commands import run
+from tests.observables.test_releases import PROJECTION, exact, in_order_of_events
+from tests.privacy.test_choosing import chances
+
+Row = tuple[str | None, str, int, int | None]
+KEYS = ["A", "B", "C"]
+PUBLIC = ["D", *KEYS]
+
+CROWD: list[Row] = [("Eve", "A", 9, 1), ("Eve", "B", 9, 1), ("Fay", "C", 9, 1), ("Bob", "C", 9, 1)]
+ANN: list[Row] = [("Ann", "B", 1, 80_995), ("Ann", "B", 1, -80_995), ("Ann", "B", 2, 5)]
+BOB: list[Row] = [("Bob", "B", 3, 30), ("Bob", "B", 4, -40)]
+LARGER: list[Row] = [("Bob", "B", 3, 100), ("Bob", "B", 4, -400), ("Bob", "B", 3, 200)]
+DAN: list[Row] = [("Dan", "C", 7, 1 << 62), ("Dan", "A", 8, None), (None, "A", 8, 1)]
+MANY: list[Row] = [("Gus", "A", index, 100) for index in range(14)]
+WORLDS: list[list[Row]] = [  # one unit less, more, changed; another order; rows of nobody and of nothing
+    [*CROWD, *ANN, *BOB],
+    [*CROWD, *BOB],
+    [row for row in [*CROWD, *ANN] if row[0] != "Bob"],
+    [*CROWD, *ANN, *LARGER],
+    [*CROWD, *ANN, *BOB, *DAN],
+    [*CROWD, *ANN, *BOB, *MANY],
+    [*BOB[::-1], *ANN[::-1], *CROWD[::-1]],
+]
+
+
+class Mode(NamedTuple):
+    """How units are bounded."""
+
+    neighbours: Neighbours
+    clip: Any = "scale"
+    max_keys: int | None = None
+
+    @property
+    def together(self) -> bool:
+        return self.max_keys is not None
+
+
+MODES = {
+    "scale": Mode(ss.L1(14, unit="customer", max_keys=2)),
+    "cut": Mode(ss.L1(14, unit="customer", max_keys=2), "cut"),
+    "together": Mode(ss.L1(14, unit="customer"), max_keys=2),
+    "euclidean": Mode(ss.L2(10, unit="customer", max_keys=2)),
+}
+
+
+def rows_of(world: list[Row], mode: Mode) -> list[Row]:
+    """Return rows that a plain bounder clips without rounding and without coins."""
+    if mode.clip == "cut":
+        return [row for row in world if row[2] != 4 and row[0] != "Gus"]
+    if mode.together:  # each unit over the bound in one key
+        return [row for row in world if row != ("Bob", "C", 9, 1)]
+    return [row for row in world if mode.neighbours.kind == "l1" or row[0] != "Gus"]
+
+
+def plainly_bounded(world: list[Row], mode: Mode) -> list[tuple[str, int, int]]:
+    """Return the events that are left, (key, index, value): netted, and scaled where a group exceeds the bound."""
+    nets: dict[str, dict[tuple[str, int], int]] = defaultdict(lambda: defaultdict(int))
+    for unit, key, index, value in world:
+        if unit is not None and value is not None:
+            nets[unit if mode.together else f"{unit}/{key}"][key, index] += value
+    left = []
+    for net in nets.values():
+        power = 1 if mode.neighbours.kind == "l1" else 2
+        size = sum(abs(value) ** power for value in net.values())
+        limit = Fraction(mode.neighbours.bound) ** power
+        factor = Fraction(1) if size <= limit else limit / size
+        for (key, index), value in net.items():
+            square = (value**2) * factor**2 if power == 1 else value**2 * factor
+            scaled = math.isqrt(int(square))
+            assert scaled**2 == square, "a plain bounder does not round"
+            left.append((key, index, scaled if value > 0 else -scaled))
+    return left
+
+
+def columns_of(world: list[Row]) -> tuple[Any, Any, Any, Any]:
+    owners, keys, indices, values = (list(column) for column in zip(*world, strict=True))
+    return keys, pa.array(indices, pa.int64()), pa.array(values, pa.int64()), pa.array(owners, pa.string())
+
+
+def bounded(world: list[Row], mode: Mode, **options: Any) -> ss.SketchTable:
+    neighbours, clip, max_keys = mode
+    return ss.bound_units(
+        [columns_of(world)], PROJECTION, neighbours=neighbours, clip=clip, max_keys=max_keys, **options
+    )
+
+
+Game = Callable[[list[Row], Mode, Path], Iterator[Any]]
+
+
+def with_public_keys(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
+    table = bounded(world, mode, public_keys=PUBLIC)
+    yield [exact(plainly_bounded(world, mode), key=key) for key in sorted(PUBLIC)]
+    released = table.release(epsilon=1.0, neighbours=mode.neighbours, public_keys=PUBLIC)
+    released.save(folder / "all.parquet")
+    yield repr(released), released.data_ids, str(released.explain()), list(released)
+
+
+def keys_are_public(world: list[Row], mode: Mode, folder: Path) -> Iterator[Any]:
+    table = bounded(world, mode)
+    yield [exact(plainly_bounded(world, mode), key=key) for key in KEYS]
+    released = table.release(epsilon=1.0, neighbours=mode.neighbours, keys_are_public=True)
+    released.save(folder / "all.parquet")
+    yield list(released)
+
+
+def play(game: Game, world: list[Row], mode: Mode, folder: Path, patch: pytest.MonkeyPatch) -> Seen:
+    folder.mkdir(parents=True)
+    with observed(patch) as seen, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        steps = game(rows_of(world, mode), mode, folder)
+        with hidden(patch, next(steps)):
+            seen["shown"] = list(steps)
+    return seen | {"files": files_in(folder), "warnings": [str(one.message) for one in caught]}
+
+
+def played(game: Game, mode: Mode, folder: Path, patch: pytest.MonkeyPatch) -> list[Seen]:
+    play(game, WORLDS[0], mode, folder / "before", patch)
+    return [play(game, world, mode, folder / str(number), patch) for number, world in enumerate(WORLDS)]
+
+
+@pytest.mark.parametrize("game", [with_public_keys, keys_are_public])
+@pytest.mark.parametrize("name", MODES)
+def test_a_bounded_table_shows_nothing_of_one_unit(
+    name: str, game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = played(game, MODES[name], tmp_path, monkeypatch)
+    assert seen[0]["end"] == "done", seen[0]["end"]
+    assert seen[0]["files"]
+    assert seen[0]["warnings"] == []
+    assert_alike(seen)
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_the_noise_may_hide_what_it_hides(name: str) -> None:
+    """What the plain bounder leaves of neighbouring worlds differs by no more than the guarantee is for."""
+    mode = MODES[name]
+    stated = sensitivity_of(PROJECTION, mode.neighbours)
+    tables = [plainly_bounded(rows_of(world, mode), mode) for world in WORLDS]
+    gaps = [[exact(tables[0], key=key) - exact(table, key=key) for key in PUBLIC] for table in tables[1:]]
+    changed = [1, 1, 2, 1, 1, 0]
+    for units_changed, gap in zip(changed, gaps, strict=True):
+        length = math.sqrt(sum(int((cells**2).sum()) for cells in gap))
+        assert length <= units_changed * math.sqrt(stated.l2_squared)
+        assert sum(int(np.abs(cells).sum()) for cells in gap) <= units_changed * stated.l1
+    assert any(np.any(cells) for cells in gaps[0])
+
+
+# --- faults put back, which the game must find -------------------------------------------------------------------
+
+
+def nothing_clipped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(units, "bounded", lambda events, **bounds: cut.bounded(events, **bounds | {"limit": cut.MAX_LIMIT}))
+
+
+def not_netted(patch: pytest.MonkeyPatch) -> None:
+    def sorted_only(events: Any) -> Any:
+        return events.rows(np.lexsort((events.indices, events.codes, events.units[:, 1], events.units[:, 0])))
+
+    patch.setattr(cut, "netted", sorted_only)
+
+
+def refusing_what_is_over(patch: pytest.MonkeyPatch) -> None:
+    def refusing(events: Any, **bounds: Any) -> Any:
+        left = cut.bounded(events, **bounds)
+        if left.tally.units_over_bound > 1:
+            raise ss.InvalidInputError("units exceed the bound")
+        return left
+
+    patch.setattr(units, "bounded", refusing)
+
+
+def refusing_blanks(patch: pytest.MonkeyPatch) -> None:
+    def refusing(*given: Any) -> Any:
+        yield from read(*given)
+        if given[-1].rows_blank:
+            raise ss.InvalidInputError("there are rows of nobody")
+
+    read = units._read
+    patch.setattr(units, "_read", refusing)
+
+
+def reading_for_each_unit(patch: pytest.MonkeyPatch) -> None:
+    def drawing(events: Any, **bounds: Any) -> Any:
+        left = cut.bounded(events, **bounds)
+        for _ in range(left.tally.units):
+            units.os.urandom(8)
+        return left
+
+    patch.setattr(units, "bounded", drawing)
+
+
+@pytest.mark.parametrize(
+    ("game", "fault", "tells"),
+    [
+        (with_public_keys, nothing_clipped, {"files", "warnings"}),
+        (with_public_keys, not_netted, {"files"}),
+        (with_public_keys, refusing_what_is_over, {"end", "files"}),
+        (with_public_keys, refusing_blanks, {"end", "files"}),
+        (with_public_keys, reading_for_each_unit, {"random reads"}),
+        (keys_are_public, in_order_of_events, {"shown", "files"}),
+    ],
+)
+def test_the_game_finds_faults_put_back(
+    game: Game,
+    fault: Callable[[pytest.MonkeyPatch], None],
+    tells: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fault(monkeypatch)
+    assert tells <= set(differences(played(game, MODES["scale"], tmp_path, monkeypatch)))
+
+
+# --- the command, and the operator's summary ----------------------------------------------------------------------
+
+BOUNDS = ["--l1", "14", "--max-keys", "2"]
+
+
+def sketched_and_released(world: list[Row], folder: Path, patch: pytest.MonkeyPatch) -> tuple[Seen, Path]:
+    """Let a party bound and sketch a file in secret, then publish; return what is seen, and where its secrets are."""
+    secret, public = folder / "secret", folder / "public"
+    for place in (secret, public):
+        place.mkdir(parents=True)
+    patch.chdir(public)
+    (secret / "agreed.json").write_text(PROJECTION.to_json())
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in world]
+    (secret / "rows.csv").write_text("\n".join(["customer,shop,item,paid", *lines, ""]))
+    columns = ["--key", "shop", "--index", "item", "--value", "paid", "--unit-column", "customer"]
+    made = ["-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
+    with observed(patch):  # the operator's: it counts rows and keys
+        assert (
+            run("sketch", "../secret/rows.csv", "--projection", "../secret/agreed.json", *columns, *BOUNDS, *made) == 0
+        )
+    hide = [exact(plainly_bounded(world, MODES["scale"]), key=key) for key in sorted(PUBLIC)]
+    privacy = ["--epsilon", "1", *BOUNDS, "--unit", "customer", "--public-key", ",".join(PUBLIC)]
+    with observed(patch) as seen, hidden(patch, hide):
+        seen["exit code"] = run("release", "../secret/a.raw-sketch", "-o", "all.parquet", *privacy)
+        run("explain", "all.parquet")
+        run("inspect", "all.parquet")
+    return seen | {"files": files_in(public)}, secret
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # the noise is no noise
+def test_commands_show_nothing_of_one_unit_and_publish_no_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [sketched_and_released(world, tmp_path / str(at), monkeypatch) for at, world in enumerate(WORLDS)]
+    seen = [one for one, _ in found]
+    assert seen[0]["end"] == "done", seen[0]
+    assert seen[0]["exit code"] == 0, seen[0]["stderr"]
+    assert list(seen[0]["files"]) == ["all.parquet"]
+    assert_alike(seen)
+    secrets = [files_in(secret)["told.json"] for _, secret in found]
+    assert {mode for mode, _, _ in secrets} == {0o600}
+    told = [json.loads(content) for _, _, content in secrets]
+    assert all(one["secret"] is True for one in told)
+    assert len({str(one) for one in told}) > 3, "it tells worlds apart, so it must not be published"
+
+
+# --- a bound chosen privately -------------------------------------------------------------------------------------
+
+GRID = [Fraction(bound) for bound in (1, 5, 50, 1000)]
+SHARE, EPSILON = Fraction(3, 4), 0.5
+
+
+def totals_of(world: list[Row]) -> Any:
+    return ss.unit_totals([columns_of(world)], PROJECTION)
+
+
+def loss(one: list[Row], other: list[Row]) -> float:
+    """Return the largest |log P/P'| over all bounds that may be chosen."""
+    found = [chances(exponents_of(totals_of(world), GRID, Fraction(EPSILON), SHARE)) for world in (one, other)]
+    return max(abs(math.log(p / q)) for p, q in zip(*found, strict=True))
+
+
+NEIGHBOURS: list[tuple[list[Row], list[Row]]] = [
+    (WORLDS[0], WORLDS[number]) for number in (1, 2, 4, 5)
+]  # one unit more or less
+
+
+def test_a_chosen_bound_tells_of_one_unit_no_more_than_epsilon() -> None:
+    losses = [loss(one, other) for one, other in NEIGHBOURS]
+    assert max(losses) <= EPSILON * (1 + 1e-12)
+    assert max(losses) > EPSILON / 4
+
+
+def test_the_game_finds_totals_of_rows_in_place_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    def each_its_own(events: Any) -> Any:
+        net = cut.netted(events)
+        owners = np.stack([np.arange(len(net), dtype=np.uint64)] * 2, axis=1)
+        return dataclasses.replace(net, units=owners)
+
+    monkeypatch.setattr(units, "netted", each_its_own)
+    assert max(loss(one, other) for one, other in NEIGHBOURS) > 2 * EPSILON
+
+
+def differing_steps() -> int:
+    """Return in how many ways choosing works, at the worst of some tapes, over worlds of one size and of others."""
+    streams: Sequence[Any] = [[], [1.0], [1.0] * 9, [2000.0] * 9, [float(at) for at in range(9)]]
+    streams = [*streams, *(totals_of(world) for world in WORLDS)]
+    choose_bound([1.0], GRID, epsilon=EPSILON)
+    worst = 0
+    for seed in range(5):
+        found = [
+            steps_of(
+                lambda tape, totals=totals: choose_bound(totals, GRID, epsilon=EPSILON, share=SHARE, bits=tape),  # type: ignore[misc]
+                Tape([], seed),
+                __file__,
+            )
+            for totals in streams
+        ]
+        assert found[0].reads
+        worst = max(worst, 1 + sum(one != other for one, other in itertools.pairwise(found)))
+    return worst
+
+
+def test_choosing_takes_the_same_steps_and_bits_whatever_the_totals() -> None:
+    assert differing_steps() == 1
+
+
+def test_the_game_finds_a_choice_that_stops_at_the_first_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first(exponents: Sequence[Fraction], drawn: Sequence[tuple[int, Fraction]]) -> int:
+        order: list[int] = []
+        for place, (at, _) in enumerate(drawn):
+            order.insert(at, place)
+        for place in order:
+            if drawn[place][1] >= exponents[place]:
+                return place
+        raise AssertionError
+
+    monkeypatch.setattr(choosing, "_first_to_succeed", first)
+    assert differing_steps() > 1
