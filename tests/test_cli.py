@@ -21,6 +21,7 @@ from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_w
 COMMANDS = [
     "demo",
     "plan",
+    "choose-bound",
     "agree",
     "sketch",
     "merge",
@@ -66,7 +67,8 @@ def test_every_file_of_the_folder_is_a_command_and_says_of_itself_what_its_funct
     assert isinstance(group, TyperGroup)
     assert list(group.commands) == COMMANDS
     for name, command in group.commands.items():
-        function = getattr(importlib.import_module(f"streamsketch.cli.{name}"), name)
+        module = name.replace("-", "_")
+        function = getattr(importlib.import_module(f"streamsketch.cli.{module}"), module)
         assert command.help == inspect.getdoc(function)
 
 

@@ -21,6 +21,7 @@ _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode":
 _ORDER = [
     "demo",
     "plan",
+    "choose-bound",
     "agree",
     "sketch",
     "merge",
@@ -43,7 +44,8 @@ class _Command(TyperCommand):
         # Arrow would put its own in their place while it reads, and lose a signal at times
         pa.enable_signal_handlers(enable=False)
         alone = typer.Typer(add_completion=False, **_LOOKS)
-        alone.command()(getattr(import_module(f"streamsketch.cli.{self.name}"), str(self.name)))
+        name = str(self.name).replace("-", "_")
+        alone.command()(getattr(import_module(f"streamsketch.cli.{name}"), name))
         return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
 
 
@@ -54,7 +56,7 @@ def _docstrings() -> dict[str, str]:
         if doc := re.search(
             rf'^def {file.stem}\(.*?"""(.*?)"""', file.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
         ):
-            found[file.stem] = doc[1]
+            found[file.stem.replace("_", "-")] = doc[1]
     return dict(sorted(found.items(), key=lambda each: _ORDER.index(each[0]) if each[0] in _ORDER else len(_ORDER)))
 
 

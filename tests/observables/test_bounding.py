@@ -244,6 +244,11 @@ def test_the_game_finds_faults_put_back(
 BOUNDS = ["--l1", "14", "--max-keys", "2"]
 
 
+def csv_of(world: list[Row]) -> str:
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in world]
+    return "\n".join(["customer,shop,item,paid", *lines, ""])
+
+
 def sketched_and_released(world: list[Row], folder: Path, patch: pytest.MonkeyPatch) -> tuple[Seen, Path]:
     """Let a party bound and sketch a file in secret, then publish; return what is seen, and where its secrets are."""
     secret, public = folder / "secret", folder / "public"
@@ -251,8 +256,7 @@ def sketched_and_released(world: list[Row], folder: Path, patch: pytest.MonkeyPa
         place.mkdir(parents=True)
     patch.chdir(public)
     (secret / "agreed.json").write_text(PROJECTION.to_json())
-    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in world]
-    (secret / "rows.csv").write_text("\n".join(["customer,shop,item,paid", *lines, ""]))
+    (secret / "rows.csv").write_text(csv_of(world))
     columns = ["--key", "shop", "--index", "item", "--value", "paid", "--unit-column", "customer"]
     made = ["-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
     with observed(patch):  # the operator's: it counts rows and keys
@@ -358,3 +362,27 @@ def test_the_game_finds_a_choice_that_stops_at_the_first_success(monkeypatch: py
 
     monkeypatch.setattr(choosing, "_first_to_succeed", first)
     assert differing_steps() > 1
+
+
+def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.MonkeyPatch) -> Seen:
+    """Choose with coins that hide what differs: the second candidate comes out in every world."""
+    folder.mkdir()
+    (folder / "agreed.json").write_text(PROJECTION.to_json())
+    (folder / "rows.csv").write_text(csv_of(world))
+    patch.chdir(folder)
+    columns = ["--unit-column", "customer", "--index", "item", "--key", "shop", "--value", "paid"]
+    asked = ["--projection", "agreed.json", "--candidates", "1,5,50,1000", "--epsilon", "0.5"]
+    with patch.context() as fixed, observed(patch) as seen:
+        fixed.setattr(choosing, "_first_to_succeed", lambda *_: 1)
+        seen["exit code"] = run("choose-bound", "rows.csv", *columns, *asked)
+        run("choose-bound", "rows.csv", *columns, *asked, "--json")
+        run("choose-bound", "rows.csv", *columns, *asked, "--squared-distance", "9", "--trade-off", "told.json")
+    mode, _, told = files_in(folder)["told.json"]
+    return seen | {"mode": mode, "told": told}
+
+
+def test_the_command_that_chooses_shows_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [bound_chosen_by_command(world, tmp_path / str(at), monkeypatch) for at, world in enumerate(WORLDS)]
+    assert (seen[0]["end"], seen[0]["exit code"], seen[0]["mode"]) == ("done", 0, 0o600), seen[0]
+    assert "5, of 4 candidates" in seen[0]["stdout"]
+    assert differences(seen) == ["told"], "the trade-off is secret, and in a file of the owner's alone"

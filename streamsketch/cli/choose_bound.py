@@ -1,0 +1,138 @@
+"""``streamsketch choose-bound``: a bound on what one privacy unit adds, chosen privately from the data."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._agreeing import load_projection
+from streamsketch.cli._events import Columns, Format, as_index, as_text, file_batches
+from streamsketch.cli._reading import named_twice, new_file
+from streamsketch.cli._showing import Json, say, show_facts, show_json
+from streamsketch.core import names_given, write_whole
+from streamsketch.data import check_delimiter
+from streamsketch.planning import BoundPlan
+from streamsketch.report import picture_of
+from streamsketch.sketching import Batch
+
+_CONFIDENCE = 0.95  # of the rank error
+
+
+def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
+    inputs: Annotated[
+        list[Path], typer.Argument(help="CSV, JSON lines or Parquet files: all events of each unit", metavar="INPUT")
+    ],
+    *,
+    unit_column: Annotated[str, typer.Option(help="Column of privacy units.")],
+    index: Annotated[
+        list[str], typer.Option(help="Column that says what happened; several, with commas or one by one.")
+    ],
+    candidates: Annotated[
+        list[str], typer.Option(help="Bounds to choose from, named without a look at the data: 5,10,20,50.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss ε of the choice; it adds to that of the release.")],
+    projection: Annotated[Path, typer.Option(help="The projection that the sketch will have: a JSON file.")],
+    share: Annotated[str, typer.Option(help="The share of units to keep within the bound, in (0, 1).")] = "0.95",
+    value: Annotated[
+        str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Column of keys; of a unit, its largest key counts.", show_default=False)
+    ] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="What the files are; by default, what their names say.")
+    ] = None,
+    delimiter: Annotated[str, typer.Option(help="What is between the cells of CSV; \\t is a tab.")] = ",",
+    trade_off: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write noise against bias of every candidate, a .txt or .json table or an .svg picture: "
+            "secret.",
+            show_default=False,
+        ),
+    ] = None,
+    squared_distance: Annotated[
+        float | None, typer.Option(help="For --trade-off: a squared distance that matters, without a bound.")
+    ] = None,
+    release_epsilon: Annotated[float, typer.Option(help="For --trade-off: ε of the release.")] = 1.0,
+    max_keys: Annotated[int, typer.Option(help="For --trade-off: how many keys a unit keeps.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Choose a bound that most units keep to, with differential privacy.
+
+    What is printed hides each unit, whatever it adds, at the cost of --epsilon, and may be agreed on: `agree --l1`.
+    Each run spends ε again. A unit's events are summed by key and index first, and rows with nulls or without a unit
+    are dropped, as `sketch --unit-column` does.
+
+    --trade-off writes exact figures for the operator, readable by the owner only. A bound read off from them is not
+    private.
+    """
+    columns = Columns(key, tuple(names_given(index, "--index")), value, unit=unit_column)
+    grid = names_given(candidates, "--candidates")
+    _check_files(inputs)
+    if (trade_off is None) != (squared_distance is None):
+        raise ss.InvalidInputError(
+            "--trade-off FILE and --squared-distance belong together: of what the noise is a share"
+        )
+    if trade_off is not None:
+        new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
+    agreed = load_projection(projection)
+    for bound in grid:
+        ss.L1(bound, unit_column, max_keys).grid_steps(agreed.grid)
+    ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
+    totals = ss.unit_totals(_batches(inputs, columns, agreed, form, check_delimiter(delimiter)), agreed)
+    if trade_off is not None and squared_distance is not None:
+        near = {"unit": unit_column, "max_keys": max_keys}
+        plan = ss.plan_bounds(
+            totals,
+            grid,
+            agreed,
+            squared_distance=squared_distance,
+            epsilon=release_epsilon,
+            **near,  # type: ignore[arg-type]
+        )
+        write_whole(trade_off, _shown(plan, trade_off.suffix).encode(), secret=True)
+        say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
+    chosen = ss.choose_bound(totals, grid, epsilon=epsilon, share=share)
+    error = chosen.rank_error(_CONFIDENCE)
+    if as_json:
+        fields = {"bound": str(chosen.bound), **chosen.budget.to_dict(), "share": str(chosen.share)}
+        show_json(fields | {"candidates": grid, "rank_error": error, "confidence": _CONFIDENCE})
+        return
+    facts = {
+        "bound": f"{chosen.bound}, of {chosen.candidates} candidates",
+        "spent": f"{chosen.budget} for one {unit_column}, whatever it adds; it adds to what releases spend",
+        "rank error": f"at {100 * _CONFIDENCE:g} %, the units within it are at most {error:,.0f} further from "
+        f"{100 * float(chosen.share):.4g} % of all than those of the best candidate",
+        "next": f"agree, or sketch --unit-column, with --l1 {chosen.bound}",
+    }
+    show_facts("A bound, chosen privately", facts)
+
+
+def _check_files(inputs: list[Path]) -> None:
+    if twice := named_twice(inputs):
+        raise ss.InvalidInputError(f"{twice}; its events would count twice")
+    for path in inputs:
+        if path.exists() and not path.is_file():
+            raise ss.InvalidInputError(f"{path} is not a file: all events of a unit are needed, so files are read")
+        path.open("rb").close()
+
+
+def _batches(
+    paths: list[Path], columns: Columns, projection: ss.Projection, form: Format | None, delimiter: str
+) -> Iterator[Batch]:
+    for path in paths:
+        for batch in file_batches(path, form, columns, lambda _: None, delimiter):
+            indices = tuple(as_index(batch, name, projection) for name in columns.index)
+            keys = None if columns.key is None else as_text(batch, columns.key)
+            values = None if columns.value is None else batch.column(columns.value)
+            yield keys, indices, values, as_text(batch, str(columns.unit))
+
+
+def _shown(plan: BoundPlan, suffix: str) -> str:
+    if suffix == ".svg":
+        return picture_of(plan)
+    return f"{plan}\n" if suffix == ".txt" else json.dumps(plan.to_dict(), indent=2) + "\n"
