@@ -1,13 +1,14 @@
-"""Options that make an agreement, of the commands that write one."""
+"""Options of several commands: those that make an agreement, and bounds on what one unit adds."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
 from streamsketch.agreement import is_type
 from streamsketch.core import names_given
+from streamsketch.privacy import Neighbours
 
 Index = Annotated[
     list[str] | None,
@@ -16,6 +17,19 @@ Index = Annotated[
 Key = Annotated[str | None, typer.Option(help="Column of keys, with its type: one sketch for each.")]
 Value = Annotated[str | None, typer.Option(help="Column of numbers to add up. By default, 1 a row.")]
 UnitColumn = Annotated[str | None, typer.Option(help="Column that names the privacy unit, with its type.")]
+L1 = Annotated[
+    str | None,
+    typer.Option(help="At most this much in all from one unit, in the values' units.", show_default=False),
+]
+L2 = Annotated[
+    str | None,
+    typer.Option(
+        help="Instead: one unit's vector has at most this Euclidean norm; no hashed indices.", show_default=False
+    ),
+]
+OneCoordinate = Annotated[
+    str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
+]
 Missing = Annotated[str, typer.Option(help="Rows with something null or blank: 'refuse' or 'drop'.")]
 Title = Annotated[str, typer.Option(help="What the agreement is about, in a line.")]
 
@@ -39,6 +53,19 @@ def columns_from(index: list[str], key: str | None, unit: str | None) -> dict[st
         "key": None if key is None else typed(key),
         "unit": None if unit is None else typed(unit),
     }
+
+
+def neighbours_of(
+    l1: str | None, l2: str | None, one_coordinate: str | None, unit: str, max_keys: int
+) -> Neighbours | None:
+    """Return the relation that an option says; None without any."""
+    relations: list[tuple[str, type[Any], str | None]]
+    relations = [("--l1", ss.L1, l1), ("--l2", ss.L2, l2), ("--one-coordinate", ss.OneCoordinate, one_coordinate)]
+    given = [(name, relation, bound) for name, relation, bound in relations if bound is not None]
+    if len(given) > 1:
+        names = " and ".join(name for name, _, _ in given)
+        raise ss.InvalidInputError(f"{names} each say how much one unit can change; give one of them")
+    return given[0][1](given[0][2], unit, max_keys) if given else None
 
 
 def load_projection(path: Path) -> ss.Projection:

@@ -10,18 +10,22 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import (
+    L1,
     Index,
     Key,
     Missing,
+    OneCoordinate,
     Title,
     UnitColumn,
     Value,
     columns_from,
     load_projection,
     name_of,
+    neighbours_of,
 )
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_facts, show_json
+from streamsketch.privacy import Neighbours
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -35,12 +39,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     key: Key = None,
     value: Value = None,
     unit_column: UnitColumn = None,
-    l1: Annotated[
-        str | None, typer.Option(help="At most this much in all from one unit, in the values' units.")
-    ] = None,
-    one_coordinate: Annotated[
-        str | None, typer.Option(help="Instead: one unit changes one index, by this much.")
-    ] = None,
+    l1: L1 = None,
+    one_coordinate: OneCoordinate = None,
     unit: Annotated[
         str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.")
     ] = None,
@@ -111,15 +111,11 @@ def _projection(path: Path | None, given: dict[str, Any]) -> ss.Projection:
 
 def _neighbours(
     l1: str | None, one_coordinate: str | None, unit: str | None, column: str | None, max_keys: int
-) -> ss.L1 | ss.OneCoordinate | None:
-    if l1 is not None and one_coordinate is not None:
-        raise ss.InvalidInputError("say --l1 BOUND or --one-coordinate BOUND, one of the two")
-    if l1 is None and one_coordinate is None:
-        if unit is not None or max_keys != 1:
-            raise ss.InvalidInputError("--unit and --max-keys belong to a bound: say --l1 BOUND, too")
-        return None
+) -> Neighbours | None:
+    if l1 is None and one_coordinate is None and (unit is not None or max_keys != 1):
+        raise ss.InvalidInputError("--unit and --max-keys belong to a bound: say --l1 BOUND, too")
     word = unit or ("event" if column is None else name_of(column))
-    return ss.L1(l1, word, max_keys) if l1 is not None else ss.OneCoordinate(str(one_coordinate), word, max_keys)
+    return neighbours_of(l1, None, one_coordinate, word, max_keys)
 
 
 def _schema(sample: Path) -> pa.Schema:

@@ -1,24 +1,27 @@
 """``streamsketch plan``: which sketch to agree on."""
 
 import secrets
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import Index, Key, Missing, Title, UnitColumn, Value, columns_from
+from streamsketch.cli._agreeing import (
+    L2,
+    Index,
+    Key,
+    Missing,
+    OneCoordinate,
+    Title,
+    UnitColumn,
+    Value,
+    columns_from,
+    neighbours_of,
+)
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
-
-
-class Relation(StrEnum):
-    """Neighbour relations by their names on the command line."""
-
-    L1 = "l1"
-    ONE_COORDINATE = "one-coordinate"
 
 
 def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an option
@@ -32,8 +35,12 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     spread: Annotated[int, typer.Option(help="The fewest coordinates that make a difference.")] = 1,
     step: Annotated[str, typer.Option(help="What values are multiples of, e.g. 1 or 1/100; 'real' if nothing.")] = "1",
     delta: Annotated[float, typer.Option(help="Failure probability δ of the bound.")] = 0.0,
-    relation: Annotated[Relation, typer.Option(help="What neighbouring data are.")] = Relation.L1,
-    bound: Annotated[str, typer.Option(help="The most one unit changes, in the values' units.")] = "1",
+    l1: Annotated[
+        str | None,
+        typer.Option(help="At most this much in all from one unit, in the values' units; by default 1."),
+    ] = None,
+    l2: L2 = None,
+    one_coordinate: OneCoordinate = None,
     unit: Annotated[str, typer.Option(help="What is protected, in a word.")] = "event",
     max_keys: Annotated[int, typer.Option(help="How many keys' sketches one unit may be in.")] = 1,
     relative_error: Annotated[
@@ -76,7 +83,9 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
             "--projection FILE writes the projection alone"
         )
-    of_units = (ss.L1 if relation is Relation.L1 else ss.OneCoordinate)(bound, unit=unit, max_keys=max_keys)
+    if agreement is not None and l2 is not None:
+        raise ss.InvalidInputError("an agreement's bound is --l1 or --one-coordinate; of --l2, write --projection FILE")
+    of_units = neighbours_of(l1, l2, one_coordinate, unit, max_keys) or ss.L1(1, unit, max_keys)
     found = ss.plan(
         ss.Streams(
             dim=_dim(dim),

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
 from streamsketch.core import locked, names_given
@@ -26,13 +27,9 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")],
     delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
     unit: Annotated[str, typer.Option(help="What one unit is, in a word.")] = "event",
-    l1: Annotated[
-        str | None,
-        typer.Option(help="At most this much in all from one unit, in the values' units.", show_default=False),
-    ] = None,
-    one_coordinate: Annotated[
-        str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
-    ] = None,
+    l1: L1 = None,
+    l2: L2 = None,
+    one_coordinate: OneCoordinate = None,
     max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
     mechanism: Annotated[
         str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names)
@@ -60,7 +57,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     The raw file records it, and is not released again without --again: privacy loss adds up.
     """
     public_keys = names_given(public_key or [], "--public-key")
-    neighbours = _neighbours(l1, one_coordinate, unit, max_keys)
+    neighbours = _said(neighbours_of(l1, l2, one_coordinate, unit, max_keys))
     privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
     with locked(file):
         raw = load_raw_file(file)
@@ -113,15 +110,13 @@ def _warnings_said() -> Iterator[None]:
         say(f"warning: {warned.message}")
 
 
-def _neighbours(l1: str | None, one_coordinate: str | None, unit: str, max_keys: int) -> Neighbours:
-    if (l1 is None) == (one_coordinate is None):
+def _said(neighbours: Neighbours | None) -> Neighbours:
+    if neighbours is None:
         raise ss.InvalidInputError(
-            "say how much one unit can change: --l1 BOUND, in all its events together, or --one-coordinate BOUND; one "
-            "of the two"
+            "say how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "
+            "norm, or --one-coordinate BOUND; one of them"
         )
-    if l1 is not None:
-        return ss.L1(l1, unit, max_keys)
-    return ss.OneCoordinate(str(one_coordinate), unit, max_keys)
+    return neighbours
 
 
 def _check_keys(file: Path, table: ss.SketchTable, public_keys: list[str] | None, *, keys_are_public: bool) -> None:

@@ -154,7 +154,7 @@ def test_a_plan_writes_an_agreement(folder: Path, forks: Forks) -> None:
         "1",
         "--squared-distance",
         "4000",
-        "--bound",
+        "--l1",
         "5",
         "--unit",
         "buyer",
@@ -175,7 +175,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
     "no index": (["agree", "-o", "x.json"], "--index NAME:TYPE"),
     "another type": (["agree", "--index", "item", "--key", "day:boolean", "-o", "x.json"], "keys must be of type"),
     "a unit without a bound": (["agree", "--index", "item", "--unit", "sale", "-o", "x.json"], "say --l1 BOUND"),
-    "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "one of the two"),
+    "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
     "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),
     "a column that is not there": (["agree", "rows.parquet", "--index", "x", "-o", "x.json"], "must have x exactly"),
     "options of a projection that is there": (

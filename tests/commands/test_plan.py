@@ -31,9 +31,7 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
         5000,
         "--delta",
         1e-6,
-        "--relation",
-        "one-coordinate",
-        "--bound",
+        "--one-coordinate",
         "5/2",
         "--step",
         "1/2",
@@ -47,6 +45,12 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
     assert projection.dim == 5000
     assert plan["guarantee"]["relation"] == "one-coordinate"
     assert plan["guarantee"]["bound"] == "5/2"
+
+
+def test_a_plan_for_a_euclidean_bound(forks: Forks) -> None:
+    options = ("--dim", 1000, "--delta", 1e-6, "--l2", "3/2", "--accept", "--json")
+    plan = json.loads(forks.succeeded(*ASKED, *options))
+    assert (plan["guarantee"]["relation"], plan["guarantee"]["bound"]) == ("l2", "3/2")
 
 
 def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks) -> None:
@@ -88,7 +92,13 @@ def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -
         (("--epsilon", 1, "--events", 9, "--projection", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1, "--events", 9, "--agreement", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1), "a plan needs squared_distances"),
-        (("--epsilon", 1, "--events", 9, "--bound", "x"), "must be a finite number"),
+        (("--epsilon", 1, "--events", 9, "--l1", "x"), "must be a finite number"),
+        (("--epsilon", 1, "--events", 9, "--l1", 1, "--l2", 1), "--l1 and --l2 each say"),
+        (("--epsilon", 1, "--events", 9, "--l2", 1), "L2 neighbours need a map whose spectral norm"),
+        (
+            ("--epsilon", 1, "--events", 9, "--dim", 7, "--l2", 1, "--agreement", "a.json", "--index", "a:integer"),
+            "an agreement's bound is --l1 or --one-coordinate",
+        ),
         (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
         (("--epsilon", 1, "--squared-distance", 9, "--step", 0), "step must be a positive fraction"),
         (

@@ -73,12 +73,27 @@ def test_public_keys_are_released_whether_or_not_there_are_data(raws: Path, fork
     assert str(guarantee.mechanism).startswith("discrete Gaussian")
 
 
+def test_a_euclidean_bound_is_released_for_embeddings(tmp_path: Path, forks: Forks) -> None:
+    sketch = ss.OPORP(dim=100, sketch_dim=16, seed=3).sketch()
+    sketch.update([7, 9], [3, -4])
+    save_raw(RawSketch(sketch, 1), tmp_path / "a.raw-sketch")
+    options = ["--epsilon", "1", "--delta", "1e-6", "--l2", "5", "--unit", "embedding"]
+    done = forks.run("release", "a.raw-sketch", "-o", "a.sketch", *options, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    released = ss.load(tmp_path / "a.sketch")
+    library = sketch.release(epsilon=1.0, delta=1e-6, neighbours=ss.L2(5, unit="embedding"))
+    assert released.guarantee == library.guarantee
+    assert released.noise == library.noise
+
+
 def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> None:
     one, many = ["a1.raw-sketch", "-o", "x.sketch"], ["a.raw-sketch", "-o", "x.parquet"]
     spend = ["--epsilon", "1", "--l1", "1"]
     for arguments, message in [
         ([*one, "--epsilon", "1"], "--l1 BOUND"),
-        ([*one, *spend, "--one-coordinate", "1"], "one of the two"),
+        ([*one, *spend, "--one-coordinate", "1"], "--l1 and --one-coordinate each say"),
+        ([*one, *spend, "--l2", "1"], "--l1 and --l2 each say"),
+        ([*one, "--epsilon", "1", "--l2", "1"], "L2 neighbours need a map whose spectral norm"),
         ([*one, "--epsilon", "0", "--l1", "1"], "epsilon must be a finite number > 0"),
         ([*one, "--epsilon", "1", "--l1", "some"], "bound"),
         ([*one, *spend, "--mechanism", "gaussian"], "delta"),
