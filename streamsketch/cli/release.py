@@ -26,11 +26,15 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")],
     delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
-    unit: Annotated[str, typer.Option(help="What one unit is, in a word.")] = "event",
+    unit: Annotated[
+        str | None, typer.Option(help="What one unit is, in a word; by default event.", show_default=False)
+    ] = None,
     l1: L1 = None,
     l2: L2 = None,
     one_coordinate: OneCoordinate = None,
-    max_keys: Annotated[int, typer.Option(help="In how many keys one unit may be.")] = 1,
+    max_keys: Annotated[
+        int | None, typer.Option(help="In how many keys one unit may be; by default 1.", show_default=False)
+    ] = None,
     mechanism: Annotated[
         str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names)
     ] = "auto",
@@ -50,23 +54,28 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
 
-    The guarantee holds for units within the bound, which is not enforced here: clip the contributions of each unit
-    before sketching. Each event must belong to one unit; with --one-coordinate, each index to one event, or the
-    values must be multiples of the resolution.
+    Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2 or --one-coordinate; without them,
+    the agreement that the sketch follows. The guarantee holds for units within the bound, which is not enforced here:
+    clip the contributions of each unit before sketching. Each event must belong to one unit; with --one-coordinate,
+    each index to one event, or the values must be multiples of the resolution.
 
     The raw file records it, and is not released again without --again: privacy loss adds up.
     """
     public_keys = names_given(public_key or [], "--public-key")
-    neighbours = _said(neighbours_of(l1, l2, one_coordinate, unit, max_keys))
-    privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
+    stated = neighbours_of(l1, l2, one_coordinate, unit or "event", max_keys or 1)
     with locked(file):
         raw = load_raw_file(file)
         state = raw.state
+        agreed = raw.agreement if stated is None and unit is None and max_keys is None else None
+        neighbours = _said(stated if agreed is None else agreed.neighbours)
+        privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
         if isinstance(state, ss.Sketch):
             if public_keys or keys_are_public:
                 raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
-            if max_keys != 1:
-                raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {max_keys}")
+            if neighbours.max_keys != 1:
+                raise ss.InvalidInputError(
+                    f"{file} holds one stream, so --max-keys must be 1, got {neighbours.max_keys}"
+                )
             new_file(output, ".sketch", "a release")
         else:
             _check_keys(file, state, public_keys, keys_are_public=keys_are_public)

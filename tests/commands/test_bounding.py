@@ -105,6 +105,8 @@ def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, fork
     assert raw.state == expected
     assert (raw.events, raw.agreement) == (5, agreement)
     assert json.loads((sales / "told.json").read_text())["rows_blank"] == 2
+    forks.succeeded("release", "a.raw-sketch", "--epsilon", 1, "--keys-are-public", "-o", "a.parquet", cwd=sales)
+    assert ss.load(sales / "a.parquet").guarantee.neighbours == agreement.neighbours
     assert ss.bound(pa.csv.read_csv(sales / "sold.csv"), agreement) == expected
 
 
