@@ -155,7 +155,7 @@ class Agreement:
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
-        self.neighbours.grid_steps(self.projection.grid)
+        getattr(self.neighbours, "squared_steps", self.neighbours.grid_steps)(self.projection.grid)
 
     # --- reading --------------------------------------------------------------------------------------------
 

@@ -232,3 +232,10 @@ def test_floats_want_a_word_and_missing_columns_are_named() -> None:
             ss.agree(table, HASHED, **fields)
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         ss.agree([1, 2], HASHED, index="item")
+
+
+def test_a_euclidean_bound_is_agreed_on() -> None:
+    agreement = ss.Agreement(ss.OPORP(dim=100, sketch_dim=16, seed=3), index="item", neighbours=ss.L2(5, unit="image"))
+    assert ss.Agreement.from_json(agreement.to_json()) == agreement
+    with pytest.raises(ss.InvalidInputError, match="below one grid step"):
+        agreement.replace(neighbours=ss.L2("1/2"))
