@@ -27,5 +27,5 @@ def follow(parser: argparse.ArgumentParser, known: argparse.Namespace) -> None:
         parser.error(f"{known.agreement} must have a key, and L1 neighbours: what one unit contributes to each key")
     known.key, known.value = agreed.key.name, agreed.value
     known.index = [column.name for column in agreed.index]
-    known.unit_column = agreed.unit and agreed.unit.name
+    known.unit_column = None if agreed.unit is None or known.clip == "none" else agreed.unit.name
     known.l1, known.unit, known.max_keys = agreed.neighbours.bound, agreed.neighbours.unit, agreed.neighbours.max_keys

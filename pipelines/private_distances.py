@@ -130,7 +130,9 @@ def _check_options(parser: argparse.ArgumentParser, known: argparse.Namespace) -
         parser.error("--public-key needs at least two keys: there is nothing else to compare")
     if known.max_keys != 1 and known.unit_column is None and known.agreed is None:
         parser.error("--max-keys goes with --unit-column, which says whose keys are counted")
-    if known.clip is not None and known.unit_column is None:
+    if known.clip == "none" and known.agreed is None:
+        parser.error("--clip none is for the rows of an --agreement; leave out --unit-column, and nothing is clipped")
+    if known.clip not in (None, "none") and known.unit_column is None:
         parser.error("--clip goes with --unit-column, or an agreement that names one: whose contributions are clipped")
     if known.look_at_truth and known.unit_column is not None:
         parser.error("--look-at-truth shows distances of whole streams; with --unit-column the job clips them")
@@ -241,8 +243,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     privacy.add_argument(
         "--clip",
-        choices=["scale", "cut"],
-        help="beyond the bound: scale a unit's values, or cut some off (default scale)",
+        choices=["scale", "cut", "none"],
+        help="beyond the bound: scale a unit's values, cut some off, or, with --agreement, none: they keep to it "
+        "(default scale)",
     )
     privacy.add_argument(
         "--mechanism", default="auto", choices=["auto", "laplace", "gaussian", "least-variance"], help="(default auto)"

@@ -11,6 +11,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import (
     L1,
+    L2,
     Index,
     Key,
     Missing,
@@ -40,6 +41,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     value: Value = None,
     unit_column: UnitColumn = None,
     l1: L1 = None,
+    l2: L2 = None,
     one_coordinate: OneCoordinate = None,
     unit: Annotated[
         str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.")
@@ -70,7 +72,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     fields: dict[str, Any] = {
         **columns_from(index, key, unit_column),
         "value": value,
-        "neighbours": _neighbours(l1, one_coordinate, unit, unit_column, max_keys),
+        "neighbours": _neighbours((l1, l2, one_coordinate), unit, unit_column, max_keys),
         "missing": missing,
         "title": title,
     }
@@ -110,12 +112,12 @@ def _projection(path: Path | None, given: dict[str, Any]) -> ss.Projection:
 
 
 def _neighbours(
-    l1: str | None, one_coordinate: str | None, unit: str | None, column: str | None, max_keys: int
+    bounds: tuple[str | None, str | None, str | None], unit: str | None, column: str | None, max_keys: int
 ) -> Neighbours | None:
-    if l1 is None and one_coordinate is None and (unit is not None or max_keys != 1):
+    if not any(bounds) and (unit is not None or max_keys != 1):
         raise ss.InvalidInputError("--unit and --max-keys belong to a bound: say --l1 BOUND, too")
     word = unit or ("event" if column is None else name_of(column))
-    return neighbours_of(l1, None, one_coordinate, word, max_keys)
+    return neighbours_of(*bounds, word, max_keys)
 
 
 def _schema(sample: Path) -> pa.Schema:

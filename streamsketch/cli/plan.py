@@ -83,8 +83,6 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
             "--projection FILE writes the projection alone"
         )
-    if agreement is not None and l2 is not None:
-        raise ss.InvalidInputError("an agreement's bound is --l1 or --one-coordinate; of --l2, write --projection FILE")
     of_units = neighbours_of(l1, l2, one_coordinate, unit, max_keys) or ss.L1(1, unit, max_keys)
     found = ss.plan(
         ss.Streams(

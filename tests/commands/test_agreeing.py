@@ -57,6 +57,16 @@ def test_an_agreement_is_written_as_asked(folder: Path, forks: Forks) -> None:
     assert json.loads(done.stdout)["fingerprint"] == ss.Agreement.load(folder / "one.json").fingerprint
 
 
+def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
+    (folder / "map.json").write_text(ss.OPORP(dim=100, sketch_dim=16, seed=3).to_json())
+    bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--l2", "5"]
+    forks.succeeded("agree", *bound, "--projection", "map.json", "-o", "agreed.json", cwd=folder)
+    plan = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dim", "100", "--events", "9", "--max-cells", "64"]
+    forks.succeeded(*plan, *bound, "--unit", "buyer", "--agreement", "planned.json", cwd=folder)
+    for name in ("agreed", "planned"):
+        assert ss.Agreement.load(folder / f"{name}.json").neighbours == ss.L2(5, unit="buyer")
+
+
 def test_types_come_from_a_parquet_file(folder: Path, forks: Forks) -> None:
     names = ["--index", "item", "--index", "week", "--unit-column", "buyer", "--l1", "1", "--unit", "person"]
     assert forks.run("agree", "rows.parquet", *names, "-o", "typed.json", cwd=folder).returncode == 0

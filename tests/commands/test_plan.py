@@ -95,10 +95,6 @@ def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -
         (("--epsilon", 1, "--events", 9, "--l1", "x"), "must be a finite number"),
         (("--epsilon", 1, "--events", 9, "--l1", 1, "--l2", 1), "--l1 and --l2 each say"),
         (("--epsilon", 1, "--events", 9, "--l2", 1), "L2 neighbours need a map whose spectral norm"),
-        (
-            ("--epsilon", 1, "--events", 9, "--dim", 7, "--l2", 1, "--agreement", "a.json", "--index", "a:integer"),
-            "an agreement's bound is --l1 or --one-coordinate",
-        ),
         (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
         (("--epsilon", 1, "--squared-distance", 9, "--step", 0), "step must be a positive fraction"),
         (

@@ -184,6 +184,7 @@ def test_a_mistake_is_one_sentence(
         ("--unit-column", "customer", "--look-at-truth"),
         ("--clip", "cut"),
         ("--unit-column", "customer", "--clip", "round"),
+        ("--clip", "none"),
     ],
 )
 def test_unknown_or_contradicting_options_are_refused(
@@ -375,6 +376,12 @@ def test_a_job_follows_an_agreement(sales: Path, capsys: pytest.CaptureFixture[s
         released = ss.load(sales / name.replace(".", "-") / "sketches.parquet")
         assert (released.agreement, released.projection) == (agreement.fingerprint, agreement.projection)
         assert ss.squared_distance(released["north"], released["south"]).value == pytest.approx(3206.25, rel=1e-3)
+    agreement.replace(neighbours=ss.L1(1, unit="product")).save(sales / "tight.json")
+    given[1] = str(sales / "tight.json")
+    assert private_distances.main([*given, *where, "--clip", "none"]) == 0
+    released = ss.load(sales / "sales-parquet" / "sketches.parquet")
+    assert ss.squared_distance(released["north"], released["south"]).value == pytest.approx(3206.25, rel=1e-3)
+    given[1] = str(sales / "sales.json")
     capsys.readouterr()
     for wrong in (["--key", "shop"], ["--look-at-truth"], ["--l1", "1"], ["--max-keys", "1"], ["--seed", "2013"]):
         with pytest.raises(SystemExit):
