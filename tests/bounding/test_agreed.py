@@ -60,6 +60,15 @@ def test_rows_of_every_library_give_the_sketch_of_bounded_columns(clip: str, mak
     assert found["F"].mass <= 4 * (5 + 10 + 10)
 
 
+def test_relations_of_duckdb_are_rows_too() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    rows = pa.table(ROWS)
+    with duckdb.connect() as connection:
+        relation = connection.from_arrow(rows)
+        found = ss.bound(relation, AGREEMENT)
+    assert found == ss.bound(rows, AGREEMENT)
+
+
 def test_without_a_key_there_is_one_sketch() -> None:
     single = AGREEMENT.replace(key=None, neighbours=ss.L1(10, unit="customer"))
     found = ss.bound(pa.table(ROWS), single)
