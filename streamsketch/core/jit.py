@@ -22,6 +22,7 @@ SOURCES = (
     "local/random_words.py",
     "privacy/flips.py",
     "privacy/samplers.py",
+    "privacy/share_samplers.py",
     "projections/explicit.py",
     "projections/fjlt.py",
     "projections/hadamard.py",

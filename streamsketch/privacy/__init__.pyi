@@ -10,7 +10,17 @@ from .guarantee import L1, L2, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordin
 from .individual import IndividualGuarantee
 from .key_selection import KeyThreshold, key_threshold
 from .laplace import DiscreteLaplace
-from .mechanism import MAX_STEPS, AddedNoise, FlippedSigns, KeySelection, Mechanism, NoisePlace, StatedInText, Step
+from .mechanism import (
+    MAX_STEPS,
+    AddedNoise,
+    FlippedSigns,
+    KeySelection,
+    Mechanism,
+    NoisePlace,
+    Shares,
+    StatedInText,
+    Step,
+)
 from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
 from .samplers import MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
 
@@ -47,6 +57,7 @@ __all__ = [
     "Populations",
     "Sensitivity",
     "Shape",
+    "Shares",
     "Spent",
     "StatedInText",
     "Step",

@@ -18,6 +18,8 @@ from streamsketch.privacy.samplers import BitSource
 _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
 _ROUNDING_VARIANCE = 3  # τ² of THEORY.md 3: rounding a continuous Gaussian to the lattice
 _ETA = 7.7e-26  # of THEORY.md 3, at that τ², for each cell and layer
+_SHARES_ETA = 6e-13  # of THEORY.md 9.2, at shares of that variance or more, for each cell
+_LEAST_SHARE = 3  # variance of a share
 _MAX_DELTA = 1 - 1e-6  # calibrating to less is sound; nearer to 1 the solver loses its digits
 _KEPT_BITS = 8  # fractional bits of a small σ²; from 2^16 on it is an integer
 _MARGIN = 1e-6  # relative, on ε: the solver's error, and the lattice's η, far smaller
@@ -95,6 +97,24 @@ class DiscreteGaussian(Noise):
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
         return samplers.discrete_gaussian(self.sigma_squared, size, bits)
+
+    @classmethod
+    def calibrated_in_shares(cls, sensitivity: Sensitivity, budget: Budget, shares: int) -> "DiscreteGaussian":
+        """Return the noise that ``shares`` discrete Gaussians of a variance of 3 or more stand for; as `calibrated`.
+
+        Their sum is within a factor e^±η of N_Z(0, σ²) in each cell, η < 6e-13 for any number of shares (THEORY.md
+        9.2), so calibrating N_Z(0, σ²) to (ε - 2kη, e^{-kη}δ) covers it.
+        """
+        eta = _SHARES_ETA * sensitivity.cells
+        whole = cls.calibrated(
+            sensitivity, Budget(budget.epsilon - 2 * eta, min(budget.delta, _MAX_DELTA) * math.exp(-eta))
+        )
+        share = max(whole.sigma_squared / shares, Fraction(_LEAST_SHARE))
+        return cls(shares * round_up(share, _KEPT_BITS if share < 1 << 16 else 0))  # a share is exact, and so the sum
+
+    def sample_share(self, shares: int, size: int, bits: BitSource) -> Ints:
+        """Draw one of ``shares`` independent shares: discrete Gaussians of variance σ²/shares: int64, (size,)."""
+        return samplers.discrete_gaussian(self.sigma_squared / shares, size, bits)
 
     def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
         """Return the ε of N(0, σ² - τ²); see `Noise.loss`."""

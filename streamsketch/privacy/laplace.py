@@ -11,6 +11,7 @@ from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.noise import Cumulants, Floats, Loss, Noise, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy.share_samplers import laplace_share
 
 _KEPT_BITS = 24  # below the leading bit of a scale, so rounding up costs at most 2^-24 of it
 
@@ -73,6 +74,10 @@ class DiscreteLaplace(Noise):
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
         return samplers.discrete_laplace(self.scale, size, bits)
+
+    def sample_share(self, shares: int, size: int, bits: BitSource) -> Ints:
+        """Draw one of ``shares`` independent shares whose sum has exactly this distribution (THEORY.md 9.1)."""
+        return laplace_share(self.scale, shares, size, bits)
 
     def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:
         """Return D1 / scale, for any δ; see `Noise.loss`."""

@@ -14,6 +14,7 @@ from streamsketch.privacy.noise import Cumulants, Noise
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
 
+MAX_SHARES = 1 << 12
 MAX_STEPS = 16
 """More have no text of `MAX_TEXT` characters."""
 
@@ -24,6 +25,36 @@ _PLACES: dict[NoisePlace, str] = {
     "hadamard": ", on what the Hadamard step returns",
 }
 _SEVERAL = "several mechanisms"
+
+
+@dataclasses.dataclass(frozen=True)
+class Shares:
+    """Noise was added in shares, one by each of several parties, none of whom knows the noise.
+
+    Parameters
+    ----------
+    parties
+        How many shares are in the cells.
+    honest
+        How many of them make the noise that is stated. The guarantee holds against the others, who know their own
+        shares, as long as so many parties did as agreed and told nobody their share.
+    """
+
+    parties: int
+    honest: int
+
+    def __post_init__(self) -> None:
+        if type(self.parties) is not int or type(self.honest) is not int:
+            raise InvalidInputError(f"shares are counted by int, got {self.parties!r:.40} and {self.honest!r:.40}")
+        if not 1 <= self.honest <= self.parties <= MAX_SHARES:
+            raise InvalidInputError(
+                f"noise is shared by 1 to {MAX_SHARES} parties, of whom 1 to all are assumed honest, got "
+                f"{self.parties} parties and {self.honest} honest ones"
+            )
+
+    def __str__(self) -> str:
+        others = self.parties - self.honest
+        return f", in shares of {self.parties} parties" + (f", of whom {self.honest} are honest" if others else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,25 +70,36 @@ class AddedNoise:
         release (pan-privacy).
     place
         Where it was added.
+    shares
+        For noise that several parties added in shares, how many: ``noise`` is then what the honest ones add up to.
     """
 
     noise: Noise
     layers: int = 1
     place: NoisePlace = "output"
+    shares: Shares | None = None
 
     def __post_init__(self) -> None:
         if type(self.layers) is not int or not 1 <= self.layers <= _MAX_LAYERS:
             raise InvalidInputError(f"noise has 1 to {_MAX_LAYERS} layers, got {self.layers!r:.40}")
         if self.place not in _PLACES:
             raise InvalidInputError(f"noise is added at one of {', '.join(_PLACES)}, got {self.place!r:.40}")
+        if self.shares is not None and (self.layers, self.place) != (1, "output"):
+            raise InvalidInputError("noise in shares is one noise on the cells")
+
+    @property
+    def draws(self) -> Fraction:
+        """How many times ``noise`` is in each cell: its layers, or all shares over the honest ones."""
+        return Fraction(self.layers) if self.shares is None else Fraction(self.shares.parties, self.shares.honest)
 
     @property
     def cumulants(self) -> Cumulants:
-        """Cumulants of all layers together."""
-        return self.noise.cumulants.times(self.layers)
+        """Cumulants of all that is in a cell."""
+        return self.noise.cumulants.times(self.draws)
 
     def __str__(self) -> str:
-        return f"{self.noise}{', inside and on release' if self.layers > 1 else ''}{_PLACES[self.place]}"
+        layers = ", inside and on release" if self.layers > 1 else ""
+        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}"
 
 
 @dataclasses.dataclass(frozen=True)

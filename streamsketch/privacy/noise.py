@@ -49,9 +49,9 @@ class Cumulants:
     def __add__(self, other: "Cumulants") -> "Cumulants":
         return Cumulants(self.k2 + other.k2, self.k4 + other.k4)
 
-    def times(self, count: int) -> "Cumulants":
-        """Return the cumulants of the sum of ``count`` independent noises."""
-        return Cumulants(count * self.k2, count * self.k4)
+    def times(self, count: int | Fraction) -> "Cumulants":
+        """Return the cumulants of the sum of ``count`` independent noises, a fraction of them for shares of one."""
+        return Cumulants(float(count) * self.k2, float(count) * self.k4)
 
     def scaled(self, factor: float) -> "Cumulants":
         """Return the cumulants of ``factor`` times the noise."""
@@ -190,6 +190,23 @@ class Noise(ABC):
     @abstractmethod
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
+
+    def sample_share(self, shares: int, size: int, bits: BitSource) -> Ints:
+        """Draw one of ``shares`` independent shares that add up to the noise: int64, (size,).
+
+        Raises
+        ------
+        InvalidInputError
+            If no shares of this noise are known here.
+        """
+        del shares, size, bits
+        raise InvalidInputError(f"{self} cannot be drawn in shares; use Laplace or Gaussian noise")
+
+    @classmethod
+    def calibrated_in_shares(cls, sensitivity: Sensitivity, budget: Budget, shares: int) -> Self:
+        """Return the noise to draw in ``shares`` shares for a budget; errors as `calibrated`."""
+        del shares
+        return cls.calibrated(sensitivity, budget)
 
     @abstractmethod
     def loss(self, sensitivity: Sensitivity, budget: Budget) -> Loss:

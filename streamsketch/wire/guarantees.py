@@ -1,5 +1,6 @@
 """Guarantees in the exchange format, and the mechanisms in them as records."""
 
+import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import cast
@@ -22,6 +23,7 @@ from streamsketch.privacy import (
     NoisePlace,
     OneCoordinate,
     Shape,
+    Shares,
     StatedInText,
     Step,
 )
@@ -67,6 +69,7 @@ def _step_message(step: Step) -> wire_pb2.Step:
                 amount=ratio_message(step.noise.amount),
                 layers=0 if step.layers == 1 else step.layers,
                 place=place_name(step.place),
+                shares=None if step.shares is None else wire_pb2.Shares(**dataclasses.asdict(step.shares)),
             )
             return wire_pb2.Step(noise=noise)
         case FlippedSigns():
@@ -142,7 +145,8 @@ def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
     if kind is None:
         raise WireFormatError(f"{where}.kind", f"must be one of {', '.join(NOISES)}, got {short(message.kind)}")
     noise = kind.of_amount(ratio_of(f"{where}.amount", message.amount))
-    return AddedNoise(noise, message.layers or 1, place_of(f"{where}.place", message.place))
+    shares = Shares(message.shares.parties, message.shares.honest) if message.HasField("shares") else None
+    return AddedNoise(noise, message.layers or 1, place_of(f"{where}.place", message.place), shares)
 
 
 def law_of(where: str, message: wire_pb2.FlipLaw) -> FlipLaw:

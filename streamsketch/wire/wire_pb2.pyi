@@ -109,16 +109,26 @@ class Step(_message.Message):
     def __init__(self, noise: _Optional[_Union[AddedNoise, _Mapping]] = ..., flips: _Optional[_Union[FlippedSigns, _Mapping]] = ..., keys: _Optional[_Union[KeySelection, _Mapping]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class AddedNoise(_message.Message):
-    __slots__ = ("kind", "amount", "layers", "place")
+    __slots__ = ("kind", "amount", "layers", "place", "shares")
     KIND_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
     kind: str
     amount: Ratio
     layers: int
     place: str
-    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ...) -> None: ...
+    shares: Shares
+    def __init__(self, kind: _Optional[str] = ..., amount: _Optional[_Union[Ratio, _Mapping]] = ..., layers: _Optional[int] = ..., place: _Optional[str] = ..., shares: _Optional[_Union[Shares, _Mapping]] = ...) -> None: ...
+
+class Shares(_message.Message):
+    __slots__ = ("parties", "honest")
+    PARTIES_FIELD_NUMBER: _ClassVar[int]
+    HONEST_FIELD_NUMBER: _ClassVar[int]
+    parties: int
+    honest: int
+    def __init__(self, parties: _Optional[int] = ..., honest: _Optional[int] = ...) -> None: ...
 
 class FlippedSigns(_message.Message):
     __slots__ = ("method", "law", "norm_bound")
@@ -251,3 +261,15 @@ class IndividualSignSketch(_message.Message):
     release_id: bytes
     agreement: bytes
     def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., method: _Optional[str] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ..., agreement: _Optional[bytes] = ...) -> None: ...
+
+class Contribution(_message.Message):
+    __slots__ = ("round", "party", "cells", "data_ids")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    DATA_IDS_FIELD_NUMBER: _ClassVar[int]
+    round: bytes
+    party: int
+    cells: bytes
+    data_ids: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, round: _Optional[bytes] = ..., party: _Optional[int] = ..., cells: _Optional[bytes] = ..., data_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...

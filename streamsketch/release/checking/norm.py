@@ -21,11 +21,15 @@ _STEP = 0.1  # of the quadrature, in units of one over a cell's standard deviati
 
 
 class CellNoise(NamedTuple):
-    """A noise that is in each cell, ``draws`` independent ones, each multiplied by ``factor``."""
+    """A noise that is in each cell, ``draws`` independent ones, each multiplied by ``factor``.
+
+    Of noise in shares ``draws`` is a fraction, if not all parties are assumed honest: its characteristic function is
+    that power of the noise's, for Gaussian shares but for 1e-12.
+    """
 
     noise: Noise
     factor: float
-    draws: int
+    draws: float
 
 
 @functools.lru_cache(maxsize=1024)  # releases of many projections have few different noises

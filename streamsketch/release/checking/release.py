@@ -224,7 +224,7 @@ def _least_norm(stated: Stated) -> float:
         one = part.guarantee.mechanism.the_noise
         if one is not None and readable(one.noise) and agree(one.cumulants, part.noise):
             factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
-            noises.append(CellNoise(one.noise, factor, one.layers * part.count))
+            noises.append(CellNoise(one.noise, factor, float(one.draws * part.count)))
     noises.sort(key=lambda one: one.draws * one.factor**2 * one.noise.cumulants.k2, reverse=True)
     return least_squared_norm(tuple(noises[:_MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
 
