@@ -30,6 +30,10 @@ class DependentNoiseError(StreamsketchError, ValueError):
     """Two releases share noise, so sums, differences and standard errors that assume independence would be wrong."""
 
 
+class SignatureError(StreamsketchError, ValueError):
+    """Bytes are not signed by one of the keys expected, or were changed after they were signed."""
+
+
 class WireFormatError(StreamsketchError, ValueError):
     """Bytes do not follow the exchange format.
 

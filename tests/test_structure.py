@@ -28,6 +28,7 @@ ORDER = [
     "signs",
     "local",
     "wire",
+    "parties",
     "planning",
     "explanation",
     "report",

@@ -1,0 +1,8 @@
+from .keys import Key, PublicKey
+from .rounds import Round
+
+__all__ = [
+    "Key",
+    "PublicKey",
+    "Round",
+]

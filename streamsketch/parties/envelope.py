@@ -1,0 +1,78 @@
+"""Signed bytes: DSSE, the Dead Simple Signing Envelope, version 1, with Ed25519."""
+
+import base64
+import json
+from collections.abc import Sequence
+
+from streamsketch.core import check_length, current_limits
+from streamsketch.errors import SignatureError
+from streamsketch.parties.keys import Key, PublicKey
+
+_FIELDS = {"payload", "payloadType", "signatures"}
+
+
+def sealed(payload: bytes, kind: str, key: Key) -> bytes:
+    """Return an envelope: JSON with the payload, its type, and a signature over both.
+
+    Parameters
+    ----------
+    payload
+        What is signed.
+    kind
+        Its media type.
+    key
+        Of the signer.
+    """
+    fields = {
+        "payload": base64.b64encode(payload).decode("ascii"),
+        "payloadType": kind,
+        "signatures": [
+            {
+                "keyid": key.public.fingerprint,
+                "sig": base64.b64encode(key.sign(_encoded(payload, kind))).decode("ascii"),
+            }
+        ],
+    }
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def opened(
+    data: bytes, kind: str, signers: Sequence[PublicKey], *, max_bytes: int | None = None
+) -> tuple[bytes, PublicKey]:
+    """Return an envelope's payload, and who of ``signers`` signed it.
+
+    Raises
+    ------
+    SignatureError
+        If it is no envelope of this type, is signed by nobody of them, or was changed.
+    """
+    check_length(len(data), max_bytes or current_limits().max_bytes, "max_bytes")
+    try:
+        fields = json.loads(data)
+        payload = base64.b64decode(_text(fields["payload"]), validate=True)
+        (signature,) = fields["signatures"]
+        claimed, mark = _text(signature["keyid"]), base64.b64decode(_text(signature["sig"]), validate=True)
+        known = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise SignatureError("this is no signed envelope (DSSE in JSON with one signature)") from None
+    if not known or fields["payloadType"] != kind:
+        raise SignatureError(f"the envelope holds {fields['payloadType']!r:.80}, not {kind!r}")
+    signer = next((one for one in signers if one.fingerprint == claimed), None)
+    if signer is None:
+        expected = ", ".join(map(str, signers)) or "nobody"
+        raise SignatureError(f"the envelope is signed by {claimed[:16]!r}, none of those expected: {expected}")
+    if not signer.signed(mark, _encoded(payload, kind)):
+        raise SignatureError(f"the signature of {signer} does not fit: the content was changed")
+    return payload, signer
+
+
+def _encoded(payload: bytes, kind: str) -> bytes:
+    """Return what is signed: DSSE's pre-authentication encoding."""
+    name = kind.encode("ascii")
+    return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value

@@ -1,0 +1,219 @@
+"""A party's keys: Ed25519 to sign, X25519 to agree on masks with another party."""
+
+import base64
+import binascii
+import dataclasses
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from streamsketch.core import check_text, read_bounded, write_whole
+from streamsketch.errors import InvalidInputError
+
+_PREFIX = "streamsketch-key-1"
+_KEY_BYTES = 32
+_MOST_BYTES = 1 << 14
+_BEGIN = b"-----BEGIN "
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicKey:
+    """The public half of a `Key`, to be handed to the other parties on a way that nobody can change it on.
+
+    Parameters
+    ----------
+    signing, agreement
+        The Ed25519 and the X25519 public key, 32 bytes each.
+    name
+        Of the party, for messages; part of what others agree on.
+
+    Raises
+    ------
+    InvalidInputError
+        If the lengths differ, or the name cannot be printed.
+
+    Examples
+    --------
+    >>> key = Key.generate("North")
+    >>> PublicKey.from_text(key.public.to_text()) == key.public
+    True
+    """
+
+    signing: bytes
+    agreement: bytes
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.signing) != _KEY_BYTES or len(self.agreement) != _KEY_BYTES:
+            raise InvalidInputError(
+                f"a public key has two parts of {_KEY_BYTES} bytes, got {len(self.signing)} and {len(self.agreement)}"
+            )
+        if self.name:
+            check_text("the name of a party", self.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of both keys as hexadecimal text: what two people compare by telephone."""
+        return hashlib.sha256(self.signing + self.agreement).hexdigest()
+
+    def to_text(self) -> str:
+        """Return the key as a line of text: a prefix, both keys in base64, and the name."""
+        joined = base64.b64encode(self.signing + self.agreement).decode("ascii")
+        return f"{_PREFIX} {joined} {self.name}".rstrip()
+
+    @classmethod
+    def from_text(cls, text: str) -> "PublicKey":
+        """Return the key of a line that `to_text` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is none.
+        """
+        prefix, _, rest = text.strip().partition(" ")
+        joined, _, name = rest.partition(" ")
+        try:
+            both = base64.b64decode(joined, validate=True)
+        except (binascii.Error, ValueError):
+            both = b""
+        if prefix != _PREFIX or len(both) != 2 * _KEY_BYTES:
+            raise InvalidInputError(
+                f"a public key is a line that begins with {_PREFIX} and has {2 * _KEY_BYTES} bytes in base64; a PEM "
+                f"file holds the private key, which stays with its owner"
+            )
+        return cls(both[:_KEY_BYTES], both[_KEY_BYTES:], name)
+
+    def signed(self, signature: bytes, message: bytes) -> bool:
+        """Return whether the owner of this key signed the message."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{self.name or 'key'} ({self.fingerprint[:16]})"
+
+
+class Key:
+    """A party's private keys. Whoever has them can sign as the party and take its masks away.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "north.pem"
+    >>> key = Key.generate("North")
+    >>> key.save(path, passphrase="correct horse")
+    >>> Key.load(path, passphrase="correct horse", name="North").public == key.public
+    True
+    """
+
+    __slots__ = ("_agreement", "_public", "_signing", "_spent")
+
+    def __init__(self, signing: Ed25519PrivateKey, agreement: X25519PrivateKey, name: str = "") -> None:
+        self._signing, self._agreement = signing, agreement
+        self._spent: set[bytes] = set()
+        self._public = PublicKey(
+            signing.public_key().public_bytes_raw(), agreement.public_key().public_bytes_raw(), name
+        )
+
+    @classmethod
+    def generate(cls, name: str = "") -> "Key":
+        """Return new keys, drawn by the operating system's CSPRNG."""
+        return cls(Ed25519PrivateKey.generate(), X25519PrivateKey.generate(), name)
+
+    @property
+    def public(self) -> PublicKey:
+        """The public half."""
+        return self._public
+
+    def save(self, path: str | os.PathLike[str], *, passphrase: str | None = None) -> None:
+        """Write both private keys as PEM, readable by the owner alone, encrypted if there is a passphrase.
+
+        Raises
+        ------
+        InvalidInputError
+            For an empty passphrase.
+        FileExistsError
+            If there is a file: a lost key cannot be made again.
+        OSError
+            If the file cannot be written.
+        """
+        if Path(path).exists():
+            raise FileExistsError(f"{path} exists: a key that is overwritten is lost. Use another name")
+        if passphrase == "":
+            raise InvalidInputError("an empty passphrase protects nothing; leave it out, or give one")
+        lock: KeySerializationEncryption = (
+            NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase.encode())
+        )
+        parts = [one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) for one in (self._signing, self._agreement)]
+        write_whole(path, b"".join(parts), secret=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, passphrase: str | None = None, name: str = "") -> "Key":
+        """Return the keys that `save` wrote.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file holds something else, or the passphrase is missing or wrong.
+        OSError
+            If the file cannot be read.
+        """
+        parts = [_BEGIN + part for part in read_bounded(path, _MOST_BYTES).split(_BEGIN)[1:]]
+        secret = None if passphrase is None else passphrase.encode()
+        try:
+            keys = [load_pem_private_key(part, secret) for part in parts]
+        except TypeError:  # what the library raises where one has a passphrase and the other none
+            asked = "needs a passphrase" if passphrase is None else "has no passphrase, and one was given"
+            raise InvalidInputError(f"the key in {path} {asked}") from None
+        except ValueError:
+            raise InvalidInputError(f"the key in {path} is damaged, or the passphrase is wrong") from None
+        match keys:
+            case [Ed25519PrivateKey() as signing, X25519PrivateKey() as agreement]:
+                return cls(signing, agreement, name)
+        raise InvalidInputError(f"{path} does not hold the two private keys, Ed25519 and X25519, of Key.save")
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the Ed25519 signature of a message: 64 bytes."""
+        return self._signing.sign(message)
+
+    def shared_with(self, other: PublicKey) -> bytes:
+        """Return the X25519 secret of this key and another's: 32 bytes.
+
+        Raises
+        ------
+        InvalidInputError
+            If the other key is one of the few that agree on zero with everybody.
+        """
+        try:
+            return self._agreement.exchange(X25519PublicKey.from_public_bytes(other.agreement))
+        except ValueError:
+            raise InvalidInputError(f"the key of {other} agrees on no secret: Key.generate makes no such key") from None
+
+    def spend(self, round_digest: bytes) -> None:
+        """Note that the party contributed to a round; raise `InvalidInputError` if it did before."""
+        if round_digest in self._spent:
+            raise InvalidInputError(
+                f"{self._public} has contributed to round {round_digest.hex()[:16]}… already: the difference of two "
+                f"contributions is in the clear. Send the same bytes again, or make a new round"
+            )
+        self._spent.add(round_digest)
+
+    def __repr__(self) -> str:
+        return f"<Key of {self._public}, secret>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Key is secret and is not pickled; save it to a file where it is needed")

@@ -1,0 +1,272 @@
+"""Rounds: the sum of all parties' sketches with one noise, and nothing else."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import streamsketch as ss
+from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError, WireFormatError
+from streamsketch.parties import Key, PublicKey, Round
+from streamsketch.privacy import AddedNoise, DiscreteGaussian, DiscreteLaplace, Mechanism
+from streamsketch.release import check_release
+from streamsketch.wire import decode_contribution
+
+PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+ONE = ss.L1(1, unit="visit")
+KEYS = [Key.generate(name) for name in ("Mercy", "Hope", "Grace", "Faith", "Joy")]
+
+
+def a_round(keys: list[Key], **changes: object) -> Round:
+    fields: dict[str, object] = {"epsilon": 1.0, "neighbours": ONE, "parties": [key.public for key in keys]}
+    return Round(PROJECTION, **(fields | changes))  # type: ignore[arg-type] # tests change any field
+
+
+def again(key: Key) -> Key:
+    """Return the key as another process has it, which does not know what was sent."""
+    return Key(key._signing, key._agreement, key.public.name)
+
+
+def sketches(count: int) -> list[ss.Sketch]:
+    made = []
+    for place in range(count):
+        sketch = PROJECTION.sketch()
+        sketch.update(np.arange(100 * place, 100 * place + 150), 7)
+        made.append(sketch)
+    return made
+
+
+def contributions(agreed: Round, keys: list[Key], data: list[ss.Sketch]) -> list[bytes]:
+    return [agreed.contribute(sketch, again(key)) for sketch, key in zip(data, keys, strict=True)]
+
+
+def cells_of(sent: bytes) -> NDArray[np.uint64]:
+    payload = base64.b64decode(json.loads(sent)["payload"])
+    return decode_contribution(payload, cells=PROJECTION.sketch_dim).cells.view(np.uint64)
+
+
+@pytest.fixture
+def silent_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (DiscreteLaplace, DiscreteGaussian):
+        monkeypatch.setattr(kind, "sample_share", lambda _self, _n, size, _bits: np.zeros(size, dtype=np.int64))
+
+
+@pytest.mark.usefixtures("silent_noise")
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_masks_cancel_in_the_sum_of_all_in_any_order(count: int, mechanism: str) -> None:
+    keys, data = KEYS[:count], sketches(count)
+    agreed = a_round(keys, mechanism=mechanism, delta=1e-9)
+    sent = contributions(agreed, keys, data)
+    truth = np.sum([one.state() for one in data], axis=0)
+    released = agreed.combine(sent)
+    assert np.array_equal(released.values, truth)
+    assert agreed.combine(sent[::-1]) == released, "anybody gets the same release"
+
+
+def test_a_release_has_the_noise_of_one_and_says_how_it_was_made() -> None:
+    data = sketches(5)
+    central = data[0].release(epsilon=1.0, neighbours=ONE)
+    agreed = a_round(KEYS)
+    released = agreed.combine(contributions(agreed, KEYS, data))
+    assert released.noise == central.noise
+    assert released.guarantee.budget == central.guarantee.budget
+    assert str(released.guarantee.mechanism) == "discrete Laplace, scale 4, in shares of 5 parties"
+    assert "all 5 parties follow the round" in str(released.guarantee)
+    assert set(released.data_ids) == {one for sketch in data for one in sketch.data_ids.published()}
+    assert ss.PrivateSketch.from_bytes(released.to_bytes()) == released
+    fewer = a_round(KEYS, honest=2)
+    widened = fewer.combine(contributions(fewer, KEYS, data))
+    assert widened.noise.k2 == pytest.approx(central.noise.k2 * 5 / 2)
+    assert "in shares of 5 parties, of whom 2 are honest" in str(ss.explain(widened))
+    assert ss.PrivateSketch.from_bytes(widened.to_bytes()) == widened
+
+
+def test_what_a_release_states_is_found_enough_and_a_claim_of_less_noise_is_not() -> None:
+    for changes in ({}, {"honest": 3}, {"mechanism": "gaussian", "delta": 1e-9, "honest": 4}):
+        agreed = a_round(KEYS, **changes)
+        released = agreed.combine(contributions(agreed, KEYS, sketches(5)))
+        assert check_release(released).verdict == "enough"
+        one = released.guarantee.mechanism.the_noise
+        assert one is not None
+        stated = Mechanism((AddedNoise(one.noise),))
+        if "honest" in changes:
+            guarantee = ss.Guarantee(1.0, released.guarantee.delta, ONE, stated)
+            lying = ss.PrivateSketch(
+                PROJECTION, released.values, released.noise, guarantee, release_ids=released.release_ids
+            )
+            assert check_release(lying).verdict == "too little"
+
+
+def test_intervals_cover_the_truth_as_often_as_those_of_a_central_release() -> None:
+    # 400 rounds of 2 against a known stream: the count of misses is binomial(400, 0.05); bounds at 1e-6 in all
+    misses, agreed_keys = 0, KEYS[:2]
+    empty = PROJECTION.sketch()
+    (data,) = sketches(1)
+    for _ in range(400):
+        agreed = a_round(agreed_keys)
+        sent = [agreed.contribute(one, again(key)) for one, key in zip([data, empty], agreed_keys, strict=True)]
+        noisy = float((agreed.combine(sent).values.astype(float) - data.state()).sum())
+        misses += abs(noisy) > 1.96 * np.sqrt(64 * agreed.guarantee.mechanism.noises[0].cumulants.k2)
+    assert stats.binom.ppf(5e-7, 400, 0.04) <= misses <= stats.binom.ppf(1 - 5e-7, 400, 0.06)
+
+
+def test_the_sum_of_shares_is_the_noise_of_a_central_release() -> None:
+    # chi-square over the 64 cells of 300 rounds, at 1e-6
+    agreed = a_round(KEYS[:3])
+    empty = [PROJECTION.sketch() for _ in range(3)]
+    cells = np.concatenate(
+        [agreed.combine(contributions(agreed, KEYS[:3], [one.copy() for one in empty])).values for _ in range(300)]
+    )
+    q, edges = np.exp(-1 / 4), np.arange(-12, 13)
+    below = np.where(edges < 1, q ** (1.0 - edges) / (1 + q), 1 - q**edges / (1 + q))  # P(n < edge)
+    expected = np.diff(np.concatenate([[0], below, [1]])) * cells.size
+    observed = np.histogram(cells, np.concatenate([[-(10**9)], edges, [10**9]]))[0]
+    assert stats.chisquare(observed, expected).pvalue > 1e-6
+
+
+def test_two_contributions_of_one_party_differ_by_uniform_words() -> None:
+    # 200 pairs of rounds with the same data: the top byte of each difference; chi-square at 1e-6
+    keys, (data, *_), tops = KEYS[:2], sketches(1), []
+    for _ in range(200):
+        first, second = (cells_of(a_round(keys).contribute(data, again(keys[0]))) for _ in range(2))
+        tops.append((first - second) >> np.uint64(56))
+    observed = np.bincount(np.concatenate(tops).astype(int), minlength=256)
+    assert stats.chisquare(observed).pvalue > 1e-6
+
+
+def test_contributions_of_empty_data_have_uniform_cells() -> None:
+    # 200 rounds, 64 cells: the top byte of each; chi-square at 1e-6
+    keys, empty = KEYS[:2], PROJECTION.sketch()
+    tops = [cells_of(a_round(keys).contribute(empty, again(keys[0]))) >> np.uint64(56) for _ in range(200)]
+    observed = np.bincount(np.concatenate(tops).astype(int), minlength=256)
+    assert stats.chisquare(observed).pvalue > 1e-6
+
+
+def test_a_party_contributes_once_to_a_round() -> None:
+    agreed, key = a_round(KEYS[:2]), again(KEYS[0])
+    agreed.contribute(PROJECTION.sketch(), key)
+    with pytest.raises(InvalidInputError, match=r"already.*Send the same bytes again"):
+        agreed.contribute(PROJECTION.sketch(), key)
+    a_round(KEYS[:2]).contribute(PROJECTION.sketch(), key)
+
+
+def _tampered(data: bytes, change: Callable[[dict[str, object]], object]) -> bytes:
+    fields = json.loads(data)
+    change(fields)
+    return json.dumps(fields).encode()
+
+
+def test_what_is_tampered_with_doubled_foreign_or_late_is_refused_by_name() -> None:
+    keys, data = KEYS[:3], sketches(3)
+    agreed, other = a_round(keys), a_round(keys)
+    sent = contributions(agreed, keys, data)
+    foreign = other.contribute(data[0], again(keys[0]))
+    stranger = a_round([KEYS[3], *keys[1:]]).contribute(data[0], again(KEYS[3]))
+
+    def flip(fields: dict[str, object]) -> None:
+        payload = bytearray(base64.b64decode(str(fields["payload"])))
+        payload[-500] ^= 1
+        fields["payload"] = base64.b64encode(payload).decode()
+
+    for wrong, said in [
+        ([_tampered(sent[0], flip), *sent[1:]], r"signature of Mercy \(.*does not fit"),
+        ([*sent, sent[1]], r"Hope \(\w+\) contributed twice"),
+        (sent[:2], r"no contribution of Grace \(\w+\)"),
+        ([foreign, *sent[1:]], r"contribution of Mercy \(\w+\) is to another round"),
+        ([stranger, *sent[1:]], "none of those expected"),
+        ([b"{}", *sent[1:]], "no signed envelope"),
+        ([b"[" * 10_000, *sent[1:]], "no signed envelope"),
+    ]:
+        with pytest.raises(StreamsketchError, match=said):
+            agreed.combine(wrong)
+    same = contributions(agreed, keys, [data[0], data[0].copy(), data[2]])
+    with pytest.raises(InvalidInputError, match=r"Mercy \(\w+\) and Hope \(\w+\) contributed the same data"):
+        agreed.combine(same)
+
+
+def test_a_round_travels_as_json_and_is_signed_by_all_before_anybody_contributes() -> None:
+    agreed = a_round(KEYS[:3], honest=2, delta=1e-9)
+    half = Round.from_json(agreed.signed(KEYS[0]).to_json())
+    assert half == agreed
+    assert half.fingerprint == agreed.fingerprint
+    with pytest.raises(SignatureError, match=r"Hope \(\w+\), Grace \(\w+\) did not sign"):
+        half.contribute(PROJECTION.sketch(), again(KEYS[1]))
+    whole = half.signed(KEYS[1]).signed(KEYS[2])
+    Round.from_json(whole.to_json()).contribute(PROJECTION.sketch(), again(KEYS[1]))
+    known = Round.from_json(agreed.to_json(), parties=[key.public for key in KEYS[:3]])
+    known.contribute(PROJECTION.sketch(), again(KEYS[1]))
+    with pytest.raises(SignatureError, match="other parties"):
+        Round.from_json(agreed.to_json(), parties=[key.public for key in (KEYS[0], KEYS[1], KEYS[3])])
+
+
+def test_a_signature_of_another_round_or_a_changed_round_is_refused() -> None:
+    agreed = a_round(KEYS[:2]).signed(KEYS[0])
+    fields = json.loads(agreed.to_json())
+    for name, value in [("epsilon", 2.0), ("honest", 2), ("round", "00" * 16), ("parties", fields["parties"][::-1])]:
+        if fields[name] == value:
+            continue
+        with pytest.raises(SignatureError, match="signed another round"):
+            Round.from_json(json.dumps(fields | {name: value}))
+    for broken in ("", "{}", "[]", json.dumps(fields | {"parties": ["x"]}), json.dumps(fields | {"signatures": [1]})):
+        with pytest.raises((InvalidInputError, SignatureError)):
+            Round.from_json(broken)
+
+
+def test_keys_keep_their_secret_and_say_what_is_wrong(tmp_path: Path) -> None:
+    folder = tmp_path
+    key = Key.generate("North")
+    key.save(folder / "plain.pem")
+    key.save(folder / "locked.pem", passphrase=chr(112))
+    assert (folder / "plain.pem").stat().st_mode & 0o777 == 0o600
+    assert Key.load(folder / "plain.pem", name="North").public == key.public
+    for path, passphrase, said in [
+        ("locked.pem", None, "needs a passphrase"),
+        ("locked.pem", "q", "passphrase is wrong"),
+        ("plain.pem", "p", "has no passphrase"),
+    ]:
+        with pytest.raises(InvalidInputError, match=said):
+            Key.load(folder / path, passphrase=passphrase)
+    (folder / "text.pem").write_text("hello")
+    with pytest.raises(InvalidInputError, match="does not hold"):
+        Key.load(folder / "text.pem")
+    with pytest.raises(FileExistsError):
+        key.save(folder / "plain.pem")
+    with pytest.raises(TypeError, match="not pickled"):
+        key.__reduce__()
+    assert PublicKey.from_text(key.public.to_text()) == key.public
+    with pytest.raises(InvalidInputError, match="begins with streamsketch-key-1"):
+        PublicKey.from_text((folder / "plain.pem").read_text())
+
+
+def test_rounds_that_hide_nobody_are_refused() -> None:
+    for changes, said in [
+        ({"parties": [KEYS[0].public]}, "2 to 1024 parties"),
+        ({"parties": [KEYS[0].public] * 2}, "twice"),
+        ({"honest": 1}, "honest must be"),
+        ({"honest": 4}, "honest must be"),
+        ({"round_id": b""}, "round id"),
+        ({"mechanism": "gaussian"}, "delta"),
+    ]:
+        with pytest.raises(InvalidInputError, match=said):
+            a_round(KEYS[:3], **changes)
+    agreed = a_round(KEYS[:2])
+    with pytest.raises(TypeError, match="only a Sketch"):
+        agreed.contribute(PROJECTION, KEYS[0])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="is no party of this round"):
+        agreed.contribute(PROJECTION.sketch(), again(KEYS[2]))
+    with pytest.raises(ss.errors.IncompatibleProjectionsError):
+        agreed.contribute(ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=8).sketch(), again(KEYS[0]))
+
+
+def test_a_contribution_of_other_cells_is_a_format_error() -> None:
+    small = ss.SJLT(dim=1 << 40, sketch_dim=32, sparsity=4, seed=7)
+    narrow = Round(small, epsilon=1.0, neighbours=ONE, parties=[key.public for key in KEYS[:2]])
+    sent = narrow.contribute(small.sketch(), again(KEYS[0]))
+    with pytest.raises(WireFormatError, match="not the 512 of 64 cells"):
+        a_round(KEYS[:2]).combine([sent])
