@@ -1,4 +1,4 @@
-from . import local, signs
+from . import local, parties, signs
 from ._version import __version__
 from .agreement.agreement import Agreement
 from .agreement.infer import agree
@@ -9,6 +9,8 @@ from .errors import (
     IncompatibleAgreementsError,
     IncompatibleProjectionsError,
     InvalidInputError,
+    LedgerError,
+    SignatureError,
     SketchOverflowError,
     StreamsketchError,
     WireFormatError,
@@ -17,6 +19,7 @@ from .estimation.distances import pairwise
 from .estimation.estimate import Estimate
 from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
 from .explanation.joint import explain
+from .parties.ledger import Ledger
 from .planning.bounds import plan_bounds
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
@@ -68,6 +71,8 @@ __all__ = [
     "IncompatibleAgreementsError",
     "IncompatibleProjectionsError",
     "InvalidInputError",
+    "Ledger",
+    "LedgerError",
     "OneCoordinate",
     "PanPrivateSketch",
     "PrivateProjection",
@@ -76,6 +81,7 @@ __all__ = [
     "Projection",
     "Rademacher",
     "Rotation",
+    "SignatureError",
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
@@ -98,6 +104,7 @@ __all__ = [
     "local",
     "mechanisms",
     "pairwise",
+    "parties",
     "plan",
     "plan_bounds",
     "profile_distance",

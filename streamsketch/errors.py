@@ -30,6 +30,10 @@ class DependentNoiseError(StreamsketchError, ValueError):
     """Two releases share noise, so sums, differences and standard errors that assume independence would be wrong."""
 
 
+class LedgerError(StreamsketchError, ValueError):
+    """A charge does not fit into a data set's privacy budget, or a ledger was changed."""
+
+
 class SignatureError(StreamsketchError, ValueError):
     """Bytes are not signed by one of the keys expected, or were changed after they were signed."""
 

@@ -1,8 +1,15 @@
 from .keys import Key, PublicKey
+from .ledger import Ledger, Receipt
+from .ledger_book import Dataset, Entry, Left
 from .rounds import Round
 
 __all__ = [
+    "Dataset",
+    "Entry",
     "Key",
+    "Ledger",
+    "Left",
     "PublicKey",
+    "Receipt",
     "Round",
 ]

@@ -14,6 +14,7 @@ import numpy as np
 from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
+from streamsketch.parties.contributions import Contribution, decode_contribution, encode_contribution
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
 from streamsketch.privacy import (
@@ -30,13 +31,20 @@ from streamsketch.privacy import (
     calibration,
 )
 from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, check_carried, check_neighbours, sensitivity_of
+from streamsketch.release import (
+    RELEASE_ID_BYTES,
+    Account,
+    PrivateSketch,
+    charge,
+    check_carried,
+    check_neighbours,
+    sensitivity_of,
+)
 from streamsketch.sketching import Sketch
-from streamsketch.wire import Contribution, decode_contribution, encode_contribution
 
 _ROUND_ID_BYTES = 16
 _MOST_PARTIES = 1024
-_CONTRIBUTION = "application/vnd.streamsketch.contribution.v1+protobuf"
+_CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 _AGREED = "application/vnd.streamsketch.round.v1+json"
 _RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
@@ -221,7 +229,9 @@ class Round:
 
     # --- taking part ------------------------------------------------------------------------------------------
 
-    def contribute(self, sketch: Sketch, key: Key) -> bytes:
+    def contribute(
+        self, sketch: Sketch, key: Key, *, ledger: Account | None = None, dataset: str | None = None
+    ) -> bytes:
         """Return what a party sends: its cells, its share of the noise and its masks, modulo 2^64, signed.
 
         **Once for each round**: of two contributions to one round the masks cancel, and their difference shows what
@@ -235,6 +245,8 @@ class Round:
             The party's exact data, of the round's projection.
         key
             Of the party.
+        ledger, dataset
+            As in `Sketch.release`. A contribution is charged before it is made, and not given back if the round fails.
 
         Returns
         -------
@@ -257,6 +269,7 @@ class Round:
         self.projection.check_same(sketch.projection)
         place = self._place_of(key.public)
         self._check_signed()
+        charge(ledger, dataset, self.guarantee, sketch)
         key.spend(self._digest)
         share = self.noise.sample_share(self._honest, self.projection.sketch_dim, SystemBits())
         cells: Any = np.add(sketch.state(), share).view(np.uint64)

@@ -23,6 +23,7 @@ from .mechanism import (
 )
 from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
 from .samplers import MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
+from .zcdp import epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
 
 __all__ = [
     "L1",
@@ -68,15 +69,19 @@ __all__ = [
     "check_rate",
     "choose_bound",
     "compose",
+    "epsilon_to_rho",
     "flips",
     "gaussian_epsilon",
     "gaussian_log_delta",
     "gaussian_sigma",
     "key_threshold",
     "mechanism_names",
+    "noise_rho",
     "places_that_count",
+    "pure_rho",
     "rate_below",
     "register",
+    "rho_to_epsilon",
     "sharing_data",
     "squared_distance_variance",
 ]

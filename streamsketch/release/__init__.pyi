@@ -1,3 +1,4 @@
+from .charging import Account, charge
 from .checking.noise import NoiseCheck, Verdict, unread_matrix
 from .checking.release import (
     Composition,
@@ -33,11 +34,13 @@ from .raw_file import (
 )
 from .raw_release import release_held, release_raw
 from .sensitivity import check_carried, check_neighbours, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
+from .spending import Spending, spending_of
 
 __all__ = [
     "QUICK_ENTRIES",
     "RELEASE_ID_BYTES",
     "SUFFIX",
+    "Account",
     "AdditiveNoise",
     "Calibrated",
     "CalibratedNoise",
@@ -54,10 +57,12 @@ __all__ = [
     "PublishedTable",
     "Publisher",
     "RawSketch",
+    "Spending",
     "State",
     "Stated",
     "Verdict",
     "append_raw",
+    "charge",
     "check_carried",
     "check_disjoint",
     "check_independent",
@@ -84,6 +89,7 @@ __all__ = [
     "save_raw",
     "sensitivity_of",
     "sketches_to_release",
+    "spending_of",
     "under",
     "united",
     "unread_matrix",

@@ -11,6 +11,7 @@ from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
 from streamsketch.privacy import BitSource, Budget, Neighbours, Noise, NoisePlace, Sensitivity, SystemBits, calibration
 from streamsketch.projections import Projection, transform_read
+from streamsketch.release.charging import Account, charge
 from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.private_table import PrivateTable
@@ -97,8 +98,15 @@ class Publisher(ABC, Generic[Published]):
         """Return what a release of a sketch of ``projection`` guarantees; errors as `calibrated`."""
         return self.calibrated(projection).guarantee
 
-    def release(self, sketch: Sketch) -> Published:
+    def release(self, sketch: Sketch, *, ledger: Account | None = None, dataset: str | None = None) -> Published:
         """Return what may be published of a sketch, by bits of the operating system's CSPRNG.
+
+        Parameters
+        ----------
+        sketch
+            A sketch of any projection that the mechanism holds for.
+        ledger, dataset
+            Charge the release to a data set first, as in `Sketch.release`.
 
         Raises
         ------
@@ -106,10 +114,13 @@ class Publisher(ABC, Generic[Published]):
             If it is no `Sketch`.
         InvalidInputError
             As `calibrated`; never for what the sketch holds.
+        LedgerError
+            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
         """
         _check_sketch(sketch)
         calibrated = self.calibrated(sketch.projection)
         warn_of_exceeded(sketch.largest, self.neighbours, sketch.projection)
+        charge(ledger, dataset, calibrated.guarantee, sketch)
         return calibrated.release(sketch)
 
     def release_rows(self, projection: Projection, matrix: Any) -> list[Published]:
@@ -132,7 +143,13 @@ class Publisher(ABC, Generic[Published]):
         return self.calibrated(projection).release_rows(matrix)
 
     def _by_key(
-        self, table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+        self,
+        table: SketchTable,
+        public_keys: Iterable[Any] | None,
+        *,
+        keys_are_public: bool,
+        ledger: Account | None,
+        dataset: str | None,
     ) -> dict[Any, Published]:
         """Return a release of each key, as `SketchTable.release` does, which a class of tables holds as one release."""
         if not isinstance(table, SketchTable):
@@ -140,6 +157,7 @@ class Publisher(ABC, Generic[Published]):
         calibrated = self.calibrated(table.projection)
         sketches = sketches_to_release(table, public_keys, keys_are_public=keys_are_public)
         warn_of_exceeded(table.largest, self.neighbours, table.projection)
+        charge(ledger, dataset, calibrated.guarantee, table)
         return {key: calibrated.release(sketch) for key, sketch in sketches.items()}
 
 
@@ -227,10 +245,17 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         return self.calibrated_to(projection, sensitivity_of(projection, self.neighbours))
 
     def release_table(
-        self, table: SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+        self,
+        table: SketchTable,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        ledger: Account | None = None,
+        dataset: str | None = None,
     ) -> PrivateTable:
         """Return a release of all keys of a table as one; parameters and errors as `SketchTable.release`."""
-        return PrivateTable(self._by_key(table, public_keys, keys_are_public=keys_are_public))
+        rows = self._by_key(table, public_keys, keys_are_public=keys_are_public, ledger=ledger, dataset=dataset)
+        return PrivateTable(rows)
 
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"

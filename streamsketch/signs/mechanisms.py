@@ -19,7 +19,7 @@ from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, FlipLaw, FlippedSigns, Guarantee, Mechanism, flips, rate_below
 from streamsketch.projections import Gaussian, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated, grid_steps, sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, Account, Calibrated, grid_steps, sensitivity_of
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
     binomial_count,
@@ -79,13 +79,19 @@ class SignMechanism(SignPublisher[SignSketch]):
         return _CalibratedFlips(projection, self.guarantee(projection), law, steps)
 
     def release_table(
-        self, table: SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+        self,
+        table: SketchTable,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        ledger: Account | None = None,
+        dataset: str | None = None,
     ) -> SignTable:
         """Return the signs of every key of a table as one release, whose guarantee covers all keys.
 
         Parameters
         ----------
-        table, public_keys, keys_are_public
+        table, public_keys, keys_are_public, ledger, dataset
             As in `SketchTable.release`; a public key without data is released as fair coins.
 
         Raises
@@ -102,7 +108,8 @@ class SignMechanism(SignPublisher[SignSketch]):
                 f"{'; '.join(self.conditions)}. Use another mechanism, or keys_are_public=True for keys that all have "
                 f"such data"
             )
-        return SignTable(self._by_key(table, public_keys, keys_are_public=keys_are_public))
+        rows = self._by_key(table, public_keys, keys_are_public=keys_are_public, ledger=ledger, dataset=dataset)
+        return SignTable(rows)
 
     @property
     def _least_norm(self) -> Fraction | None:

@@ -14,7 +14,7 @@ from streamsketch.sketching.encoding import check_agreed_rows, check_state, enco
 
 if TYPE_CHECKING:
     from streamsketch.privacy import Neighbours
-    from streamsketch.release import PrivateSketch
+    from streamsketch.release import Account, PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many
@@ -352,6 +352,8 @@ class Sketch:
         neighbours: "Neighbours",
         delta: float = 0.0,
         mechanism: str = "auto",
+        ledger: "Account | None" = None,
+        dataset: str | None = None,
     ) -> "PrivateSketch":
         """Return a private release: the cells plus exact discrete noise from the operating system's CSPRNG.
 
@@ -373,6 +375,9 @@ class Sketch:
             ``"laplace"`` or ``"gaussian"``; ``"auto"`` for Laplace if δ < exp(-Δ1²/Δ2²) and otherwise Gaussian
             (Stausholm 2021, Note 5); or ``"least-variance"`` for the smaller predicted variance of a squared distance
             between close streams.
+        ledger, dataset
+            A `streamsketch.Ledger`, and what it calls the data set that this was sketched from: the release is charged
+            to its budget before noise is drawn.
 
         Returns
         -------
@@ -383,6 +388,8 @@ class Sketch:
         ------
         InvalidInputError
             For ε or δ out of range, Gaussian with δ = 0, or noise too wide for exact 64-bit sampling.
+        LedgerError
+            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
 
         Examples
         --------
@@ -394,4 +401,5 @@ class Sketch:
         """
         from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
-        return AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism).release(self)
+        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
+        return publisher.release(self, ledger=ledger, dataset=dataset)

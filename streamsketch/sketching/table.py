@@ -18,7 +18,7 @@ from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
     from streamsketch.privacy import Neighbours
-    from streamsketch.release import PrivateTable
+    from streamsketch.release import Account, PrivateTable
 
 
 class SketchTable(Mapping[Any, Sketch]):
@@ -337,6 +337,8 @@ class SketchTable(Mapping[Any, Sketch]):
         mechanism: str = "auto",
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
+        ledger: "Account | None" = None,
+        dataset: str | None = None,
     ) -> "PrivateTable":
         """Return what may leave the party: every key's cells plus exact discrete noise, as one release.
 
@@ -356,6 +358,8 @@ class SketchTable(Mapping[Any, Sketch]):
             data of other keys are left out.
         keys_are_public
             Instead: the assertion that the keys in the table are public.
+        ledger, dataset
+            As in `Sketch.release`: the table is charged as the one release that it is.
 
         Raises
         ------
@@ -375,7 +379,9 @@ class SketchTable(Mapping[Any, Sketch]):
         from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
-        return publisher.release_table(self, public_keys=public_keys, keys_are_public=keys_are_public)
+        return publisher.release_table(
+            self, public_keys=public_keys, keys_are_public=keys_are_public, ledger=ledger, dataset=dataset
+        )
 
 
 def _rank(key: Any) -> tuple[str, Any]:

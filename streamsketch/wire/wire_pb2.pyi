@@ -261,15 +261,3 @@ class IndividualSignSketch(_message.Message):
     release_id: bytes
     agreement: bytes
     def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., signs: _Optional[bytes] = ..., method: _Optional[str] = ..., guarantee: _Optional[_Union[Guarantee, _Mapping]] = ..., release_id: _Optional[bytes] = ..., agreement: _Optional[bytes] = ...) -> None: ...
-
-class Contribution(_message.Message):
-    __slots__ = ("round", "party", "cells", "data_ids")
-    ROUND_FIELD_NUMBER: _ClassVar[int]
-    PARTY_FIELD_NUMBER: _ClassVar[int]
-    CELLS_FIELD_NUMBER: _ClassVar[int]
-    DATA_IDS_FIELD_NUMBER: _ClassVar[int]
-    round: bytes
-    party: int
-    cells: bytes
-    data_ids: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, round: _Optional[bytes] = ..., party: _Optional[int] = ..., cells: _Optional[bytes] = ..., data_ids: _Optional[_Iterable[bytes]] = ...) -> None: ...

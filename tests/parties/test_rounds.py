@@ -13,9 +13,9 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError, WireFormatError
 from streamsketch.parties import Key, PublicKey, Round
+from streamsketch.parties.contributions import decode_contribution
 from streamsketch.privacy import AddedNoise, DiscreteGaussian, DiscreteLaplace, Mechanism
 from streamsketch.release import check_release
-from streamsketch.wire import decode_contribution
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 ONE = ss.L1(1, unit="visit")
@@ -268,5 +268,5 @@ def test_a_contribution_of_other_cells_is_a_format_error() -> None:
     small = ss.SJLT(dim=1 << 40, sketch_dim=32, sparsity=4, seed=7)
     narrow = Round(small, epsilon=1.0, neighbours=ONE, parties=[key.public for key in KEYS[:2]])
     sent = narrow.contribute(small.sketch(), again(KEYS[0]))
-    with pytest.raises(WireFormatError, match="not the 512 of 64 cells"):
+    with pytest.raises(WireFormatError, match="are 32, and the round has 64"):
         a_round(KEYS[:2]).combine([sent])

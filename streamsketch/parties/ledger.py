@@ -1,0 +1,339 @@
+"""Ledger: what a party spends of its data sets' privacy budgets, charged before anything is released."""
+
+import dataclasses
+import datetime as dt
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from streamsketch.core import check_text, short
+from streamsketch.data import DataIds
+from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.parties.ledger_book import (
+    ACCOUNTINGS,
+    START,
+    Accounting,
+    Book,
+    Dataset,
+    Entry,
+    Left,
+    digest_of,
+    text_of,
+)
+from streamsketch.parties.ledger_store import Row, Store, Transaction
+from streamsketch.privacy import Budget, Guarantee
+from streamsketch.projections import Projection
+from streamsketch.release import Spending, spending_of
+
+_MOST_DAYS = 36_525
+
+
+@dataclasses.dataclass(frozen=True)
+class Receipt:
+    """What a charge is known by.
+
+    Parameters
+    ----------
+    number
+        Of the entry.
+    digest
+        Its hash: whoever keeps it can tell later whether the ledger up to here was changed.
+    datasets
+        What was charged.
+    """
+
+    number: int
+    digest: str
+    datasets: tuple[str, ...]
+
+
+class Ledger:
+    """The record of what was spent of each data set's privacy budget.
+
+    Charged **before** a release is drawn, in one transaction with the check that it fits: processes that charge at the
+    same time never overspend, and a crash between charge and release costs budget, never privacy. Entries are only
+    appended, each with the hash of the one before. A ledger holds no data, but it says when what was released.
+
+    Parameters
+    ----------
+    where
+        A path of an SQLite file, made if it is missing and readable by the owner alone. A copy of it is another ledger:
+        keep one, and back it up.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is no ledger.
+    LedgerError
+        If entries were changed.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, Ledger
+    >>> ledger = Ledger(getfixture("tmp_path") / "ledger.sqlite")
+    >>> ledger.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6)
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> neighbours = L1(30, unit="customer")
+    >>> released = sketch.release(epsilon=1.0, neighbours=neighbours, ledger=ledger, dataset="sales")
+    >>> ledger.left("sales").epsilon
+    3.0
+    """
+
+    def __init__(self, where: str | os.PathLike[str]) -> None:
+        self._store = Store(Path(where))
+        self._where = where
+        self._book = Book()
+        with self._store.transaction() as transaction:
+            self._read(transaction)
+
+    # --- data sets ------------------------------------------------------------------------------------------
+
+    def dataset(
+        self,
+        name: str,
+        *,
+        unit: str,
+        epsilon: float,
+        delta: float = 0.0,
+        accounting: Accounting = "sum",
+        period_days: int | None = None,
+    ) -> None:
+        """Enter a data set and its budget. A budget that was entered stays as it is.
+
+        Parameters
+        ----------
+        name
+            Of the data set.
+        unit
+            The privacy unit, as in ``L1(30, unit="customer")``: releases for another unit are refused.
+        epsilon, delta
+            What all releases of a period may spend together.
+        accounting
+            ``"sum"``: the sums of ε and δ stay within the budget, which holds for any releases, however chosen.
+            ``"filter"``, for many small releases: all releases have δ = 0 and the sum of their ε is within the budget,
+            **or** the sum of their ρ is within the largest ρ whose guarantee at δ/2 is ε, with δ/2 left for choices of
+            keys. That holds for releases chosen after others were seen (THEORY.md 9.4), where composing privacy loss
+            distributions would not. Takes δ > 0.
+        period_days
+            After so many days the budget is whole again: the guarantee is then one for each period.
+
+        Raises
+        ------
+        InvalidInputError
+            For a budget out of range, or a text that cannot be printed.
+        LedgerError
+            If there is a data set of that name with another budget.
+        """
+        check_text("the name of a data set", name)
+        check_text("the privacy unit", unit)
+        budget = Budget(epsilon, delta)
+        if accounting not in ACCOUNTINGS:
+            raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {short(accounting)}")
+        if accounting == "filter" and budget.delta == 0:
+            raise InvalidInputError("accounting='filter' takes delta > 0, say 1e-9; sums need none")
+        if period_days is not None and (type(period_days) is not int or not 1 <= period_days <= _MOST_DAYS):
+            raise InvalidInputError(f"period_days must be an integer from 1 to {_MOST_DAYS}, got {short(period_days)}")
+        fields = {"unit": unit} | budget.to_dict() | {"accounting": accounting, "period_days": period_days}
+        with self._store.transaction() as transaction:
+            self._read(transaction)
+            known = self._book.datasets.get(name)
+            if known is None:
+                self._append(transaction, {"kind": "dataset", "dataset": name} | fields)
+            elif (known.unit, known.budget, known.accounting, known.period_days) != (
+                *(unit, budget, accounting, period_days),
+            ):
+                raise LedgerError(
+                    f"data set {name!r} is in the ledger with {known.budget} for each {known.unit}, by "
+                    f"{known.accounting}; a budget is not changed once people were given it. Use another name"
+                )
+
+    @property
+    def datasets(self) -> list[Dataset]:
+        """All data sets, by name."""
+        self._refresh()
+        return [self._book.datasets[name] for name in sorted(self._book.datasets)]
+
+    def left(self, dataset: str) -> Left:
+        """Return what is left of a data set's budget, now; raise `LedgerError` if there is no such data set."""
+        self._refresh()
+        return self._book.left(self._known(dataset), _now())
+
+    # --- charges --------------------------------------------------------------------------------------------
+
+    def charge(
+        self,
+        dataset: str | None,
+        guarantee: Guarantee,
+        *,
+        projection: Projection | None = None,
+        data_ids: DataIds | Iterable[bytes] = (),
+        note: str = "",
+        once: str | None = None,
+    ) -> Receipt:
+        """Charge a release, before it is drawn.
+
+        Parameters
+        ----------
+        dataset
+            What is released from. Data that were charged to other data sets before, as copies and merges are, are
+            charged to those as well. None for the data sets that the data are known to come from.
+        guarantee
+            Of the release.
+        projection
+            Its public map, for a tighter ρ.
+        data_ids
+            Of the sketch, its ``data_ids``.
+        note
+            What the release is for.
+        once
+            An id of the job: a second charge under it costs nothing, so a job may be retried.
+
+        Returns
+        -------
+        Receipt
+            What the charge is known by.
+
+        Raises
+        ------
+        LedgerError
+            If it does not fit, the unit is another, or there is no such data set. Nothing is charged then.
+        """
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError(f"only a Guarantee is charged, got a {type(guarantee).__name__}")
+        if note:
+            check_text("a note", note)
+        spending = spending_of(guarantee, projection)
+        published = data_ids.published() if isinstance(data_ids, DataIds) else tuple(data_ids)
+        ids = [one.hex() for one in published]
+        with self._store.transaction() as transaction:
+            self._read(transaction)
+            if once is not None and once in self._book.once:
+                return self._repeated(self._book.once[once], spending)
+            names = {name for one in ids for name in self._book.owners.get(one, ())} | ({dataset} if dataset else set())
+            if not names:
+                raise LedgerError("these data are in no data set of the ledger; say which: dataset='…'")
+            now = _now()
+            for name in sorted(names):
+                self._check_unit(self._known(name), guarantee)
+                self._book.check(self._known(name), spending, now)
+            body = {
+                "kind": "charge",
+                "datasets": sorted(names),
+                **dataclasses.asdict(spending),
+                "neighbours": guarantee.neighbours.to_dict(),
+                "mechanism": str(guarantee.mechanism),
+                "data_ids": ids,
+                "note": note,
+                "once": once,
+            }
+            entry = self._append(transaction, body)
+        return Receipt(entry.number, entry.digest, tuple(sorted(names)))
+
+    def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
+        """Give a charge back, on somebody's assertion that nothing came of it.
+
+        Parameters
+        ----------
+        receipt
+            Of the charge, or the number of its entry.
+        nothing_was_published
+            Who asserts that, and why, which the ledger keeps. If it is wrong, the guarantee of the data set is wrong.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, or it was given back.
+        """
+        check_text("the reason of a refund", nothing_was_published)
+        number = receipt.number if isinstance(receipt, Receipt) else receipt
+        with self._store.transaction() as transaction:
+            self._read(transaction)
+            self._book.charge(number)
+            self._append(transaction, {"kind": "refund", "charge": number, "reason": nothing_was_published})
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries, oldest first, each checked to follow the one before."""
+        book = Book()
+        with self._store.transaction() as transaction:
+            rows = transaction.rows()
+        for row in rows:
+            entry = _entry(row)
+            book.add(entry)
+            yield entry
+
+    def audit(self, *receipts: Receipt) -> int:
+        """Return how many entries there are, once all are known to be as they were written.
+
+        The chain of hashes shows entries that were changed, taken out or reordered. A receipt that is kept elsewhere
+        shows that newer ones were cut off.
+
+        Raises
+        ------
+        LedgerError
+            If an entry was removed, changed or reordered, or is not the one of a receipt.
+        """
+        digests = {entry.number: entry.digest for entry in self.entries()}
+        for receipt in receipts:
+            if digests.get(receipt.number) != receipt.digest:
+                raise LedgerError(f"the ledger does not hold entry {receipt.number} as its receipt has it")
+        return len(digests)
+
+    def __repr__(self) -> str:
+        return f"<Ledger of {len(self._book.datasets)} data sets>"
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        with self._store.transaction() as transaction:
+            self._read(transaction)
+
+    def _read(self, transaction: Transaction) -> None:
+        """Add what others have written since the last look."""
+        for row in transaction.rows(0 if self._book.last is None else self._book.last.number):
+            self._book.add(_entry(row))
+
+    def _append(self, transaction: Transaction, fields: dict[str, Any]) -> Entry:
+        body = fields | {"at": _now().isoformat()}
+        before = self._book.last
+        number, previous = (1, START) if before is None else (before.number + 1, before.digest)
+        entry = Entry(number, previous, digest_of(number, previous, body), body)
+        transaction.add((number, previous, text_of(body), entry.digest))
+        return entry
+
+    def _known(self, name: str) -> Dataset:
+        if name not in self._book.datasets:
+            raise LedgerError(f"there is no data set {name!r} in the ledger; enter it with its budget first")
+        return self._book.datasets[name]
+
+    @staticmethod
+    def _check_unit(dataset: Dataset, guarantee: Guarantee) -> None:
+        if guarantee.neighbours.unit != dataset.unit:
+            raise LedgerError(
+                f"the release protects one {guarantee.neighbours.unit}, and the budget of {dataset.name!r} is for one "
+                f"{dataset.unit}: bound what each {dataset.unit} contributes, and say unit={dataset.unit!r}"
+            )
+
+    @staticmethod
+    def _repeated(entry: Entry, spending: Spending) -> Receipt:
+        if any(entry.body[name] != value for name, value in dataclasses.asdict(spending).items()):
+            raise LedgerError(f"entry {entry.number} charged another release under the same id; use another id")
+        return Receipt(entry.number, entry.digest, tuple(entry.body["datasets"]))
+
+
+def _entry(row: Row) -> Entry:
+    number, previous, text, digest = row
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or text_of(body) != text:
+        raise LedgerError(f"entry {number} was changed after it was written")
+    return Entry(number, previous, digest, body)
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)

@@ -1,0 +1,201 @@
+"""What a ledger's entries add up to: which budgets there are, what was charged to them, and what is left."""
+
+import dataclasses
+import datetime as dt
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+from streamsketch.errors import LedgerError
+from streamsketch.privacy import Budget, epsilon_to_rho
+from streamsketch.release import Spending
+
+Accounting = Literal["sum", "filter"]
+ACCOUNTINGS: tuple[Accounting, ...] = ("sum", "filter")
+START = "0" * 64
+"""What the first entry calls the hash of the one before."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One line of a ledger.
+
+    Parameters
+    ----------
+    number
+        From 1, without gaps.
+    previous, digest
+        The hash of the entry before, and its own: SHA-256 as hexadecimal text.
+    body
+        What it says: ``kind`` (``"dataset"``, ``"charge"`` or ``"refund"``), ``at`` (UTC), and the fields of its kind.
+    """
+
+    number: int
+    previous: str
+    digest: str
+    body: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """A budget, and what belongs to it.
+
+    Parameters
+    ----------
+    name
+        Of the data set.
+    unit
+        The privacy unit that all its releases protect.
+    budget
+        What all releases together may spend, in each period.
+    accounting
+        ``"sum"`` or ``"filter"``; see `Ledger.dataset`.
+    period_days
+        After so many days the budget is whole again; None for never.
+    opened
+        When the data set was entered, UTC.
+    """
+
+    name: str
+    unit: str
+    budget: Budget
+    accounting: Accounting
+    period_days: int | None
+    opened: dt.datetime
+
+    def period_of(self, moment: dt.datetime) -> int:
+        """Return the number of the period that a moment is in."""
+        return 0 if self.period_days is None else (moment - self.opened) // dt.timedelta(days=self.period_days)
+
+
+@dataclasses.dataclass(frozen=True)
+class Left:
+    """What is left of a budget.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What one more release could take, by sums.
+    rho, rho_delta
+        What one more release could take of the privacy filter; None where sums alone count.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None = None
+    rho_delta: float | None = None
+
+
+class Book:
+    """The entries of a ledger, added up."""
+
+    def __init__(self) -> None:
+        self.datasets: dict[str, Dataset] = {}
+        self.owners: dict[str, set[str]] = {}  # published data id → data sets
+        self.once: dict[str, Entry] = {}
+        self.last: Entry | None = None
+        self._charges: dict[int, tuple[dict[str, Any], set[str]]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take the next entry, once it is known to follow the one before."""
+        before, number = (START, 0) if self.last is None else (self.last.digest, self.last.number)
+        if entry.number != number + 1:
+            raise LedgerError(f"entry {entry.number} follows entry {number}: entries are missing or in another order")
+        if entry.previous != before:
+            raise LedgerError(f"entry {entry.number} does not follow the entry before it: one of them was changed")
+        if entry.digest != digest_of(entry.number, entry.previous, entry.body):
+            raise LedgerError(f"entry {entry.number} was changed after it was written")
+        body, self.last = entry.body, entry
+        match body["kind"]:
+            case "dataset":
+                self.datasets[body["dataset"]] = Dataset(
+                    body["dataset"],
+                    body["unit"],
+                    Budget(body["epsilon"], body["delta"]),
+                    body["accounting"],
+                    body["period_days"],
+                    moment_of(body),
+                )
+            case "charge":
+                self._charges[entry.number] = (body, set(body["datasets"]))
+                for one in body["data_ids"]:
+                    self.owners.setdefault(one, set()).update(body["datasets"])
+                if body["once"] is not None:
+                    self.once[body["once"]] = entry
+            case "refund":
+                self._charges.pop(body["charge"], None)
+
+    def charge(self, number: int) -> dict[str, Any]:
+        """Return a charge that was not given back; raise `LedgerError` if there is none."""
+        if number not in self._charges:
+            raise LedgerError(f"entry {number} is no charge, or was given back already")
+        return self._charges[number][0]
+
+    def charged(self, dataset: Dataset, moment: dt.datetime) -> list[Spending]:
+        """Return what was charged to a data set in the period of a moment."""
+        period = dataset.period_of(moment)
+        return [
+            Spending(body["epsilon"], body["delta"], body["rho"], body["rho_delta"])
+            for body, names in self._charges.values()
+            if dataset.name in names and dataset.period_of(moment_of(body)) == period
+        ]
+
+    def left(self, dataset: Dataset, moment: dt.datetime) -> Left:
+        """Return what is left of a budget at a moment."""
+        spent = self.charged(dataset, moment)
+        epsilon = _less(dataset.budget.epsilon, [one.epsilon for one in spent])
+        if dataset.accounting == "sum":
+            return Left(epsilon, _less(dataset.budget.delta, [one.delta for one in spent]))
+        pure = epsilon if all(one.delta == 0 for one in spent) else 0.0
+        half = dataset.budget.delta / 2
+        rho = _less(epsilon_to_rho(dataset.budget.epsilon, half), [one.rho for one in spent])
+        return Left(pure, 0.0, rho, _less(half, [one.rho_delta for one in spent]))
+
+    def check(self, dataset: Dataset, spending: Spending, moment: dt.datetime) -> None:
+        """Raise `LedgerError` if a charge does not fit."""
+        left = self.left(dataset, moment)
+        if spending.epsilon <= left.epsilon and spending.delta <= left.delta:
+            return
+        if left.rho is not None and left.rho_delta is not None:
+            if spending.rho <= left.rho and spending.rho_delta <= left.rho_delta:
+                return
+            raise LedgerError(
+                f"ε = {spending.epsilon:g}, δ = {spending.delta:g} (ρ = {spending.rho:.4g}) does not fit into what is "
+                f"left of {dataset.name!r}: ε = {left.epsilon:.6g} with δ = 0, or ρ = {left.rho:.4g}. Release with a "
+                f"smaller ε{_renewal(dataset)}"
+            )
+        raise LedgerError(
+            f"ε = {spending.epsilon:g}, δ = {spending.delta:g} does not fit into what is left of {dataset.name!r}: "
+            f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g}. Release with no more than that{_renewal(dataset)}"
+        )
+
+
+def digest_of(number: int, previous: str, body: dict[str, Any]) -> str:
+    """Return the hash of an entry: of its number, the hash before and its text."""
+    return hashlib.sha256(f"streamsketch.ledger.1\n{number}\n{previous}\n{text_of(body)}".encode()).hexdigest()
+
+
+def text_of(body: dict[str, Any]) -> str:
+    """Return an entry's text: canonical JSON."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def moment_of(body: dict[str, Any]) -> dt.datetime:
+    """Return when an entry was written."""
+    return dt.datetime.fromisoformat(body["at"])
+
+
+def _renewal(dataset: Dataset) -> str:
+    return "" if dataset.period_days is None else f", or wait: it is renewed every {dataset.period_days} days"
+
+
+def _less(total: float, spent: Sequence[float]) -> float:
+    """Return what is left, exactly subtracted and rounded down; never below 0."""
+    exact = Fraction(total) - sum(map(Fraction, spent), start=Fraction(0))
+    if exact <= 0:
+        return 0.0
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)

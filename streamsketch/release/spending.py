@@ -1,0 +1,51 @@
+"""What a release takes from a budget: sums of ε and δ, and zero-concentrated privacy loss ρ."""
+
+import dataclasses
+
+from streamsketch.privacy import Guarantee, noise_rho, pure_rho
+from streamsketch.projections import Projection
+from streamsketch.release.sensitivity import grid_steps, sensitivity_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Spending:
+    """What one release takes from a budget.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Of its guarantee.
+    rho, rho_delta
+        It is ρ-zCDP, but for a failure probability ``rho_delta``: 0 for Laplace and Gaussian noise, the δ of the choice
+        of keys where they were chosen privately.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float
+    rho_delta: float
+
+
+def spending_of(guarantee: Guarantee, projection: Projection | None = None) -> Spending:
+    """Return what a release with this guarantee takes.
+
+    Parameters
+    ----------
+    guarantee
+        Of the release.
+    projection
+        Its public map, by which a Laplace noise is known to spend far less ρ than any other ε-DP release would; without
+        it, or where the noise is not on the cells, ρ is that of any release with this ε and δ.
+    """
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    keys, one = guarantee.mechanism.keys, guarantee.mechanism.the_noise
+    rho = None
+    if projection is not None and one is not None and (one.place, one.layers) == ("output", 1):
+        sensitivity = sensitivity_of(projection, guarantee.neighbours)
+        cell = projection.max_entry * grid_steps(projection, guarantee.neighbours)
+        rho = noise_rho(one.noise, l1=sensitivity.l1, l2_squared=sensitivity.l2_squared, cell=cell)
+    if rho is None:
+        return Spending(epsilon, delta, pure_rho(epsilon), delta)
+    if keys is None:
+        return Spending(epsilon, delta, rho, 0.0)
+    return Spending(epsilon, delta, rho + pure_rho(keys.epsilon), keys.delta)

@@ -1,0 +1,257 @@
+"""The ledger: charged before a release, never overspent, and every change to it found."""
+
+import datetime as dt
+import multiprocessing
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.errors import LedgerError
+from streamsketch.parties import Key, Receipt, Round
+from streamsketch.parties import ledger as ledger_module
+from streamsketch.privacy import Mechanism, rho_to_epsilon
+
+PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+CUSTOMER = ss.L1(30, unit="customer")
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def ledger(where: Path) -> ss.Ledger:
+    made = ss.Ledger(where)
+    made.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6)
+    return made
+
+
+def spend(ledger: ss.Ledger, epsilon: float = 1.0, delta: float = 0.0, **more: object) -> Receipt:
+    guarantee = ss.Guarantee(epsilon, delta, CUSTOMER, Mechanism.stated("anything"))
+    return ledger.charge("sales", guarantee, **more)  # type: ignore[arg-type] # tests pass any field
+
+
+def test_a_release_is_charged_before_noise_is_drawn(ledger: ss.Ledger) -> None:
+    sketch = PROJECTION.sketch()
+    for left in (3.0, 2.0, 1.0, 0.0):
+        sketch.release(epsilon=1.0, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
+        assert ledger.left("sales").epsilon == left
+    with pytest.raises(LedgerError, match=r"ε = 1, δ = 0 does not fit into what is left of 'sales': ε = 0, δ = 1e-06"):
+        sketch.release(epsilon=1.0, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
+
+
+def test_a_refused_release_draws_nothing_and_charges_nothing(
+    ledger: ss.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr("streamsketch.privacy.DiscreteLaplace.sample", never)
+    for changes in ({"epsilon": 5.0}, {"dataset": "other"}, {"neighbours": ss.L1(1, unit="event")}, {"dataset": None}):
+        arguments = {"epsilon": 1.0, "neighbours": CUSTOMER, "dataset": "sales"} | changes
+        with pytest.raises(LedgerError):
+            PROJECTION.sketch().release(ledger=ledger, **arguments)  # type: ignore[arg-type]
+    assert ledger.audit() == 1
+
+
+def test_all_that_releases_can_be_charged(ledger: ss.Ledger) -> None:
+    table = PROJECTION.table()
+    table.update(["a", "b"], [1, 2])
+    table.release(epsilon=0.5, neighbours=CUSTOMER, keys_are_public=True, ledger=ledger, dataset="sales")
+    assert ledger.left("sales").epsilon == 3.5, "a table is one release"
+    one = ss.signs.DPSignOPORPRR(epsilon=0.5, neighbours=ss.OneCoordinate(1, unit="customer"))
+    one.release(ss.OPORP(dim=1 << 10, sketch_dim=64, seed=1).sketch(), ledger=ledger, dataset="sales")
+    keys = [Key.generate(), Key.generate()]
+    agreed = Round(PROJECTION, epsilon=1.0, neighbours=CUSTOMER, parties=[key.public for key in keys])
+    agreed.contribute(PROJECTION.sketch(), keys[0], ledger=ledger, dataset="sales")
+    assert ledger.left("sales").epsilon == 2.0
+
+
+def test_copies_and_merges_are_charged_to_where_the_data_came_from(ledger: ss.Ledger) -> None:
+    ledger.dataset("returns", unit="customer", epsilon=1.0)
+    sales, returns = PROJECTION.sketch(), PROJECTION.sketch()
+    sales.release(epsilon=1.0, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
+    returns.release(epsilon=0.5, neighbours=CUSTOMER, ledger=ledger, dataset="returns")
+    sales.copy().release(epsilon=0.25, neighbours=CUSTOMER, ledger=ledger)
+    assert ledger.left("sales").epsilon == 2.75
+    both = sales + returns
+    both.release(epsilon=0.25, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
+    assert (ledger.left("sales").epsilon, ledger.left("returns").epsilon) == (2.5, 0.25)
+    with pytest.raises(LedgerError, match="left of 'returns'"):
+        both.release(epsilon=0.5, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
+    assert ledger.left("sales").epsilon == 2.5, "all or nothing"
+    with pytest.raises(LedgerError, match="in no data set"):
+        PROJECTION.sketch().release(epsilon=0.5, neighbours=CUSTOMER, ledger=ledger)
+
+
+def test_sums_are_exact_and_never_rounded_to_the_good(ledger: ss.Ledger) -> None:
+    for _ in range(39):
+        spend(ledger, 0.1)
+    spend(ledger, ledger.left("sales").epsilon)
+    assert ledger.left("sales").epsilon == 0.0
+    with pytest.raises(LedgerError):
+        spend(ledger, 1e-6)
+
+
+def test_a_filter_takes_more_small_releases_than_the_sum(where: Path) -> None:
+    ledger = ss.Ledger(where)
+    ledger.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6, accounting="filter")
+    sketch, count, neighbours = PROJECTION.sketch(), 0, ss.L1(1, unit="customer")
+    while ledger.left("sales").rho > 0.0013:  # what one release takes is 0.00125
+        sketch.release(epsilon=0.1, neighbours=neighbours, ledger=ledger, dataset="sales")
+        count += 1
+    with pytest.raises(LedgerError, match=r"or ρ = "):
+        spend(ledger, 0.5)
+    assert count > 150, "40 by the sum"
+    rho = sum(entry.body["rho"] for entry in ledger.entries() if entry.body["kind"] == "charge")
+    assert rho_to_epsilon(rho, 5e-7) <= 4.0
+    large = ss.Ledger(where.with_name("second"))
+    large.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6, accounting="filter")
+    spend(large, 4.0)  # pure, and the whole of the sum
+    with pytest.raises(LedgerError):
+        spend(large, 0.5)
+
+
+def test_releases_with_a_delta_of_their_own_use_the_filters_half(where: Path) -> None:
+    ledger = ss.Ledger(where)
+    ledger.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6, accounting="filter")
+    spend(ledger, 0.1, 5e-7)
+    with pytest.raises(LedgerError):
+        spend(ledger, 0.1, 1e-9)
+    spend(ledger, 0.1)
+
+
+def test_a_period_renews_the_budget(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
+    monkeypatch.setattr(ledger_module, "_now", lambda: now)
+    ledger = ss.Ledger(where)
+    ledger.dataset("sales", unit="customer", epsilon=1.0, period_days=7)
+    spend(ledger)
+    now += dt.timedelta(days=6, hours=23)
+    with pytest.raises(LedgerError, match="renewed every 7 days"):
+        spend(ledger)
+    now += dt.timedelta(hours=1)
+    spend(ledger)
+
+
+def test_a_job_that_is_retried_is_charged_once(ledger: ss.Ledger) -> None:
+    first = spend(ledger, once="run-1")
+    assert spend(ledger, once="run-1") == first
+    assert ledger.left("sales").epsilon == 3.0
+    with pytest.raises(LedgerError, match="another release under the same id"):
+        spend(ledger, 2.0, once="run-1")
+
+
+def test_a_refund_is_recorded_with_its_reason_and_made_once(ledger: ss.Ledger) -> None:
+    receipt = spend(ledger)
+    ledger.refund(receipt, nothing_was_published="the disk was full, says Ada")
+    assert ledger.left("sales").epsilon == 4.0
+    with pytest.raises(LedgerError, match="no charge, or was given back"):
+        ledger.refund(receipt, nothing_was_published="again")
+    assert [entry.body["kind"] for entry in ledger.entries()] == ["dataset", "charge", "refund"]
+
+
+def test_a_budget_stays_as_it_was_entered(ledger: ss.Ledger) -> None:
+    ledger.dataset("sales", unit="customer", epsilon=4.0, delta=1e-6)
+    assert ledger.audit() == 1
+    for changes in ({"epsilon": 5.0}, {"unit": "event"}, {"accounting": "filter"}, {"period_days": 1}):
+        with pytest.raises(LedgerError, match="is not changed"):
+            ledger.dataset("sales", **({"unit": "customer", "epsilon": 4.0, "delta": 1e-6} | changes))  # type: ignore[arg-type]
+
+
+TAMPERINGS: list[tuple[str, str]] = [
+    ("UPDATE streamsketch_ledger SET body = replace(body, '0.5', '0.1') WHERE number = 3", "entry 3 was changed"),
+    ("UPDATE streamsketch_ledger SET hash = 'x' || hash WHERE number = 3", "entry 3 was changed"),
+    ("DELETE FROM streamsketch_ledger WHERE number = 2", "entries are missing"),
+    ("UPDATE streamsketch_ledger SET number = CASE number WHEN 2 THEN 30 ELSE number END", "entries are missing"),
+    ("UPDATE streamsketch_ledger SET number = 5 - number WHERE number > 1", "does not follow|was changed|missing"),
+]
+
+
+@pytest.mark.parametrize(("statement", "said"), TAMPERINGS)
+def test_an_audit_finds_what_was_changed_removed_or_reordered(
+    ledger: ss.Ledger, where: Path, statement: str, said: str
+) -> None:
+    for _ in range(2):
+        spend(ledger, 0.5)
+    spend(ledger)
+    assert ledger.audit() == 4
+    with sqlite3.connect(where) as connection:
+        if "5 - number" in statement:  # a swap, past the primary key
+            connection.execute("UPDATE streamsketch_ledger SET number = -number WHERE number IN (2, 3)")
+            connection.execute("UPDATE streamsketch_ledger SET number = 5 + number WHERE number < 0")
+        else:
+            connection.execute(statement)
+    with pytest.raises(LedgerError, match=said):
+        ss.Ledger(where)
+    with pytest.raises(LedgerError, match=said):
+        ledger.audit()
+
+
+def test_a_receipt_shows_that_the_newest_entries_were_cut_off(ledger: ss.Ledger, where: Path) -> None:
+    receipt = spend(ledger)
+    assert ledger.audit(receipt) == 2
+    with sqlite3.connect(where) as connection:
+        connection.execute("DELETE FROM streamsketch_ledger WHERE number = 2")
+    with pytest.raises(LedgerError, match="does not hold entry 2"):
+        ss.Ledger(where).audit(receipt)
+
+
+def test_the_file_is_the_owners_alone_and_something_else_is_no_ledger(where: Path, ledger: ss.Ledger) -> None:
+    assert where.stat().st_mode & 0o777 == 0o600
+    other = where.with_name("notes.txt")
+    other.write_text("hello " * 200)
+    with pytest.raises(ss.InvalidInputError, match=r"notes\.txt is no ledger"):
+        ss.Ledger(other)
+    assert ledger.datasets[0].name == "sales"
+
+
+def _charge_until_refused(where: str, queue: "multiprocessing.Queue[int]") -> None:
+    ledger, count = ss.Ledger(where), 0
+    try:
+        while True:
+            spend(ledger, 0.125)
+            count += 1
+    except LedgerError:
+        queue.put(count)
+
+
+def test_processes_that_charge_at_once_never_overspend(ledger: ss.Ledger, where: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.Queue[int] = context.Queue()
+    workers = [context.Process(target=_charge_until_refused, args=(str(where), queue)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    counts = [queue.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert sum(counts) == 32
+    assert ledger.left("sales").epsilon == 0.0
+    assert ledger.audit() == 33
+
+
+def test_no_adaptive_choice_of_releases_spends_more_than_the_filter_allows() -> None:
+    """The adversary of theory: releases of randomised response, chosen after the ones before; exact over all paths.
+
+    The worst δ at the filter's ε, over all strategies with steps of a grid, is found by dynamic programming.
+    """
+    from streamsketch.privacy import epsilon_to_rho, pure_rho  # noqa: PLC0415 - only here
+
+    epsilon, delta, steps = 2.0, 0.01, (0.25, 0.5, 1.0)
+    room = epsilon_to_rho(epsilon, delta)
+
+    def worst(spent: float, loss: float) -> float:
+        """Return the largest E_P[(1 - e^(ε - L))⁺] from here on, by strategies within the filter."""
+        best = max(0.0, -np.expm1(epsilon - loss))
+        for step in steps:
+            if spent + pure_rho(step) <= room:
+                up = 1 / (1 + np.exp(-step))
+                found = up * worst(spent + pure_rho(step), loss + step)
+                best = max(best, found + (1 - up) * worst(spent + pure_rho(step), loss - step))
+        return best
+
+    assert 0 < worst(0.0, 0.0) <= delta
