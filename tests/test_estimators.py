@@ -166,7 +166,7 @@ def test_pairwise_needs_two_sketches(count: int) -> None:
 
 
 def test_intervals_are_quantiles_times_the_standard_error() -> None:
-    estimate = ss.ss.Estimate(100.0, 9.0, 16.0)
+    estimate = ss.Estimate(100.0, 9.0, 16.0)
     assert estimate.interval() == pytest.approx((100 - 5 * 1.959964, 100 + 5 * 1.959964), rel=1e-7)
     assert estimate.interval(0.9) == pytest.approx((100 - 5 * 1.644854, 100 + 5 * 1.644854), rel=1e-7)
     assert estimate.interval(0.75, method="chebyshev") == pytest.approx((90, 110))
@@ -184,25 +184,25 @@ def test_chebyshev_intervals_hold_the_normal_ones(confidence: float) -> None:
 
 
 def test_intervals_are_cut_to_the_possible_range() -> None:
-    assert ss.ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
-    assert ss.ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
-    assert ss.ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
+    assert ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
+    assert ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
+    assert ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
     assert ss.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, 95, math.nan])
 def test_a_confidence_outside_zero_to_one_is_refused(confidence: float) -> None:
     with pytest.raises(ss.InvalidInputError, match=r"confidence must lie in \(0, 1\).*0.95 is usual"):
-        ss.ss.Estimate(1.0, 1.0, 1.0).interval(confidence)
+        ss.Estimate(1.0, 1.0, 1.0).interval(confidence)
 
 
 def test_another_method_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="'normal' or 'chebyshev', got 'bootstrap'"):
-        ss.ss.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
+        ss.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
 
 
 def test_estimates_print_value_and_error() -> None:
-    assert str(ss.ss.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
+    assert str(ss.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
     assert str(ss.Estimate(1234567.89, 144.0, 25.0)) == "1,234,568 ± 13"
     assert str(ss.Estimate(0.123456, 0.0, 0.0016**2)) == "0.1235 ± 0.0016"
     assert str(ss.Estimate(-7.0, 0.0, 0.0)) == "-7 ± 0"
