@@ -116,7 +116,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 
     With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
     keys; rows with nulls, or without a unit, are dropped. The same holds with an agreement that names units and a
-    bound. Otherwise `release` takes your word for its bounds.
+    bound. Otherwise the bounds that `release` states are asserted by you.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     if (time is None) != (window is None) or (time_format is not None and time is None):
