@@ -206,13 +206,17 @@ class Key:
         except ValueError:
             raise InvalidInputError(f"the key of {other} agrees on no secret: Key.generate makes no such key") from None
 
-    def spend(self, round_digest: bytes) -> None:
-        """Note that the party contributed to a round; raise `InvalidInputError` if it did before."""
+    def check_unspent(self, round_digest: bytes) -> None:
+        """Raise `InvalidInputError` if the party contributed to a round before."""
         if round_digest in self._spent:
             raise InvalidInputError(
                 f"{self._public} has contributed to round {round_digest.hex()[:16]}… already: the difference of two "
                 f"contributions is in the clear. Send the same bytes again, or make a new round"
             )
+
+    def spend(self, round_digest: bytes) -> None:
+        """Note that the party contributes to a round; raise `InvalidInputError` if it did before."""
+        self.check_unspent(round_digest)
         self._spent.add(round_digest)
 
     def __repr__(self) -> str:

@@ -269,6 +269,7 @@ class Round:
         self.projection.check_same(sketch.projection)
         place = self._place_of(key.public)
         self._check_signed()
+        key.check_unspent(self._digest)
         charge(ledger, dataset, self.guarantee, sketch)
         key.spend(self._digest)
         share = self.noise.sample_share(self._honest, self.projection.sketch_dim, SystemBits())
