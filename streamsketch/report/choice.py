@@ -33,7 +33,7 @@ class Chosen(NamedTuple):
     """The streams that noise does not drown; all, if those are fewer than two."""
     drowned: list[int]
     told_apart: dict[By, float]
-    """The share of streams whose nearest other is told from the farthest, by distance and, if defined, by cosine."""
+    """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine."""
     estimates: Estimates
     """Between those kept: (n, n)."""
     squares: Estimates
@@ -87,7 +87,7 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
 
 
 def told_apart(estimates: Estimates) -> float:
-    """Return the share of n streams whose nearest other is told from the farthest: their intervals are disjoint.
+    """Return the share of n streams whose nearest and farthest others differ: their intervals are disjoint.
 
     The intervals allow for the selection of both from n - 1. Of streams without differences the share is at most 5 % on
     average.

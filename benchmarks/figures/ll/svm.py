@@ -45,7 +45,7 @@ _FEW_FLIPS = 10.0  # at this ε and more a sign that is no coin is flipped once 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a curve; ``scores`` is 1 for each test row that is told right, else 0."""
+    """One point of a curve; ``scores`` is 1 for each test row that is classified correctly, else 0."""
 
     data: str
     method: str
