@@ -32,7 +32,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: env  ## which of sixteen airlines fly alike: private cosines on real data
 	$(BIN)/python -m $(DEMO)
 
-test: env  ## every test, doctest and README block
+test: env $(PRISM)  ## every test, doctest and README block; those of streams need Prism, which go builds
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 coverage: env  ## every test, with the branch coverage of all but compiled kernels; fails below 95 %

@@ -89,7 +89,7 @@ def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
     fresh = Claim(launch, root_key, secrets.token_bytes(NONCE_BYTES))
     if create_once(path, fresh.encode()):
         return fresh.nonce  # type: ignore[return-value] # just drawn
-    held = Claim.decode(_read(path), path)
+    held = Claim.decode(read_claim(path), path)
     if held.launch != launch:
         raise InvalidInputError(
             f"the run id is taken: another launch of a job claimed {path}. Give this run an id of its own"
@@ -103,13 +103,22 @@ def claimed_nonce(path: str, launch: bytes, root_key: bytes) -> bytes:
 
 def finish(path: str) -> None:
     """Take the nonce out of a claim, so that nobody can use or read it any more; again is no mistake."""
-    held = Claim.decode(_read(path), path)
+    held = Claim.decode(read_claim(path), path)
     if held.nonce is not None:
         _replace(path, held._replace(nonce=None).encode())
 
 
-def create_once(path: str, content: bytes) -> bool:
+def create_once(path: str, content: bytes, *, mode: int = 0o600) -> bool:
     """Create a file with its content, whole; return whether it was not there.
+
+    Parameters
+    ----------
+    path
+        Where.
+    content
+        All of it.
+    mode
+        Who may use the file where it is local, less the process's umask.
 
     Raises
     ------
@@ -120,7 +129,7 @@ def create_once(path: str, content: bytes) -> bool:
     """
     scheme = FileSystems.get_scheme(path)
     if scheme is None or scheme == "file":
-        return _create_local(_local(path), content)
+        return _create_local(_local(path), content, mode)
     if scheme == "gs":
         return _create_gcs(path, content)
     if scheme == "s3":
@@ -135,9 +144,9 @@ def _local(path: str) -> Path:
     return Path(path.removeprefix("file://"))
 
 
-def _create_local(path: Path, content: bytes) -> bool:
+def _create_local(path: Path, content: bytes, mode: int) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _written_beside(path, content) as partial:
+    with _written_beside(path, content, mode) as partial:
         try:
             os.link(partial, path)  # fails where the file exists; with O_EXCL others could see it half written
         except FileExistsError:
@@ -146,11 +155,11 @@ def _create_local(path: Path, content: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def _written_beside(path: Path, content: bytes) -> Any:
-    """Write content to a file that only the owner may read, and remove that name afterwards."""
+def _written_beside(path: Path, content: bytes, mode: int = 0o600) -> Any:
+    """Write content to a file that only the owner may read unless ``mode`` says else; remove that name afterwards."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -186,7 +195,8 @@ def _create_s3(path: str, content: bytes) -> bool:
     return True
 
 
-def _read(path: str) -> bytes:
+def read_claim(path: str) -> bytes:
+    """Return the content of a file that was created once."""
     with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
         return bytes(file.read(_MAX_BYTES))
 

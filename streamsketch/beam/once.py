@@ -10,6 +10,7 @@ from apache_beam.utils.windowed_value import PaneInfo
 from streamsketch.beam.ordering import InOrder
 from streamsketch.beam.repeatable import repeatable_bits
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
+from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.privacy import BitSource
 
@@ -56,7 +57,8 @@ class PublishOnce(beam.PTransform):
 
     def expand(self, keyed: beam.PCollection) -> Any:
         """Apply the transform."""
-        step = beam.ParDo(_Draw(self._draw, self._use, label_in(keyed.pipeline)), run=run_secret(keyed.pipeline))
+        draw = _Draw(self._draw, self._use, label_in(keyed.pipeline))
+        step = publishing_step(keyed, draw, run=run_secret(keyed.pipeline))
         outputs = (
             keyed
             | "One group a key" >> beam.GroupByKey()

@@ -19,6 +19,7 @@ from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret
 from streamsketch.beam.select import SelectedKeys
 from streamsketch.beam.sketch import merged
+from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.data import from_list
 from streamsketch.errors import InvalidInputError
@@ -49,7 +50,7 @@ class ReleaseOnce(beam.PTransform, ABC):
         public_keys: Keys | None,
         selected_keys: SelectedKeys | None,
         keys_are_public: bool,
-        public_windows: tuple[TimestampTypes, TimestampTypes] | None,
+        public_windows: tuple[TimestampTypes, TimestampTypes | None] | None,
         projection: Projection | None,
         count_private_data: bool,
     ) -> None:
@@ -177,10 +178,14 @@ class ReleaseOnce(beam.PTransform, ABC):
                 "which windows a key has data in would leak: give public_windows=(start, stop), in which every public "
                 "key is released, or SelectKeys(…), or say keys_are_public=True"
             )
-        return (
-            kept | "Keep public windows" >> beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type),
-            self._windows.times(keys, kept.windowing),
-        )
+        in_range = beam.ParDo(KeepWindows(self._windows)).with_output_types(kept.element_type)
+        if self._windows.stop is not None:
+            return kept | "Keep public windows" >> in_range, self._windows.times(keys, kept.windowing)
+        if kept.is_bounded:
+            raise InvalidInputError(
+                f"public_windows=({self._windows.start}, None) never ends, but the input does; give the stop as well"
+            )
+        return kept | "Keep public windows" >> in_range, keys | "Open windows" >> OpenWindows(kept, self._windows)
 
 
 class ReleasePerKey(ReleaseOnce):
@@ -222,7 +227,7 @@ class ReleasePerKey(ReleaseOnce):
         Your assertion that the keys found in the data are public, and the windows each has data in.
     public_windows
         (start, stop), in seconds since 1970-01-01T00:00Z or Beam timestamps: the windows that overlap [start, stop)
-        are released, and no others.
+        are released, and no others. ``(start, None)`` for a stream that never ends: windows open as time goes on.
     projection
         The sketches' projection, which they are held to. Needed where they do not come straight from `SketchPerKey`.
     count_private_data
@@ -264,7 +269,7 @@ class ReleasePerKey(ReleaseOnce):
         public_keys: Keys | None = None,
         selected_keys: SelectedKeys | None = None,
         keys_are_public: bool = False,
-        public_windows: tuple[TimestampTypes, TimestampTypes] | None = None,
+        public_windows: tuple[TimestampTypes, TimestampTypes | None] | None = None,
         projection: Projection | None = None,
         count_private_data: bool = False,
     ) -> None:

@@ -167,8 +167,22 @@ def configure_run(
     _RUNS[pipeline] = _Run(weakref.ref(drawn), place)
 
 
-def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton:
-    """Return the secret of a pipeline's run as a side input, for steps of your own that draw.
+def use_secret(pipeline: beam.Pipeline, secret: RunSecret) -> None:
+    """Give a pipeline a secret that workers know beforehand, before the first transform that draws."""
+    if pipeline in _RUNS:
+        raise InvalidInputError(
+            "a pipeline is configured once, before the first transform that draws: it has a secret already"
+        )
+    _RUNS[pipeline] = secret
+
+
+def has_stream(pipeline: beam.Pipeline) -> bool:
+    """Return whether a pipeline's secrets outlive it."""
+    return isinstance(_RUNS.get(pipeline), RunSecret)
+
+
+def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
+    """Return the secret of a pipeline's run, for steps of your own that draw: a side input, or the secret itself.
 
     The step gets an object whose ``derive(use, label)`` returns 32 secret bytes, the same in all retries of a run and
     new in each run.
@@ -182,6 +196,8 @@ def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton:
     if pipeline not in _RUNS:
         configure_run(pipeline)
     run = _RUNS[pipeline]
+    if isinstance(run, RunSecret):
+        return run
     if run.place is None and may_compute_again(pipeline):
         raise InvalidInputError(
             f"{type(pipeline.runner).__name__} may compute again what is upstream of a shuffle, and would publish "
@@ -212,7 +228,7 @@ class FinishRun(beam.PTransform):
         """Apply the transform."""
         pipeline = written[0].pipeline
         run = _RUNS.get(pipeline)
-        if run is None or run.place is None:
+        if not isinstance(run, _Run) or run.place is None:
             raise InvalidInputError("there is no claim to end: give configure_run(pipeline, claims=…) a folder for it")
         done = [beam.pvalue.AsIter(one | f"Count {number}" >> _Nothing()) for number, one in enumerate(written)]
         start = pipeline | "Claim" >> beam.Create([None])
@@ -237,7 +253,7 @@ class _Run(NamedTuple):
     place: _Place | None
 
 
-_RUNS: "weakref.WeakKeyDictionary[beam.Pipeline, _Run]" = weakref.WeakKeyDictionary()
+_RUNS: "weakref.WeakKeyDictionary[beam.Pipeline, _Run | RunSecret]" = weakref.WeakKeyDictionary()
 
 
 class _DrawSecret(beam.PTransform):

@@ -65,7 +65,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
         public_keys: Keys | None = None,
         selected_keys: SelectedKeys | None = None,
         keys_are_public: bool = False,
-        public_windows: tuple[TimestampTypes, TimestampTypes] | None = None,
+        public_windows: tuple[TimestampTypes, TimestampTypes | None] | None = None,
         projection: Projection | None = None,
         count_private_data: bool = False,
     ) -> None:

@@ -211,7 +211,8 @@ class WindowRange:
     Parameters
     ----------
     start, stop
-        Seconds since 1970-01-01T00:00Z, or Beam timestamps; windows that overlap [start, stop) count.
+        Seconds since 1970-01-01T00:00Z, or Beam timestamps; windows that overlap [start, stop) count. Without ``stop``
+        they never end.
 
     Raises
     ------
@@ -219,28 +220,33 @@ class WindowRange:
         If the range is empty.
     """
 
-    def __init__(self, start: TimestampTypes, stop: TimestampTypes) -> None:
-        self.start, self.stop = Timestamp.of(start), Timestamp.of(stop)
-        if self.start >= self.stop:
+    def __init__(self, start: TimestampTypes, stop: TimestampTypes | None) -> None:
+        self.start, self.stop = Timestamp.of(start), None if stop is None else Timestamp.of(stop)
+        if self.stop is not None and self.start >= self.stop:
             raise InvalidInputError(f"public_windows must be (start, stop) with start < stop, got ({start}, {stop})")
 
     def contains(self, window: IntervalWindow) -> bool:
         """Return whether a window overlaps the range."""
-        return bool(window.start < self.stop and window.end > self.start)
+        return bool((self.stop is None or window.start < self.stop) and window.end > self.start)
 
     def count(self, windowing: Windowing) -> int:
-        """Return how many windows there are."""
-        return len(self._starts(windowing))
+        """Return how many windows there are, or 1 if they never end."""
+        return 1 if self.stop is None else len(self._starts(windowing, self.stop))
 
-    def _starts(self, windowing: Windowing) -> list[Timestamp]:
+    def first(self, windowing: Windowing) -> Timestamp:
+        """Return the start of the first window."""
         size, offset = _micros(windowing.windowfn.size), _micros(windowing.windowfn.offset)
-        first = (self.start.micros - offset) // size
-        last = (self.stop.micros - 1 - offset) // size
-        return [Timestamp(micros=number * size + offset) for number in range(first, last + 1)]
+        return Timestamp(micros=(self.start.micros - offset) // size * size + offset)
+
+    def _starts(self, windowing: Windowing, stop: Timestamp) -> list[Timestamp]:
+        first, size = self.first(windowing).micros, _micros(windowing.windowfn.size)
+        return [Timestamp(micros=moment) for moment in range(first, stop.micros, size)]
 
     def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
         """Return each key once in each of these windows, windowed as told."""
-        starts = self._starts(windowing)
+        if self.stop is None:
+            raise InvalidInputError("windows that never end are opened by timers; give public_windows a stop")
+        starts = self._starts(windowing, self.stop)
         return (
             keys
             | "In each window" >> beam.FlatMap(lambda key: [TimestampedValue(key, start) for start in starts])

@@ -1,6 +1,7 @@
 from .bounding.agreed import bound, bound_batches
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
+from .bounding.digests import UnitDigests
 from .bounding.summary import BoundingSummary
 from .bounding.units import Batch, bound_units, unit_totals
 from .encoding import encode_batch
@@ -18,6 +19,7 @@ __all__ = [
     "Reader",
     "Sketch",
     "SketchTable",
+    "UnitDigests",
     "bound",
     "bound_batches",
     "bound_units",

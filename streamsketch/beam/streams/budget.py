@@ -1,0 +1,253 @@
+"""Bounds across the windows of a stream that never ends: each unit has a budget of windows a period."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.coders import BytesCoder, VarIntCoder
+from apache_beam.transforms.timeutil import TimeDomain
+from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec, on_timer
+from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindows, TimestampedValue
+from apache_beam.utils.timestamp import Timestamp
+from numpy.typing import NDArray
+
+from streamsketch.beam.bound import BoundContributions
+from streamsketch.beam.events import column_of
+from streamsketch.beam.marked import SecretCollection
+from streamsketch.beam.runs import RunSecret, label_in, run_secret
+from streamsketch.beam.windows import windowed_as
+from streamsketch.core import Exact
+from streamsketch.data import arrow_column
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import L1
+from streamsketch.projections import Projection
+from streamsketch.sketching import UnitDigests
+
+_ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("window", "<i8")])
+
+
+class BoundAcrossWindows(beam.PTransform):
+    """Clip every unit in all windows of a period together, in a stream that never ends: ``events → BoundedEvents``.
+
+    A unit may contribute in ``max_windows`` windows of each period, the first that it has data in; rows in others are
+    dropped. In each window `BoundContributions` clips it to ``max_keys`` keys and ``l1``. So the guarantee is for all
+    that a unit does in one period, "one aircraft in one period of 86400 s", with max_keys·max_windows slots; which
+    windows a unit used is in the job's state until the period is over.
+
+    Parameters
+    ----------
+    projection, unit, max_keys, l1, key, index, value, unit_name, public_keys, shards, count_private_data
+        As in `BoundContributions`.
+    max_windows
+        In how many windows of a period one unit may contribute.
+    period
+        Length of a period in seconds, a multiple of the windows' length; periods start where windows do.
+
+    Raises
+    ------
+    InvalidInputError
+        For bounds out of range, events in other windows than `TumblingWindows`, and as `BoundContributions`.
+    """
+
+    def __init__(
+        self,
+        projection: Projection,
+        *,
+        unit: str,
+        max_keys: int,
+        max_windows: int,
+        period: float,
+        l1: Exact,
+        unit_name: str | None = None,
+        shards: int = 64,
+        **columns: Any,
+    ) -> None:
+        super().__init__()
+        if type(max_windows) is not int or not 1 <= max_windows < 1 << 20:
+            raise InvalidInputError(f"max_windows must be an integer from 1 to 1048575, got {max_windows!r:.40}")
+        self._unit, self._shards = unit, shards
+        self._max_windows, self._period = max_windows, Fraction(str(period))
+        if self._period <= 0:
+            raise InvalidInputError(f"period must be > 0 seconds, got {period}")
+        name = f"{unit if unit_name is None else unit_name} in one period of {period:g} s"
+        self._neighbours = L1(l1, unit=name, max_keys=max_keys * max_windows)
+        self._bound = BoundContributions(
+            projection, unit=unit, max_keys=max_keys, l1=l1, unit_name=unit_name, shards=shards, **columns
+        )
+        self._projection = projection
+
+    def expand(self, events: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        windowing = events.windowing
+        windows = windowing.windowfn
+        if not isinstance(windows, FixedWindows):
+            raise InvalidInputError(
+                f"BoundAcrossWindows counts windows of one length, got {type(windows).__name__}. Window the events by "
+                f"TumblingWindows(size)"
+            )
+        size, offset, period = windows.size.micros, windows.offset.micros, self._period * 10**6
+        if period.denominator != 1 or int(period) % size:
+            raise InvalidInputError(
+                f"period must be a multiple of the windows' length, both in seconds, got {float(self._period):g} and "
+                f"{size / 10**6:g}"
+            )
+        run, label = run_secret(events.pipeline), label_in(events.pipeline)
+        admit = _Admit(int(period), offset, self._max_windows)
+        admitted = (
+            events
+            | "Shard units"
+            >> beam.ParDo(_Shard(self._unit, self._shards, label), run=run).with_output_types(
+                beam.typehints.KV[int, tuple[int, bytes, Any]]
+            )
+            | "Outside of windows" >> beam.WindowInto(GlobalWindows())
+            | "Admit" >> beam.ParDo(admit).with_output_types(events.element_type)
+            | "Back to their windows" >> windowed_as(windowing)
+        )
+        return SecretCollection(admitted | self._bound, self._projection, self._neighbours, enforced=True)
+
+    def display_data(self) -> dict[str, Any]:
+        """Show the bounds in the runner's interface; never a secret."""
+        return {"bounds": repr(self._neighbours)}
+
+
+class _Shard(beam.DoFn):
+    """Spread rows over shards by their units, with a digest of each row's unit; rows without a unit go nowhere."""
+
+    def __init__(self, unit: str, shards: int, label: str) -> None:
+        self._unit, self._shards, self._label = unit, shards, label
+        self._digests: UnitDigests | None = None
+
+    def process(
+        self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam, *, run: RunSecret
+    ) -> Iterator[TimestampedValue]:
+        if self._digests is None:
+            self._digests = UnitDigests(run.derive("bounds", self._label))
+        moment = int(window.start.micros)
+        parts = element.to_batches() if isinstance(element, pa.Table) else [element]
+        for part in parts:
+            for shard, digests, rows in self._sharded(part):
+                yield TimestampedValue((shard, (moment, digests.tobytes(), rows)), window.max_timestamp())
+
+    def _sharded(self, part: Any) -> Iterator[tuple[int, NDArray[np.uint64], Any]]:
+        if not isinstance(part, pa.RecordBatch):
+            digests = self._digests_of(_unit_of(part))
+            if digests is not None and len(digests):
+                yield int(digests[0, 0] % np.uint64(self._shards)), digests, part
+            return
+        column = _plain(arrow_column(column_of(part, self._unit), "unit"))
+        part = part.filter(column.is_valid())
+        digests = self._digests_of(column.drop_null())
+        if digests is None:  # text that is not UTF-8: row by row, as others' rows are sound
+            for row in range(part.num_rows):
+                alone = self._digests_of(column.drop_null().slice(row, 1))
+                if alone is not None:
+                    yield int(alone[0, 0] % np.uint64(self._shards)), alone, part.slice(row, 1)
+            return
+        shards = digests[:, 0] % np.uint64(self._shards)
+        order = np.argsort(shards, kind="stable")
+        breaks = np.flatnonzero(np.diff(shards[order])) + 1
+        for rows in np.split(order, breaks):
+            if rows.size:
+                yield int(shards[rows[0]]), digests[rows], part.take(pa.array(rows))
+
+    def _digests_of(self, column: Any) -> NDArray[np.uint64] | None:
+        if column is None or self._digests is None:
+            return None
+        try:
+            return self._digests.of(column)
+        except InvalidInputError:
+            return None
+
+
+def _unit_of(row: Any) -> pa.Array | None:
+    """Return a row's unit as a column of one, or nothing if the row has none that is sound."""
+    if not isinstance(row, tuple) or len(row) != 4 or row[0] is None:
+        return None
+    try:
+        return _plain(arrow_column([row[0]], "unit"))
+    except (InvalidInputError, TypeError, ValueError):
+        return None
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column of units in a layout of which equal units have equal digests."""
+    if pa.types.is_dictionary(column.type):
+        return _plain(column.dictionary_decode())
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(column.type) or pa.types.is_fixed_size_binary(column.type):
+        return column.cast(pa.large_binary())
+    return column.cast(pa.timestamp("ms")).cast(pa.date32(), safe=False) if pa.types.is_date64(column.type) else column
+
+
+class _Admit(beam.DoFn):
+    """Let the rows of each unit's first windows in a period pass; forget the period when it is over."""
+
+    USED = ReadModifyWriteStateSpec("used", BytesCoder())
+    FORGOTTEN = ReadModifyWriteStateSpec("forgotten", VarIntCoder())
+    OVER = TimerSpec("over", TimeDomain.WATERMARK)
+
+    def __init__(self, period: int, offset: int, max_windows: int) -> None:
+        self._period, self._offset, self._max_windows = period, offset, max_windows
+
+    def process(
+        self,
+        keyed: tuple[int, tuple[int, bytes, Any]],
+        moment: Timestamp = beam.DoFn.TimestampParam,
+        used: Any = beam.DoFn.StateParam(USED),
+        forgotten: Any = beam.DoFn.StateParam(FORGOTTEN),
+        over: Any = beam.DoFn.TimerParam(OVER),
+    ) -> Iterator[Any]:
+        _, (window, digests, rows) = keyed
+        if forgotten.read() is not None and window < forgotten.read():
+            return  # late, and nobody knows any more what its unit has used
+        units = np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
+        held = np.frombuffer(used.read() or b"", dtype=_ENTRY)
+        different, rows_of = np.unique(units, axis=0, return_inverse=True)
+        admitted, added = self._admitted(held, different, window)
+        if added.size:
+            used.write(np.concatenate([held, added]).tobytes())
+            over.set(Timestamp(micros=self._end(window)))
+        keep = admitted[rows_of.ravel()]
+        if not keep.any():
+            return
+        found = rows.filter(pa.array(keep)) if isinstance(rows, pa.RecordBatch) else rows
+        yield TimestampedValue(found, moment)
+
+    def _admitted(
+        self, held: NDArray[Any], units: NDArray[np.uint64], window: int
+    ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Return which units may contribute in a window, and the entries of those that have not yet."""
+        start = self._end(window) - self._period
+        now = held[(held["window"] >= start) & (held["window"] < start + self._period)]
+        own = np.empty(len(units), dtype=_ENTRY)
+        own["low"], own["high"], own["window"] = units[:, 0], units[:, 1], window
+        names, unit_of = np.unique(np.concatenate([now, own])[["low", "high"]], return_inverse=True)
+        counts = np.bincount(unit_of[: len(now)], minlength=len(names))[unit_of[len(now) :]]
+        there = np.zeros(len(names), dtype=bool)
+        there[unit_of[: len(now)][now["window"] == window]] = True
+        there = there[unit_of[len(now) :]]
+        fresh = ~there & (counts < self._max_windows)
+        return there | fresh, own[fresh]
+
+    @on_timer(OVER)
+    def forget(
+        self,
+        moment: Timestamp = beam.DoFn.TimestampParam,
+        used: Any = beam.DoFn.StateParam(USED),
+        forgotten: Any = beam.DoFn.StateParam(FORGOTTEN),
+        over: Any = beam.DoFn.TimerParam(OVER),
+    ) -> None:
+        held = np.frombuffer(used.read() or b"", dtype=_ENTRY)
+        left = held[held["window"] >= moment.micros]
+        used.write(left.tobytes())
+        forgotten.write(int(moment.micros))
+        if left.size:
+            over.set(Timestamp(micros=self._end(int(left["window"].min()))))
+
+    def _end(self, window: int) -> int:
+        """Return the end of the period that a window is in."""
+        return (window - self._offset) // self._period * self._period + self._offset + self._period

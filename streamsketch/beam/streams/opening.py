@@ -1,0 +1,115 @@
+"""Windows that open by themselves, whether or not there are data in them."""
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.coders import BytesCoder, VarIntCoder
+from apache_beam.transforms.timeutil import TimeDomain
+from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec, on_timer
+from apache_beam.transforms.window import GlobalWindows, TimestampedValue
+from apache_beam.utils.timestamp import Timestamp
+
+from streamsketch.beam.runs import RunSecret, run_secret
+from streamsketch.beam.streams.secret import StreamSecret
+from streamsketch.beam.streams.slots import decoded_key, encoded_key
+from streamsketch.beam.windows import WindowRange, windowed_as
+from streamsketch.errors import InvalidInputError
+
+_LOG = logging.getLogger(__name__)
+
+
+class OpenWindows(beam.PTransform):
+    """Return each key once in every window as time goes on: ``PCollection[key] → PCollection[key]``.
+
+    Keys come with a timer each that fires when the watermark reaches the start of a window, puts the key into it, and
+    waits for the next. Until then the timer holds the watermark back, so no window passes unopened.
+
+    A watermark at the end of all time, as of a job that is drained, opens windows up to the present and no more: a
+    window that begins more than a window's length after the worker's clock is not opened, and none after it.
+
+    Parameters
+    ----------
+    clock
+        A collection whose watermark is the stream's; its elements do not matter.
+    windows
+        A range without an end.
+    """
+
+    def __init__(self, clock: beam.PCollection, windows: WindowRange) -> None:
+        super().__init__()
+        self._clock, self._windows = clock, windows
+
+    def expand(self, keys: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        windowing = self._clock.windowing
+        kind = beam.typehints.KV[bytes, None]
+        named = keys | "Key by key" >> beam.Map(lambda key: (encoded_key(key), None)).with_output_types(kind)
+        ticks = (
+            self._clock
+            | "Watermark alone" >> beam.FlatMap(lambda _: ()).with_output_types(kind)
+            | "Outside of windows" >> beam.WindowInto(GlobalWindows())
+        )
+        first = self._windows.first(windowing).micros
+        run = run_secret(keys.pipeline)
+        opener = _Open(first, windowing.windowfn.size.micros, run if isinstance(run, StreamSecret) else None)
+        return (
+            (named, ticks)
+            | "Keys and watermark" >> beam.Flatten()
+            | "Open" >> beam.ParDo(opener).with_output_types(Any)
+            | "Window keys" >> windowed_as(windowing)
+        )
+
+
+class _Open(beam.DoFn):
+    NEXT = ReadModifyWriteStateSpec("next", VarIntCoder())
+    ROOT_KEY = ReadModifyWriteStateSpec("root key", BytesCoder())
+    START = TimerSpec("start", TimeDomain.WATERMARK)
+
+    def __init__(self, first: int, size: int, run: RunSecret | None) -> None:
+        self._first, self._size, self._run = first, size, run
+
+    def process(
+        self,
+        _: tuple[bytes, None],
+        upcoming: Any = beam.DoFn.StateParam(NEXT),
+        root_key: Any = beam.DoFn.StateParam(ROOT_KEY),
+        start: Any = beam.DoFn.TimerParam(START),
+    ) -> None:
+        self._check(root_key)
+        if upcoming.read() is None:
+            upcoming.write(self._first)
+            start.set(Timestamp(micros=self._first))
+
+    @on_timer(START)
+    def fire(
+        self,
+        key: bytes = beam.DoFn.KeyParam,
+        upcoming: Any = beam.DoFn.StateParam(NEXT),
+        root_key: Any = beam.DoFn.StateParam(ROOT_KEY),
+        start: Any = beam.DoFn.TimerParam(START),
+    ) -> Iterator[TimestampedValue]:
+        self._check(root_key)
+        moment = upcoming.read()
+        yield TimestampedValue(decoded_key(key), Timestamp(micros=moment))
+        moment += self._size
+        if moment - self._size > time.time() * 1e6:
+            _LOG.warning("No further windows are opened: the watermark is ahead of this worker's clock")
+            return
+        upcoming.write(moment)
+        start.set(Timestamp(micros=moment))
+
+    def _check(self, held: Any) -> None:
+        """Keep the key's fingerprint with the state, which a job with another key cannot go on with."""
+        if not isinstance(self._run, StreamSecret):
+            return
+        own, known = self._run.fingerprint(), held.read()
+        if known is None:
+            held.write(own)
+        elif known != own:
+            raise InvalidInputError(
+                "the job's state was kept with another root key than this worker has; restore it with the key that "
+                "the stream began with"
+            )

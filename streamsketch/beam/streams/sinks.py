@@ -1,0 +1,245 @@
+"""Sinks that write each slot of a stream once, whoever writes it how often."""
+
+import hashlib
+import importlib
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+from apache_beam.internal import pickler
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import IntervalWindow
+
+from streamsketch.beam.claims import create_once
+from streamsketch.beam.keys import METRICS
+from streamsketch.beam.streams.slots import Slot, slot_of
+from streamsketch.beam.streams.stable import publishing_step
+from streamsketch.errors import InvalidInputError
+
+ALARMS = "alarms"
+_LOG = logging.getLogger(__name__)
+_LONGEST_NAME = 200
+
+
+class Alarm(NamedTuple):
+    """A slot that somebody has written before, with other bytes; the first ones stay.
+
+    Parameters
+    ----------
+    slot
+        The slot.
+    held, offered
+        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits.
+    """
+
+    slot: Slot
+    held: str
+    offered: str
+
+
+class _WriteOnce(beam.PTransform):
+    """Write ``KV[key, release]`` in windows to slots: ``→ (PCollection[Slot], PCollection[Alarm])``."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__()
+        self._stream = stream
+
+    @abstractmethod
+    def _slots(self) -> "Slots":
+        """Return where the slots are."""
+
+    def expand(self, releases: beam.PCollection) -> Any:
+        """Apply the transform."""
+        step = publishing_step(releases, _Write(self._stream, self._slots()))
+        outputs = releases | "Write once" >> step.with_output_types(Slot).with_outputs(ALARMS, main="written")
+        return outputs.written, outputs[ALARMS]
+
+
+class WriteFilesOnce(_WriteOnce):
+    """Write each release to a file that is created once: ``KV[key, PrivateSketch] → (slots, alarms)``.
+
+    The file of a key in a window is ``FOLDER/STREAM/2013-01-01T05-00-00Z/KEY.sketch``. A second writer with the same
+    bytes changes nothing. With other bytes it changes nothing either and raises an alarm: an element of the second
+    output, an error in the log, and a step of the counter ``alarms``. It means that a window was computed twice from
+    different data, or in two epochs, and that the second release was not published.
+
+    Parameters
+    ----------
+    folder
+        A folder that all workers share, on a local or mounted file system, gs:// or s3://.
+    stream
+        Name of the stream.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from apache_beam.transforms.window import TimestampedValue
+    >>> from streamsketch import L1, SJLT
+    >>> from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
+    >>> from streamsketch.beam.streams import WriteFilesOnce
+    >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> folder = getfixture("tmp_path")
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     slots, alarms = (
+    ...         pipeline
+    ...         | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
+    ...         | TumblingWindows(3600)
+    ...         | SketchPerKey(projection)
+    ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["AA"], public_windows=(0, 7200))
+    ...         | WriteFilesOnce(str(folder), "flights")
+    ...     )
+    >>> sorted(path.parent.name for path in folder.rglob("*.sketch"))
+    ['1970-01-01T00-00-00Z', '1970-01-01T01-00-00Z']
+    """
+
+    def __init__(self, folder: str, stream: str) -> None:
+        super().__init__(stream)
+        self._folder = folder
+
+    def _slots(self) -> "Slots":
+        return _Files(self._folder)
+
+
+class WriteRowsOnce(_WriteOnce):
+    """Insert each release into an SQL table unless its row is there: ``KV[key, PrivateSketch] → (slots, alarms)``.
+
+    For SQLite and PostgreSQL, by ``INSERT … ON CONFLICT DO NOTHING``. The table is created if it does not exist::
+
+        stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
+        PRIMARY KEY (stream, window_start, kind, key)
+
+    Alarms as in `WriteFilesOnce`.
+
+    Parameters
+    ----------
+    connect
+        Function without arguments that opens a DB-API 2 connection, called in the workers: read the password there.
+    stream
+        Name of the stream.
+    table
+        Name of the table.
+
+    Raises
+    ------
+    InvalidInputError
+        For a table's name of other characters than letters, digits and ``_``.
+    """
+
+    def __init__(self, connect: Callable[[], Any], stream: str, *, table: str = "releases") -> None:
+        super().__init__(stream)
+        if not (table.isascii() and table.isidentifier()):
+            raise InvalidInputError(f"table must be letters, digits and '_', got {table!r:.80}")
+        self._connect, self._table = connect, table
+
+    def _slots(self) -> "Slots":
+        return _Rows(self._connect, self._table)
+
+
+class Slots:
+    """Where slots are kept."""
+
+    def open(self) -> None:
+        """Connect."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+    @abstractmethod
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Fill a slot that is empty; return what is in it, or None if it was empty."""
+
+
+class _Write(beam.DoFn):
+    def __init__(self, stream: str, slots: Slots) -> None:
+        self._stream, self._slots = stream, slots
+
+    def setup(self) -> None:
+        self._slots.open()
+
+    def teardown(self) -> None:
+        self._slots.close()
+
+    def process(self, keyed: tuple[Any, Any], window: IntervalWindow = beam.DoFn.WindowParam) -> Iterator[Any]:
+        key, release = keyed
+        slot, content = slot_of(self._stream, key, window), release.to_bytes()
+        held = self._slots.put(slot, content)
+        if held is None:
+            Metrics.counter(METRICS, "written").inc()
+        elif held != content:
+            Metrics.counter(METRICS, ALARMS).inc()
+            alarm = Alarm(slot, hashlib.sha256(held).hexdigest(), hashlib.sha256(content).hexdigest())
+            _LOG.error("A slot has other bytes than this release, which is not published: %s", slot)
+            yield beam.pvalue.TaggedOutput(ALARMS, alarm)
+            return
+        yield slot
+
+
+class _Files(Slots):
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        name = slot.file
+        if len(name) > _LONGEST_NAME:
+            name = "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{name}.sketch"))
+        if create_once(path, content, mode=0o644):
+            return None
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            return bytes(file.read())
+
+
+class _Rows(Slots):
+    _MARKS = {"qmark": "?", "format": "%s", "pyformat": "%s"}  # noqa: RUF012 - never changed
+
+    def __init__(self, connect: Callable[[], Any], table: str) -> None:
+        self._connect, self._table = connect, table
+        self._connection: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_connect": pickler.dumps(self._connect), "_table": self._table}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(pickler.loads(state["_connect"]), state["_table"])  # type: ignore[misc]
+
+    def open(self) -> None:
+        self._connection = self._connect()
+        driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
+        style = driver.paramstyle
+        if style not in self._MARKS:
+            raise InvalidInputError(
+                f"drivers with paramstyle {style!r} are not known; use one with {list(self._MARKS)}"
+            )
+        self._mark = self._MARKS[style]
+        bytes_type = "BLOB" if driver.__name__ == "sqlite3" else "BYTEA"
+        self._run(
+            f"CREATE TABLE IF NOT EXISTS {self._table} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
+            f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
+        )
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        marks = ", ".join([self._mark] * 5)
+        where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
+        insert = f"INSERT INTO {self._table} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
+        if self._run(insert, *slot, content).rowcount == 1:
+            return None
+        held = self._run(f"SELECT release FROM {self._table} WHERE {where}", *slot).fetchone()  # noqa: S608
+        return bytes(held[0])
+
+    def _run(self, statement: str, *values: Any) -> Any:
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(statement, values)
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+        return cursor

@@ -1,0 +1,65 @@
+"""Names of what a stream publishes: one slot for each key and window."""
+
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from apache_beam.coders import FastPrimitivesCoder
+from apache_beam.transforms.window import IntervalWindow
+from apache_beam.utils.timestamp import Timestamp
+
+from streamsketch.beam.keys import plain_key
+
+_KEYS = FastPrimitivesCoder()  # deterministic for text, bytes and integers
+
+
+class Slot(NamedTuple):
+    """A key in a window of a stream.
+
+    Parameters
+    ----------
+    stream
+        Name of the stream.
+    start
+        Start of the window, in microseconds after 1970-01-01T00:00Z.
+    kind, key
+        The key as text, and what it was: ``text``, ``integer`` or ``bytes`` (in hexadecimal digits).
+    """
+
+    stream: str
+    start: int
+    kind: str
+    key: str
+
+    @property
+    def window(self) -> str:
+        """Start of the window as people and file systems read it: 2013-01-01T05-00-00Z."""
+        moment = Timestamp(micros=self.start).to_rfc3339()
+        return str(moment).replace(":", "-")
+
+    @property
+    def file(self) -> str:
+        """Name of a file for the slot: no two keys share one."""
+        quoted = quote(self.key, safe=" ")
+        return {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quoted
+
+    def __str__(self) -> str:
+        return f"{self.stream} {self.window} {self.file}"
+
+
+def slot_of(stream: str, key: Any, window: IntervalWindow) -> Slot:
+    """Return the slot of a key in a window."""
+    plain = plain_key(key, "keys of a stream")
+    start = int(window.start.micros)
+    if isinstance(plain, bytes):
+        return Slot(stream, start, "bytes", plain.hex())
+    return Slot(stream, start, "integer" if isinstance(plain, int) else "text", str(plain))
+
+
+def encoded_key(key: Any) -> bytes:
+    """Return a key as bytes, for state by keys: runners tell keys apart by their bytes."""
+    return bytes(_KEYS.encode(plain_key(key, "keys of a stream")))
+
+
+def decoded_key(encoded: bytes) -> Any:
+    """Return the key."""
+    return _KEYS.decode(encoded)

@@ -1,0 +1,66 @@
+"""Steps whose input a runner must not change between two tries."""
+
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability import common_urns
+from apache_beam.runners.pipeline_context import PipelineContext
+
+from streamsketch.beam.runner import may_compute_again
+from streamsketch.beam.runs import has_stream
+from streamsketch.errors import InvalidInputError
+
+
+class StableParDo(beam.ParDo):
+    """``beam.ParDo`` whose input is stable: a runner that repeats the step gives it the same elements again.
+
+    Java has an annotation for that, Python's SDK has none; runners read the flag in the specification. Flink keeps the
+    elements until the next checkpoint, so results come up to one checkpoint interval later.
+    """
+
+    def to_runner_api_parameter(self, context: PipelineContext, **extra: Any) -> Any:
+        """Return the step's specification, with the flag."""
+        urn, payload = super().to_runner_api_parameter(context, **extra)
+        payload.requires_stable_input = True
+        context.add_requirement(common_urns.requirements.REQUIRES_STABLE_INPUT.urn)
+        return urn, payload
+
+
+def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) -> beam.ParDo:
+    """Return a ParDo that publishes, with stable input where the collection never ends and the runner may repeat steps.
+
+    Raises
+    ------
+    InvalidInputError
+        If the collection never ends, and the runner is not told to make checkpoints, or the secrets would change when
+        the job is built again, or bundles would hold results back that the watermark passes.
+    """
+    if collection.is_bounded or not may_compute_again(collection.pipeline):
+        return beam.ParDo(step, **side)
+    runner = type(collection.pipeline.runner).__name__
+    if not has_stream(collection.pipeline):
+        raise InvalidInputError(
+            f"a stream on {runner} can be restored when its job is built again, and would then draw other secrets: a "
+            f"unit could contribute twice. Call configure_stream(pipeline, stream=…, root_key=…, claims=…) first"
+        )
+    if option(collection.pipeline.options, "checkpointing_interval") < 1:
+        raise InvalidInputError(
+            f"without checkpoints {runner} may publish a window twice, with different data: what it computes again may "
+            f"be others' data by then. Give --checkpointing_interval=MILLISECONDS"
+        )
+    if option(collection.pipeline.options, "max_bundle_size") != 1:
+        raise InvalidInputError(
+            f"{runner} lets the watermark pass bundles that time closes, and whole windows would be lost. Give "
+            f"--max_bundle_size=1, and many rows in one element, as Arrow record batches"
+        )
+    return StableParDo(step, **side)
+
+
+def option(options: PipelineOptions, name: str) -> int:
+    """Return a runner's own option as a number, 0 if it is not given: job servers alone know them all."""
+    found = options.get_all_options(retain_unknown_options=True).get(name)
+    try:
+        return int(found)
+    except (TypeError, ValueError):
+        return 0

@@ -1,0 +1,136 @@
+"""A slot is filled once: the same bytes again are nothing, other bytes an alarm."""
+
+import importlib
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.transforms.window import TimestampedValue
+
+import streamsketch as ss
+from pipelines.flink.processes import Processes, free_ports, listens
+from streamsketch.beam import TumblingWindows
+from streamsketch.beam.streams import Alarm, Slot, WriteFilesOnce, WriteRowsOnce
+from tests.beam.running import append_to, recorded
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+Release = tuple[float, Any, ss.PrivateSketch]
+Sink = Callable[[], beam.PTransform]
+Contents = Callable[[], dict[Slot, bytes]]
+
+
+def release() -> ss.PrivateSketch:
+    return PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Sink, Contents]:
+    def contents() -> dict[Any, bytes]:
+        found = {}
+        for path in (tmp_path / "out" / "test").rglob("*.sketch"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o644
+            found[path.parent.name, path.stem] = path.read_bytes()
+        return found
+
+    return lambda: WriteFilesOnce(str(tmp_path / "out"), "test"), contents
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> tuple[Sink, Contents]:
+    path = str(tmp_path / "releases.db")
+    return rows(lambda: sqlite3.connect(path))
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Any]]:
+    drivers = [name for name in ("psycopg", "pg8000.dbapi") if importlib.util.find_spec(name.partition(".")[0])]
+    if not drivers or shutil.which("initdb") is None or shutil.which("runuser") is None:
+        pytest.skip("PostgreSQL and one of its drivers, psycopg or pg8000, are not installed")
+    driver, database = importlib.import_module(drivers[0]), {"psycopg": "dbname"}.get(drivers[0], "database")
+    own = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []  # it refuses to run as root
+    (port,) = free_ports(1)
+    with (
+        tempfile.TemporaryDirectory() as data,
+        Processes(tmp_path_factory.mktemp("postgres")) as processes,
+    ):
+        if own:
+            shutil.chown(data, "postgres")
+        made = processes.start("initdb", [*own, "initdb", "-D", data, "-A", "trust", "-U", "postgres"])
+        assert made.wait() == 0
+        processes.kill(made)
+        listen = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(port)]
+        processes.start("postgres", [*own, "postgres", "-D", data, *listen])
+        processes.wait("PostgreSQL", lambda: listens(port))
+        yield lambda: driver.connect(host="127.0.0.1", port=port, user="postgres", **{database: "postgres"})
+
+
+def rows(connect: Callable[[], Any]) -> tuple[Sink, Contents]:
+    def contents() -> dict[Any, bytes]:
+        connection = connect()
+        cursor = connection.cursor()
+        cursor.execute("SELECT stream, window_start, kind, key, release FROM releases")
+        found = {Slot(*row[:4]): bytes(row[4]) for row in cursor.fetchall()}
+        connection.close()
+        return {(slot.window, slot.file): content for slot, content in found.items()}
+
+    return lambda: WriteRowsOnce(connect, "test"), contents
+
+
+@pytest.fixture(params=["files", "sqlite", "postgres"])
+def sink(request: pytest.FixtureRequest) -> tuple[Sink, Contents]:
+    found: tuple[Sink, Contents]
+    if request.param == "postgres":
+        found = rows(request.getfixturevalue("postgres"))
+    else:
+        found = request.getfixturevalue(request.param)
+    return found
+
+
+def write(sink: Sink, releases: list[Release], folder: Path) -> tuple[list[Slot], list[Alarm]]:
+    folder.mkdir()
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        stamped = [TimestampedValue((key, found), at) for at, key, found in releases]
+        given = pipeline | beam.Create(stamped).with_output_types(tuple[Any, Any])
+        slots, alarms = given | TumblingWindows(60) | sink()
+        slots | "Record slots" >> beam.Map(append_to, str(folder / "slots"))
+        alarms | "Record alarms" >> beam.Map(append_to, str(folder / "alarms"))
+    return recorded(folder / "slots"), recorded(folder / "alarms")
+
+
+def test_each_slot_is_filled_once(sink: tuple[Sink, Contents], tmp_path: Path) -> None:
+    transform, contents = sink
+    releases = [(at, key, release()) for at in (0, 60) for key in ("AA", "a/b ü", 7, "=7", b"\x00\xff")]
+    slots, alarms = write(transform, releases, tmp_path / "first")
+    assert len(set(slots)) == 10
+    assert alarms == []
+    held = contents()
+    assert sorted(held.values()) == sorted(found.to_bytes() for *_, found in releases)
+
+    assert set(write(transform, releases, tmp_path / "again")[0]) == set(slots)
+    at, key, _ = releases[0]
+    others, (alarm,) = write(transform, [(at, key, release()), *releases[1:3]], tmp_path / "other")
+    assert set(others) < set(slots)
+    assert len(others) == 2
+    assert alarm.slot == Slot("test", 0, "text", "AA")
+    assert alarm.held != alarm.offered
+    assert contents() == held, "the first stays"
+
+
+def test_two_long_keys_share_no_file(files: tuple[Sink, Contents], tmp_path: Path) -> None:
+    transform, contents = files
+    slots, alarms = write(transform, [(0, "ü" * 200 + end, release()) for end in "ab"], tmp_path / "long")
+    assert len(slots) == len(contents()) == 2
+    assert alarms == []
+
+
+@pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])
+def test_tables_have_plain_names(table: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match="table must be letters"):
+        WriteRowsOnce(lambda: None, "test", table=table)

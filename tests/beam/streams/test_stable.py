@@ -1,0 +1,83 @@
+"""Nothing is published of a stream unless the runner gives a step that it repeats the same input."""
+
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability import common_urns
+from apache_beam.testing import test_stream
+
+import streamsketch as ss
+from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows, configure_run
+from streamsketch.beam.streams import configure_stream
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+STABLE = common_urns.requirements.REQUIRES_STABLE_INPUT.urn
+FLINK = ["--runner=PortableRunner", "--job_endpoint=127.0.0.1:1", "--streaming"]
+CHECKPOINTS = ["--checkpointing_interval=1000", "--max_bundle_size=1"]
+
+
+def release(pipeline: beam.Pipeline) -> None:
+    (
+        pipeline
+        | test_stream.TestStream()
+        | TumblingWindows(60)
+        | SketchPerKey(PROJECTION)
+        | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"], public_windows=(0, None))
+    )
+
+
+def pipeline_with(options: list[str], root_key: Path, folder: Path) -> beam.Pipeline:
+    pipeline = beam.Pipeline(options=PipelineOptions(options))
+    configure_stream(pipeline, stream="test", root_key=root_key, claims=str(folder))
+    return pipeline
+
+
+def test_noise_is_drawn_of_stable_input(root_key: Path, tmp_path: Path) -> None:
+    pipeline = pipeline_with([*FLINK, *CHECKPOINTS], root_key, tmp_path)
+    release(pipeline)
+    specification = pipeline.to_runner_api()
+    assert STABLE in specification.requirements
+    flagged = []
+    for transform in specification.components.transforms.values():
+        if transform.spec.urn == common_urns.primitives.PAR_DO.urn:
+            payload = beam.portability.api.beam_runner_api_pb2.ParDoPayload.FromString(transform.spec.payload)
+            flagged += [transform.unique_name] if payload.requires_stable_input else []
+    assert [name.rpartition("/")[2] for name in flagged] == ["StableParDo(_Draw)"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Give --checkpointing_interval"),
+        (["--checkpointing_interval=0", "--max_bundle_size=1"], "Give --checkpointing_interval"),
+        (["--checkpointing_interval=1000"], "Give --max_bundle_size=1"),
+        (["--checkpointing_interval=1000", "--max_bundle_size=1000"], "Give --max_bundle_size=1"),
+    ],
+)
+def test_a_runner_without_it_is_refused(options: list[str], message: str, root_key: Path, tmp_path: Path) -> None:
+    with pytest.raises(ss.InvalidInputError, match=message):
+        release(pipeline_with([*FLINK, *options], root_key, tmp_path))
+
+
+def test_a_secret_of_one_run_is_refused(tmp_path: Path) -> None:
+    pipeline = beam.Pipeline(options=PipelineOptions([*FLINK, *CHECKPOINTS]))
+    configure_run(pipeline, claims=str(tmp_path))
+    with pytest.raises(ss.InvalidInputError, match="Call configure_stream"):
+        release(pipeline)
+
+
+@pytest.mark.parametrize("runner", ["FnApiRunner", "PrismRunner", "BundleBasedDirectRunner"])
+def test_runners_that_keep_what_they_shuffled_need_no_flag(runner: str, root_key: Path, tmp_path: Path) -> None:
+    pipeline = pipeline_with([f"--runner={runner}", "--streaming"], root_key, tmp_path)
+    release(pipeline)
+    assert STABLE not in pipeline.to_runner_api().requirements
+
+
+def test_windows_without_end_need_a_stream_without_end() -> None:
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    windowed: Any = pipeline | beam.Create([("AA", 1, 1)]) | TumblingWindows(60) | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="give the stop as well"):
+        windowed | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"], public_windows=(0, None))
