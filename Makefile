@@ -8,7 +8,7 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test coverage test-matrix flink flink-demo test-flink lint format bench proto conformance lock changelog clean
+.PHONY: help env demo test coverage test-matrix flink pin-jars flink-demo stream-demo test-flink lint format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -59,17 +59,30 @@ test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test o
 .PHONY: .FORCE
 .FORCE:
 
-flink: $(FLINK)/lib/.complete  ## fetch Flink's jars into .flink (152 MB, needs Java 17 and Maven)
+flink: $(FLINK)/lib/streamsketch.jar  ## fetch the jars of Flink and Kafka into .flink (220 MB, needs Java 17 and Maven)
 
-$(FLINK)/lib/.complete: pipelines/flink/pom.xml
+$(FLINK)/lib/.complete: pipelines/flink/pom.xml pipelines/flink/jars.sha256
 	@command -v javac >/dev/null && command -v mvn >/dev/null || \
 	  { echo "Flink needs a Java 17 development kit, and Maven to fetch its jars; put javac and mvn on the PATH."; exit 1; }
 	rm -rf $(@D)
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	cd $(@D) && sha256sum --quiet --check --strict $(abspath pipelines/flink/jars.sha256)
 	@touch $@
+
+$(FLINK)/lib/streamsketch.jar: $(FLINK)/lib/.complete $(wildcard pipelines/flink/java/*.java)
+	javac -d $(FLINK)/classes -cp '$(FLINK)/lib/*' $(filter %.java,$^)
+	jar --create --file $@ -C $(FLINK)/classes .
+
+pin-jars:  ## fetch the jars that the pom names, and write their checksums: look at them before you commit
+	rm -rf $(FLINK)/lib
+	mvn -q -B -f pipelines/flink/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(FLINK)/lib)
+	cd $(FLINK)/lib && sha256sum *.jar > $(abspath pipelines/flink/jars.sha256)
 
 flink-demo: env flink  ## the demo on a Flink cluster of this machine: two task managers, gone afterwards
 	$(BIN)/python -m pipelines.flink --jars $(FLINK)/lib -- $(DEMO)
+
+stream-demo: env flink  ## a week of flights through Kafka and Flink in a minute, with a task manager killed on the way
+	$(BIN)/python -m pipelines.flink.stream_demo --jars $(FLINK)/lib
 
 test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures, and on Prism where go can build it
 	@test -n "$(PRISM)" || echo "Prism is skipped: there is no go on the PATH to build it."

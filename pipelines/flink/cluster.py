@@ -104,6 +104,17 @@ class FlinkCluster:
             "--environment_cache_millis=10000",
         ]
 
+    def stream_options(self, *, interval: int = 1000, backend: str = "filesystem") -> list[str]:
+        """Return the options of a pipeline that never ends: checkpoints every ``interval`` milliseconds."""
+        return [
+            *self.pipeline_options(),
+            "--streaming",
+            f"--checkpointing_interval={interval}",
+            f"--state_backend={backend}",
+            f"--state_backend_storage_path=file://{self._folder}/checkpoints",
+            "--finish_bundle_before_checkpointing",  # else the watermark overtakes what bundles hold back
+        ]
+
     def start_task_manager(self) -> subprocess.Popen[bytes]:
         """Start one more task manager; it registers itself within seconds."""
         number = len(self.task_managers) + 1
@@ -124,8 +135,18 @@ class FlinkCluster:
 
     def rest(self, path: str) -> Any:
         """Return what Flink's REST interface answers, e.g. to ``/jobs/overview``."""
-        with urllib.request.urlopen(f"{self.web_page}/{path.lstrip('/')}", timeout=10) as answer:  # noqa: S310
-            return json.load(answer)
+        return self.call(path, "GET")
+
+    def call(self, path: str, method: str, body: Any = None) -> Any:
+        """Ask Flink's REST interface for something, such as a savepoint; return what it answers."""
+        request = urllib.request.Request(  # noqa: S310 - our own address
+            f"{self.web_page}/{path.lstrip('/')}",
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            return json.loads(answer.read() or "null")
 
     def _start_all(self) -> None:
         self._java("job-manager", _JOB_MANAGER, "--configDir", str(self._folder))

@@ -16,7 +16,7 @@ from streamsketch.beam.once import PublishOnce
 from streamsketch.beam.ordering import shards_of
 from streamsketch.beam.repeatable import data_id
 from streamsketch.beam.runner import refuse_broken_runner
-from streamsketch.beam.runs import RunSecret
+from streamsketch.beam.runs import RunSecret, has_stream
 from streamsketch.beam.select import SelectedKeys
 from streamsketch.beam.sketch import merged
 from streamsketch.beam.streams.opening import OpenWindows
@@ -93,6 +93,8 @@ class ReleaseOnce(beam.PTransform, ABC):
         refuse_broken_runner(sketches.pipeline)
         require_one_pane(sketches)
         sources = sources_of(sketches)
+        if has_stream(sketches.pipeline):  # whatever reads it, a stream's data in a window are the same
+            sources = ["stream"]
         publisher = self._publisher(self._agreed_neighbours(sketches))
         projection = self._agreed_projection(sketches)
         guarantee = publisher.calibrated(projection).guarantee  # fail before the job runs

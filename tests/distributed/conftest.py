@@ -13,6 +13,7 @@ import pytest
 
 import streamsketch as ss
 from pipelines.flink.cluster import FlinkCluster, worker_pool
+from pipelines.flink.kafka import Kafka
 from pipelines.flink.processes import Processes, StartError, free_ports, listens
 from tests.distributed.steps import KEYS, one_loop
 
@@ -51,6 +52,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
     if not jars:
         pytest.skip("STREAMSKETCH_FLINK_JARS names no folder of Flink's jars")
     with FlinkCluster(Path(jars), tmp_path_factory.mktemp("flink")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    jars = os.environ.get("STREAMSKETCH_FLINK_JARS")
+    if not jars:
+        pytest.skip("STREAMSKETCH_FLINK_JARS names no folder of Kafka's jars")
+    with Kafka(Path(jars), tmp_path_factory.mktemp("kafka")) as running:
         yield running
 
 

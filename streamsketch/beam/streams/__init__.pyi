@@ -1,6 +1,7 @@
 from .budget import BoundAcrossWindows
-from .changes import WindowChanges
+from .changes import WindowChanges, WindowDistances
 from .lateness import PartitionClock, TakeOnTime
+from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
 from .sinks import Alarm, WriteFilesOnce, WriteRowsOnce
 from .slots import Slot
@@ -9,13 +10,16 @@ from .stable import StableParDo
 __all__ = [
     "Alarm",
     "BoundAcrossWindows",
+    "DecodeMessages",
     "PartitionClock",
     "Slot",
     "StableParDo",
     "TakeOnTime",
     "WindowChanges",
+    "WindowDistances",
     "WriteFilesOnce",
     "WriteRowsOnce",
     "claim_epoch",
     "configure_stream",
+    "encoded_batch",
 ]

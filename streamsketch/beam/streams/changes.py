@@ -1,14 +1,17 @@
-"""How far a key has moved from one window to the next."""
+"""Distances of a stream's releases: of a key to the window before, and between the keys of a window."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 from apache_beam.coders import BytesCoder, TupleCoder, VarIntCoder
 from apache_beam.transforms.userstate import BagStateSpec
 from apache_beam.transforms.window import FixedWindows, GlobalWindows, IntervalWindow, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 
+from streamsketch.beam.blocks import gaps, keyed_block, order
+from streamsketch.beam.results import in_form, taken
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.beam.windows import windowed_as
 from streamsketch.errors import InvalidInputError
@@ -100,3 +103,31 @@ class _Compare(beam.DoFn):
 
 def _loaded(image: bytes) -> PrivateSketch:
     return PrivateSketch.from_bytes(image, max_bytes=len(image))
+
+
+class WindowDistances(beam.PTransform):
+    """Estimate all squared distances within each window: ``KV[key, PrivateSketch] → PCollection[list of rows]``.
+
+    One list a window, in the order of its keys; a row is a dictionary as `PairwiseDistances` gives it. That transform
+    is for more keys: it shares the work out by a side input, which Flink cannot keep for streams.
+    """
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        return (
+            releases
+            | "One group"
+            >> beam.Map(lambda keyed: (None, keyed)).with_output_types(
+                beam.typehints.KV[None, beam.typehints.KV[Any, PrivateSketch]]
+            )
+            | "All of a window" >> beam.GroupByKey()
+            | "Compare all" >> beam.MapTuple(lambda _, keyed: _pairs(keyed)).with_output_types(list[dict[str, Any]])
+        )
+
+
+def _pairs(keyed: Iterable[tuple[Any, PrivateSketch]]) -> list[dict[str, Any]]:
+    ordered = sorted(keyed, key=lambda one: order(one[0]))
+    keys = [key for key, _ in ordered]
+    block = keyed_block(0, keys, [release for _, release in ordered])
+    rows, columns = np.triu_indices(len(keys), 1)
+    return list(in_form((keys, keys), rows, columns, taken(gaps(block, block), rows, columns), "rows"))

@@ -64,7 +64,7 @@ class TakeOnTime(beam.PTransform):
         super().__init__()
         self._count = count_private_data
 
-    def expand(self, events: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
+    def expand(self, events: beam.PCollection) -> Any:
         """Apply the transform."""
         step = beam.ParDo(_Split(count=self._count)).with_output_types(events.element_type)
         outputs = events | "By the log's clock" >> step.with_outputs(LATE, main="on_time")

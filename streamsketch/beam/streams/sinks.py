@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import json
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -17,8 +18,8 @@ from apache_beam.transforms.window import IntervalWindow
 from streamsketch.beam.claims import create_once
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.streams.slots import Slot, slot_of
-from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.errors import InvalidInputError
+from streamsketch.release import Published
 
 ALARMS = "alarms"
 _LOG = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class _WriteOnce(beam.PTransform):
 
     def expand(self, releases: beam.PCollection) -> Any:
         """Apply the transform."""
-        step = publishing_step(releases, _Write(self._stream, self._slots()))
+        step = beam.ParDo(_Write(self._stream, self._slots()))
         outputs = releases | "Write once" >> step.with_output_types(Slot).with_outputs(ALARMS, main="written")
         return outputs.written, outputs[ALARMS]
 
@@ -73,6 +74,8 @@ class WriteFilesOnce(_WriteOnce):
         A folder that all workers share, on a local or mounted file system, gs:// or s3://.
     stream
         Name of the stream.
+    suffix
+        End of the files' names. Other results than releases, such as dictionaries, are written as JSON.
 
     Examples
     --------
@@ -96,12 +99,12 @@ class WriteFilesOnce(_WriteOnce):
     ['1970-01-01T00-00-00Z', '1970-01-01T01-00-00Z']
     """
 
-    def __init__(self, folder: str, stream: str) -> None:
+    def __init__(self, folder: str, stream: str, *, suffix: str = "sketch") -> None:
         super().__init__(stream)
-        self._folder = folder
+        self._folder, self._suffix = folder, suffix
 
     def _slots(self) -> "Slots":
-        return _Files(self._folder)
+        return _Files(self._folder, self._suffix)
 
 
 class WriteRowsOnce(_WriteOnce):
@@ -165,7 +168,7 @@ class _Write(beam.DoFn):
 
     def process(self, keyed: tuple[Any, Any], window: IntervalWindow = beam.DoFn.WindowParam) -> Iterator[Any]:
         key, release = keyed
-        slot, content = slot_of(self._stream, key, window), release.to_bytes()
+        slot, content = slot_of(self._stream, key, window), _content(release)
         held = self._slots.put(slot, content)
         if held is None:
             Metrics.counter(METRICS, "written").inc()
@@ -178,15 +181,22 @@ class _Write(beam.DoFn):
         yield slot
 
 
+def _content(result: Any) -> bytes:
+    """Return a release in the exchange format, or other results as one line of JSON."""
+    if isinstance(result, Published):
+        return result.to_bytes()
+    return json.dumps(result, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
 class _Files(Slots):
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, suffix: str) -> None:
+        self._folder, self._suffix = folder, suffix
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
         name = slot.file
         if len(name) > _LONGEST_NAME:
             name = "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{name}.sketch"))
+        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{name}.{self._suffix}"))
         if create_once(path, content, mode=0o644):
             return None
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:

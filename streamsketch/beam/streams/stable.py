@@ -49,10 +49,10 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
             f"without checkpoints {runner} may publish a window twice, with different data: what it computes again may "
             f"be others' data by then. Give --checkpointing_interval=MILLISECONDS"
         )
-    if option(collection.pipeline.options, "max_bundle_size") != 1:
+    if not option(collection.pipeline.options, "finish_bundle_before_checkpointing"):
         raise InvalidInputError(
-            f"{runner} lets the watermark pass bundles that time closes, and whole windows would be lost. Give "
-            f"--max_bundle_size=1, and many rows in one element, as Arrow record batches"
+            f"{runner} lets the watermark pass results of a bundle that a checkpoint ends, and whole windows would be "
+            f"lost. Give --finish_bundle_before_checkpointing"
         )
     return StableParDo(step, **side)
 
@@ -60,6 +60,7 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
 def option(options: PipelineOptions, name: str) -> int:
     """Return a runner's own option as a number, 0 if it is not given: job servers alone know them all."""
     found = options.get_all_options(retain_unknown_options=True).get(name)
+    found = {"true": 1, "false": 0}.get(str(found).lower(), found)
     try:
         return int(found)
     except (TypeError, ValueError):

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, PairwiseDistances, ReleasePerKey, SketchPerKey, TumblingWindows
-from streamsketch.beam.streams import BoundAcrossWindows, TakeOnTime, WindowChanges, WriteFilesOnce, configure_stream
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.streams import (
+    BoundAcrossWindows,
+    TakeOnTime,
+    WindowChanges,
+    WindowDistances,
+    WriteFilesOnce,
+    configure_stream,
+)
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -121,7 +128,10 @@ def test_distances_appear_between_windows_and_between_keys(prism: list[str], roo
         slots, alarms = releases | WriteFilesOnce(str(tmp_path / "releases"), "test")
         return {
             "changes": releases | WindowChanges() | "A" >> beam.Map(with_minute),
-            "pairs": releases | PairwiseDistances() | "B" >> beam.Map(with_minute),
+            "pairs": releases
+            | WindowDistances()
+            | "B" >> beam.Map(lambda rows: (None, rows))
+            | "D" >> beam.Map(with_minute),
             "slots": slots,
             "alarms": alarms,
             "releases": releases | "C" >> beam.Map(with_minute),
@@ -134,7 +144,11 @@ def test_distances_appear_between_windows_and_between_keys(prism: list[str], roo
         for key in KEYS
         for start in (60, 120, 180)
     }
-    assert {(*pair, start): pytest.approx(estimate.value) for pair, start, estimate in found["pairs"]} == {
+    assert {
+        (row["first"], row["second"], start): pytest.approx(row["squared_distance"])
+        for _, start, rows in found["pairs"]
+        for row in rows
+    } == {
         (one, other, start): ss.squared_distance(by_slot[one, start], by_slot[other, start]).value
         for one, other in (("AA", "UA"), ("AA", "empty"), ("UA", "empty"))
         for start in (0, 60, 120, 180)

@@ -1,0 +1,149 @@
+"""A Kafka broker and what Beam needs to read it, as processes of this machine, on 127.0.0.1."""
+
+import contextlib
+import struct
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple, Self, cast
+
+from pipelines.flink.processes import Processes, StartError, free_ports, listens
+
+_HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java has it
+_JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+
+
+class Record(NamedTuple):
+    """A record of a topic; the timestamp is in milliseconds after 1970-01-01T00:00Z."""
+
+    partition: int
+    timestamp: int
+    content: bytes
+
+
+class Kafka:
+    """A broker (KRaft) that keeps its log in a folder, and Beam's expansion service with `ReadLog`.
+
+    A context manager, as `FlinkCluster`.
+
+    Parameters
+    ----------
+    jars
+        Folder of the jars that ``pom.xml`` names, and of ours.
+    folder
+        A folder for the log and for configuration.
+
+    Attributes
+    ----------
+    servers
+        Address of the broker.
+    expansion
+        Address of the expansion service.
+    """
+
+    def __init__(self, jars: Path, folder: Path) -> None:
+        self._jars, self._folder = jars.resolve(), folder.resolve()
+        self._processes = Processes(folder)
+        self._port, self._controller, expansion = free_ports(3)
+        self.servers, self.expansion = f"127.0.0.1:{self._port}", f"127.0.0.1:{expansion}"
+
+    def __enter__(self) -> Self:
+        if not any(self._jars.glob("kafka_2.13-*.jar")):
+            raise StartError(f"there are no Kafka jars in {self._jars}; fetch them with: make flink")
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._processes)
+            settings = self._folder / "server.properties"
+            settings.write_text(self._settings())
+            format_log = ["kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings)]
+            self._end_of(self._processes.start("format", self._java("128m", *format_log)), "format")
+            self._processes.start("broker", self._java("384m", "kafka.Kafka", str(settings)))
+            port = self.expansion.split(":")[1]
+            self._processes.start("expansion", self._java("256m", "Expansion", port))
+            self._processes.wait("the broker", lambda: listens(self._port))
+            self._processes.wait("Beam's expansion service", lambda: listens(int(port)))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic."""
+        name = f"create-{topic}"
+        self._end_of(self._processes.start(name, self._tool("create", topic, str(partitions))), name)
+
+    @contextlib.contextmanager
+    def writer(self, topic: str) -> Iterator["Writer"]:
+        """Write records to a topic; all are in it at the end of the block."""
+        with subprocess.Popen(  # noqa: S603 - our own command
+            self._tool("write", topic), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                writer = Writer(cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout))
+                yield writer
+                writer.flush()
+            finally:
+                process.kill()
+
+    def read(self, topic: str) -> Iterator[Record]:
+        """Yield all records that are in a topic now, each partition's in order."""
+        with subprocess.Popen(  # noqa: S603 - our own command
+            self._tool("read", topic), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            records = cast("IO[bytes]", process.stdout)
+            while header := records.read(_HEADER.size):
+                partition, timestamp, length = _HEADER.unpack(header)
+                yield Record(partition, timestamp, records.read(length))
+
+    def _tool(self, *arguments: str) -> list[str]:
+        return self._java("256m", "Topic", self.servers, *arguments)
+
+    def _java(self, heap: str, *main: str) -> list[str]:
+        return [*_JAVA, f"-Xmx{heap}", "-cp", f"{self._jars}/*", *main]
+
+    def _end_of(self, process: subprocess.Popen[bytes], name: str) -> None:
+        if process.wait() != 0:
+            raise StartError(f"Kafka's {name} failed: {(self._folder / f'{name}.log').read_text()[-2000:]}")
+        self._processes.kill(process)
+
+    def _settings(self) -> str:
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{self._controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": self._folder / "log",
+            "log.retention.ms": -1,  # the demo's events are of 2013
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "message.max.bytes": 1 << 22,
+            "auto.create.topics.enable": "false",
+            # one timestamp of the future would end every window up to it
+            "log.message.timestamp.after.max.ms": 3_600_000,
+        }
+        return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+class Writer:
+    """Writes records to a topic."""
+
+    def __init__(self, records: IO[bytes], answers: IO[bytes]) -> None:
+        self._records, self._answers = records, answers
+
+    def write(self, partition: int, timestamp: int, content: bytes = b"") -> None:
+        """Write a record; one without content is a heartbeat, which lets windows of idle partitions end."""
+        self._records.write(_HEADER.pack(partition, timestamp, len(content)) + content)
+
+    def flush(self) -> None:
+        """Wait until all records are in the topic."""
+        self._records.write(_HEADER.pack(0, 0, -1))
+        self._records.flush()
+        self._answers.readline()

@@ -1,0 +1,213 @@
+"""A week of flights as one minute: Kafka, Flink, a task manager killed in the middle, and every window once.
+
+    python -m pipelines.flink.stream_demo [--jars DIR]
+
+Nothing stays behind, also on Ctrl-C. All that listens does so on 127.0.0.1, but for what `FlinkCluster` says.
+"""
+
+import argparse
+import datetime as dt
+import json
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from pipelines.flink.cluster import FlinkCluster
+from pipelines.flink.kafka import Kafka
+from pipelines.flink.processes import STOPPING, StartError
+from pipelines.replay import Check, check
+from pipelines.stream_distances import parser as job_parser
+from streamsketch.beam.streams import encoded_batch
+
+FLIGHTS = Path(__file__).resolve().parents[1] / "data" / "flights.parquet"
+CARRIERS = ["B6", "EV", "UA", "DL", "AA", "MQ"]
+START, DAYS, WINDOW = dt.datetime(2013, 1, 7, tzinfo=dt.UTC), 7, 6 * 3600
+SECONDS = 60  # that the week takes
+TOPIC, SHOWN = "flights", 8
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo; return its exit status."""
+    own = argparse.ArgumentParser(prog="python -m pipelines.flink.stream_demo", description=__doc__)
+    own.add_argument("--jars", type=Path, default=Path(".flink/lib"), metavar="DIR", help="(default .flink/lib)")
+    known = own.parse_args(arguments)
+    console = Console()
+    try:
+        with tempfile.TemporaryDirectory(prefix="stream-demo-", ignore_cleanup_errors=True) as folder:
+            return _demo(console, known.jars, Path(folder))
+    except StartError as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        return 2
+    except KeyboardInterrupt:
+        console.print("Ended; nothing is left running.")
+        return 130
+
+
+def _demo(console: Console, jars: Path, folder: Path) -> int:
+    root_key = folder / "root key"
+    root_key.touch(mode=0o600)
+    root_key.write_bytes(secrets.token_bytes(32))
+    console.print("Starting Kafka, and Flink with two task managers (half a minute) …")
+    with Kafka(jars, folder / "kafka") as kafka, FlinkCluster(jars, folder / "flink") as cluster:
+        kafka.create(TOPIC, 2)
+        arguments = _arguments(kafka, folder)
+        console.print(f"Flink: {cluster.web_page}. Submitting the job …")
+        with (folder / "job.log").open("wb") as log:
+            job = subprocess.Popen(  # noqa: S603 - our own command
+                [sys.executable, "-m", "pipelines.stream_distances", *arguments, *cluster.stream_options()],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            _watch(console, job, cluster, kafka, folder)
+        finally:
+            job.kill()
+            job.wait()
+        console.print("Computing the topic again, in batch, which only the operator could do …")
+        named, _ = job_parser().parse_known_args(arguments)
+        found = check(named, 1, kafka.read(TOPIC))
+    windows = DAYS * 86_400 // WINDOW
+    console.print(
+        f"{found.slots} releases, each once: {windows} windows of {len(CARRIERS)} carriers; {found.missing} missing.\n"
+        f"{found.same_bytes} have the bytes of the computation in batch; "
+        f"{found.same_sums} have the topic's sums once the noise is taken off."
+    )
+    every = windows * len(CARRIERS)
+    good = found == Check(every, every, every, 0)
+    console.print("[bold green]Every window came once, and is right.[/]" if good else "[bold red]That is wrong.[/]")
+    return 0 if good else 1
+
+
+def _arguments(kafka: Kafka, folder: Path) -> list[str]:
+    return [
+        f"--servers={kafka.servers}",
+        f"--topic={TOPIC}",
+        f"--expansion={kafka.expansion}",
+        "--time=time",
+        "--key=carrier",
+        "--index=route",
+        "--unit-column=tailnum",
+        "--unit=aircraft",
+        "--max-keys=1",
+        "--l1=6",
+        f"--window={WINDOW}",
+        "--delay=3600",
+        f"--start={START.isoformat()}",
+        f"--public-keys={','.join(CARRIERS)}",
+        "--epsilon=4",
+        "--sketch-dim=128",
+        "--sparsity=1",
+        "--stream=flights",
+        f"--root-key={folder / 'root key'}",
+        f"--claims={folder / 'claims'}",
+        f"--output={folder / 'out'}",
+    ]
+
+
+def _watch(console: Console, job: subprocess.Popen[bytes], cluster: FlinkCluster, kafka: Kafka, folder: Path) -> None:
+    """Show windows as they come, while the week is replayed and a task manager is killed."""
+    out, log = folder / "out" / "flights", folder / "job.log"
+    producer = threading.Thread(target=_produce, args=(kafka,), daemon=True)
+    windows, started, killed, said = DAYS * 86_400 // WINDOW, 0.0, False, "waiting for the job to run"
+    deadline = time.monotonic() + 600
+    with Live(console=console, refresh_per_second=4) as live:
+        while len(_complete(out)) < windows:
+            if job.poll() is not None:
+                raise StartError(f"the job ended: {log.read_text()[-3000:]}")
+            if time.monotonic() > deadline:
+                raise StartError(f"only {len(_complete(out))} of {windows} windows came in ten minutes")
+            if not started and _is_running(cluster):
+                producer.start()
+                started, said = time.monotonic(), "replaying a week of flights as a minute"
+            if started and not killed and len(_complete(out)) >= windows // 3:
+                cluster.kill_task_manager(-1)
+                cluster.start_task_manager()
+                killed, said = True, f"a task manager was killed {time.monotonic() - started:.0f} s into the replay"
+            live.update(_shown(out, said))
+            time.sleep(0.25)
+        live.update(_shown(out, said))
+
+
+def _is_running(cluster: FlinkCluster) -> bool:
+    jobs = cluster.rest("/jobs/overview")["jobs"]
+    return any(job["tasks"]["running"] == job["tasks"]["total"] > 0 for job in jobs)
+
+
+def _produce(kafka: Kafka) -> None:
+    with kafka.writer(TOPIC) as writer:
+        began = time.monotonic()
+        for moment, batch in _hours():
+            wait = (moment - START).total_seconds() / (DAYS * 86_400) * SECONDS - (time.monotonic() - began)
+            time.sleep(max(0, wait))
+            stamp = round(moment.timestamp() * 1000)
+            middle = batch.num_rows // 2
+            for partition, part in enumerate((batch.slice(0, middle), batch.slice(middle))):
+                writer.write(partition, stamp, encoded_batch(part))
+            writer.flush()
+        end = round((START + dt.timedelta(days=DAYS, hours=2)).timestamp() * 1000)
+        for partition in (0, 1):
+            writer.write(partition, end)  # heartbeats, so that the last window ends
+
+
+def _hours() -> Iterator[tuple[dt.datetime, pa.RecordBatch]]:
+    """Yield the flights of each hour of the week: aircraft, carrier, route and time."""
+    table = pq.read_table(FLIGHTS)
+    time_of = table.column("scheduled_hour").cast(pa.timestamp("us", "UTC"))
+    text = {name: table.column(name).cast(pa.string()) for name in ("carrier", "tailnum", "route")}
+    table = pa.table({**text, "time": time_of})
+    for hour in range(DAYS * 24):
+        moment = START + dt.timedelta(hours=hour)
+        found = table.filter(pc.equal(table.column("time"), pa.scalar(moment, pa.timestamp("us", "UTC"))))
+        yield moment, pa.RecordBatch.from_struct_array(found.to_struct_array().combine_chunks())
+
+
+def _complete(out: Path) -> list[Path]:
+    """Return the folders of windows whose releases are all there."""
+    if not out.exists():
+        return []
+    return [folder for folder in sorted(out.iterdir()) if all((folder / f"{key}.sketch").exists() for key in CARRIERS)]
+
+
+def _shown(out: Path, said: str) -> Table:
+    folders = _complete(out)
+    table = Table(
+        title=f"{len(folders)} windows released; {said}.\nSquared distance of each carrier to the window before",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("window")
+    for key in CARRIERS:
+        table.add_column(key, justify="right")
+    for folder in folders[-SHOWN:]:
+        table.add_row(folder.name[:13].replace("T", " ") + "h", *(_cell(folder / f"{key}.change") for key in CARRIERS))
+    return table
+
+
+def _cell(path: Path) -> str:
+    try:
+        change: dict[str, Any] = json.loads(path.read_text())
+    except OSError:
+        return "·"
+    return f"{change['squared_distance']:,.0f} ± {change['standard_error']:,.0f}"
+
+
+if __name__ == "__main__":
+    for number in STOPPING - {signal.SIGINT}:  # as on Ctrl-C, nothing may stay behind
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
+    sys.exit(main())

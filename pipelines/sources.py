@@ -1,0 +1,38 @@
+"""Logs that never end, read with watermarks from the log alone."""
+
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.transforms.external import JavaExternalTransform
+
+
+class ReadTopic(beam.PTransform):
+    """Read the messages of a Kafka topic by ``flink/java/ReadLog.java``: ``→ PCollection[bytes]``, late ones marked.
+
+    Parameters
+    ----------
+    servers
+        Addresses of the brokers.
+    topic
+        Name of the topic.
+    delay
+        How far messages of a partition may be out of order, in seconds.
+    size, offset
+        Length and start of the windows in seconds, by which lateness is judged.
+    expansion
+        Address of the expansion service.
+    """
+
+    def __init__(self, servers: str, topic: str, *, delay: float, size: float, offset: float, expansion: str) -> None:
+        super().__init__()
+        self._servers, self._topic, self._expansion = servers, topic, expansion
+        self._times = [round(seconds * 1000) for seconds in (delay, size, offset)]
+
+    def expand(self, start: Any) -> beam.PCollection:
+        """Apply the transform to a pipeline."""
+        read = JavaExternalTransform("ReadLog", self._expansion).of(self._servers, self._topic, *self._times)
+        return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(bytes)
+
+
+def _content(_: bytes | None, value: bytes | None) -> bytes:
+    return value or b""  # Java's type allows for none

@@ -1,0 +1,253 @@
+r"""Private squared distances of a stream that never ends: an Apache Beam pipeline.
+
+Each key is a party, each row an event at a time. In every window of event time each public key is sketched and released
+once, whatever fails and restarts; distances to the window before, and between the keys of a window, appear with it.
+
+    python -m pipelines.stream_distances --servers broker:9092 --topic flights --expansion 127.0.0.1:8097 \
+        --time time --key carrier --index route,hour --unit-column aircraft --max-keys 1 --l1 12 \
+        --window 3600 --delay 60 --start 2013-01-01 --public-keys AA,UA --epsilon 1 --delta 1e-9 \
+        --stream flights --root-key /run/secrets/key --claims /shared/claims --output /shared/out \
+        --runner=FlinkRunner --checkpointing_interval=10000 --finish_bundle_before_checkpointing
+
+Any further option goes to Beam. How keys, epochs, upgrades and restores work is in pipelines/README.md.
+"""
+
+import argparse
+import datetime as dt
+import importlib
+import logging
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+
+import streamsketch as ss
+from pipelines.sources import ReadTopic
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.streams import (
+    BoundAcrossWindows,
+    DecodeMessages,
+    WindowChanges,
+    WindowDistances,
+    WriteFilesOnce,
+    WriteRowsOnce,
+    configure_stream,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job with command-line arguments until it is ended; return the exit status."""
+    known, rest = parser().parse_known_args(arguments)
+    options = PipelineOptions([*rest, "--streaming"])
+    options.view_as(StandardOptions).runner = options.view_as(StandardOptions).runner or "FnApiRunner"
+    try:
+        pipeline = beam.Pipeline(options=options)
+        epoch = configure_stream(
+            pipeline, stream=known.stream, root_key=known.root_key, claims=known.claims, epoch=known.epoch
+        )
+        build(known, messages(known, pipeline))
+        print(f"stream {known.stream}, epoch {epoch}", flush=True)  # noqa: T201 - needed for a restore
+        pipeline.run().wait_until_finish()
+    except ss.StreamsketchError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+def messages(arguments: argparse.Namespace, pipeline: beam.Pipeline) -> beam.PCollection:
+    """Return the messages of the source that the arguments name."""
+    windows = {"delay": arguments.delay, "size": arguments.window, "offset": arguments.offset}
+    return pipeline | "Topic" >> ReadTopic(arguments.servers, arguments.topic, expansion=arguments.expansion, **windows)
+
+
+def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, beam.PCollection]:
+    """Let messages of a log become releases and distances, each written once; return what sinks and steps say."""
+    projection = projection_of(arguments)
+    decode = DecodeMessages(
+        schema_of(arguments),
+        time=arguments.time,
+        size=arguments.window,
+        offset=arguments.offset,
+        format=arguments.format,
+        count_private_data=arguments.count_private_data,
+    )
+    batches, late, malformed = log | "Decode" >> decode
+    columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
+    sketches = (
+        batches
+        | "Windows" >> TumblingWindows(arguments.window, offset=arguments.offset, column=arguments.time)
+        | "Bound" >> _bounds(arguments, projection, columns)
+        | "Sketch" >> SketchPerKey(projection, **columns)
+    )
+    releases = sketches | "Release" >> ReleasePerKey(
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        mechanism=arguments.mechanism,
+        public_keys=arguments.public_keys,
+        public_windows=(arguments.start, arguments.stop),
+        projection=projection,
+    )
+    changes = releases | "Changes" >> WindowChanges() | "As rows" >> beam.MapTuple(_change)
+    pairs = releases | "Pairs" >> WindowDistances() | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
+    slots, alarms = releases | "Write releases" >> _sink(arguments)
+    files = arguments.output
+    changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(files, arguments.stream, suffix="change")
+    paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(files, arguments.stream, suffix="json")
+    return {
+        "sketches": sketches,
+        "releases": releases,
+        "slots": slots,
+        "alarms": (alarms, change_alarms, pair_alarms) | "All alarms" >> beam.Flatten(),
+        "distances": (changed, paired) | "All distances" >> beam.Flatten(),
+        "late": late,
+        "malformed": malformed,
+    }
+
+
+def projection_of(arguments: argparse.Namespace) -> ss.Projection:
+    """Return the public map."""
+    return ss.SJLT(
+        dim=ss.HASHED_DIM,
+        sketch_dim=arguments.sketch_dim,
+        sparsity=arguments.sparsity,
+        seed=arguments.seed,
+        resolution=arguments.resolution,
+    )
+
+
+def schema_of(arguments: argparse.Namespace) -> pa.Schema:
+    """Return the columns of messages: text, but for the time and the value."""
+    text = [arguments.key, *arguments.index, *([arguments.unit_column] if arguments.unit_column else [])]
+    fields = {name: pa.string() for name in text}
+    fields |= {arguments.value: pa.int64()} if arguments.value else {}
+    return pa.schema([*fields.items(), (arguments.time, pa.timestamp("us", "UTC"))])
+
+
+def _bounds(arguments: argparse.Namespace, projection: ss.Projection, columns: dict[str, Any]) -> beam.PTransform:
+    if arguments.unit_column is None:
+        unit = {"unit": arguments.key, "already_enforced": True, "unit_name": arguments.unit or "event"}
+        return BoundContributions(projection, max_keys=arguments.max_keys, l1=arguments.l1, **unit, **columns)
+    bounds = {
+        "unit": arguments.unit_column,
+        "unit_name": arguments.unit or arguments.unit_column,
+        "max_keys": arguments.max_keys,
+        "l1": arguments.l1,
+        "public_keys": arguments.public_keys,
+        **columns,
+    }
+    if arguments.period is None:
+        return BoundContributions(projection, **bounds)
+    return BoundAcrossWindows(projection, max_windows=arguments.max_windows, period=arguments.period, **bounds)
+
+
+def _sink(arguments: argparse.Namespace) -> beam.PTransform:
+    if arguments.database is None:
+        return WriteFilesOnce(arguments.output, arguments.stream)
+    return WriteRowsOnce(connection(arguments.database), arguments.stream)
+
+
+def connection(database: str) -> Callable[[], Any]:
+    """Return what connects to a database: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables."""
+    if database.startswith("sqlite:"):
+        path = database.removeprefix("sqlite:")
+        return lambda: sqlite3.connect(path, timeout=60)
+    if database != "postgresql":
+        raise ss.InvalidInputError(f"--database takes sqlite:PATH or postgresql, got {database!r:.80}")
+
+    def connect() -> Any:
+        driver = importlib.import_module("pg8000.dbapi")  # workers that write to PostgreSQL have it
+        password, name = os.environ.get("PGPASSWORD"), os.environ.get("PGDATABASE", "postgres")
+        host, port = os.environ.get("PGHOST", "127.0.0.1"), int(os.environ.get("PGPORT", "5432"))
+        return driver.connect(os.environ["PGUSER"], host, name, port, password)
+
+    return connect
+
+
+def _change(key: Any, estimate: ss.Estimate) -> tuple[Any, dict[str, Any]]:
+    low, high = estimate.interval(0.95)
+    row = {
+        "squared_distance": estimate.value,
+        "standard_error": estimate.standard_error,
+        "low_95": low,
+        "high_95": high,
+    }
+    return key, row
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the job's arguments."""
+    found = argparse.ArgumentParser(
+        prog="python -m pipelines.stream_distances",
+        description="Private squared distances of a stream that never ends.",
+        epilog="Any further option goes to Apache Beam, e.g. --runner=FlinkRunner --checkpointing_interval=10000.",
+        allow_abbrev=False,
+    )
+    source = found.add_argument_group("source")
+    source.add_argument("--servers", metavar="HOST:PORT", help="Kafka's brokers")
+    source.add_argument("--topic", help="Kafka's topic")
+    source.add_argument(
+        "--expansion", metavar="HOST:PORT", help="Beam's expansion service, with ReadLog on its class path"
+    )
+    source.add_argument("--format", choices=["arrow", "json"], default="arrow", help="of a message (default arrow)")
+    data = found.add_argument_group("data")
+    data.add_argument("--time", required=True, metavar="COLUMN", help="column of event times")
+    data.add_argument("--key", required=True, metavar="COLUMN", help="column that names the party")
+    data.add_argument("--index", required=True, type=_names, metavar="COLUMN[,COLUMN…]", help="columns of the index")
+    data.add_argument("--value", metavar="COLUMN", help="column of values; without it each row counts 1")
+    data.add_argument("--resolution", default="1", metavar="STEP", help="grid step of the values (default 1)")
+    windows = found.add_argument_group("windows")
+    windows.add_argument("--window", required=True, type=float, metavar="SECONDS", help="length of a window")
+    windows.add_argument("--offset", default=0.0, type=float, metavar="SECONDS", help="where windows start (default 0)")
+    windows.add_argument(
+        "--delay", required=True, type=float, metavar="SECONDS", help="how far events may be out of order"
+    )
+    windows.add_argument(
+        "--start", required=True, type=_moment, metavar="TIME", help="first window to release, ISO 8601"
+    )
+    windows.add_argument("--stop", type=_moment, metavar="TIME", help="release no window from here on")
+    privacy = found.add_argument_group("privacy")
+    privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
+    privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
+    privacy.add_argument("--unit-column", metavar="COLUMN", help="column of the privacy unit, which is then clipped")
+    privacy.add_argument("--unit", help="what is protected, in a word (default: the unit's column, or event)")
+    privacy.add_argument(
+        "--max-keys", default=1, type=int, metavar="N", help="keys of one unit in a window (default 1)"
+    )
+    privacy.add_argument("--l1", default="1", metavar="BOUND", help="sum of |value| of one unit and key (default 1)")
+    privacy.add_argument("--period", type=float, metavar="SECONDS", help="bound a unit in each period, not each window")
+    privacy.add_argument("--max-windows", default=1, type=int, metavar="N", help="windows of one unit in a period")
+    privacy.add_argument("--mechanism", default="auto", help="auto, laplace, gaussian or least-variance (default auto)")
+    privacy.add_argument("--public-keys", required=True, type=_names, metavar="KEY[,KEY…]", help="keys to release")
+    sketch = found.add_argument_group("sketch")
+    sketch.add_argument("--sketch-dim", default=1024, type=int, metavar="K", help="cells a sketch (default 1024)")
+    sketch.add_argument("--sparsity", default=4, type=int, metavar="S", help="cells an event meets (default 4)")
+    sketch.add_argument("--seed", default=2013, type=int, help="public seed of the projection (default 2013)")
+    run = found.add_argument_group("stream")
+    run.add_argument("--stream", required=True, metavar="NAME", help="name of the stream")
+    run.add_argument("--root-key", required=True, type=Path, metavar="FILE", help="32 bytes on every worker, mode 0600")
+    run.add_argument("--claims", required=True, metavar="DIR", help="folder that all workers share, for epochs")
+    run.add_argument("--epoch", type=int, metavar="N", help="of a job that is restored; a new launch claims the next")
+    run.add_argument("--output", required=True, metavar="DIR", help="folder that all workers share, for results")
+    run.add_argument("--database", metavar="sqlite:PATH|postgresql", help="where releases go instead")
+    run.add_argument("--count-private-data", action="store_true", help="count late rows, for the operator alone")
+    return found
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _moment(text: str) -> float:
+    moment = dt.datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+if __name__ == "__main__":
+    logging.getLogger().setLevel(logging.WARNING)
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""A stream on Flink: rows through Kafka, each image that is released noted, the same log computed again in batch."""
+
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.transforms.window import TimestampedValue
+from apache_beam.utils.timestamp import MIN_TIMESTAMP
+
+import streamsketch as ss
+from pipelines.flink.cluster import FlinkCluster
+from pipelines.flink.kafka import Kafka, Record
+from pipelines.sources import ReadTopic
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.streams import (
+    DecodeMessages,
+    PartitionClock,
+    WriteFilesOnce,
+    configure_stream,
+    encoded_batch,
+)
+from streamsketch.beam.streams.slots import slot_of
+from tests.distributed.steps import write
+
+PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=11)
+KEYS = ["AA", "UA", "empty"]
+BASE = 1_356_998_400  # 2013-01-01
+MINUTE, DELAY = 60, 5
+TEXT, TIME = pa.string(), pa.timestamp("us", "UTC")
+SCHEMA = pa.schema({"unit": TEXT, "key": TEXT, "index": TEXT, "value": pa.int64(), "time": TIME})
+MAX_KEYS, L1 = 2, 20
+
+
+def rows(minute: int, count: int, *, seed: int = 0, value: int = 1) -> pa.RecordBatch:
+    """Return events of a minute: the heaviest units are over their bounds."""
+    rng = np.random.default_rng([seed, minute])
+    moments = (BASE + MINUTE * minute) * 10**6 + rng.integers(MINUTE * 10**6, size=count)
+    columns = [
+        [f"unit {number}" for number in rng.geometric(0.05, size=count)],
+        rng.choice(["AA", "UA", "DL", "not public"], size=count).tolist(),
+        [f"index {number}" for number in rng.integers(1000, size=count)],
+        np.full(count, value),
+        moments,
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def put(kafka: Kafka, topic: str, minutes: Iterable[int], *, count: int = 300, seed: int = 0) -> None:
+    """Write minutes of events to the two partitions of a topic in turn, with heartbeats at their ends."""
+    with kafka.writer(topic) as writer:
+        for minute in minutes:
+            moment = (BASE + MINUTE * minute) * 1000
+            writer.write(minute % 2, moment, encoded_batch(rows(minute, count, seed=seed)))
+            end = moment + (MINUTE + DELAY + 1) * 1000
+            for partition in (0, 1):
+                writer.write(partition, end)
+
+
+class Folder:
+    """What a stream leaves behind: its key, claims, slots, and every image that any worker released."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.path, self.root_key, self.claims = folder, folder / "key", str(folder / "claims")
+        self.root_key.write_bytes(bytes(range(32)))
+        self.root_key.chmod(0o600)
+        for name in ("images", "sketches"):
+            (folder / name).mkdir()
+
+    def slots(self) -> dict[str, bytes]:
+        """Return what the sink holds, by window and key."""
+        found = (self.path / "out").rglob("*.sketch")
+        return {f"{path.parent.name} {path.stem}": path.read_bytes() for path in found if path.name[0] != "."}
+
+    def images(self, name: str = "images") -> dict[str, set[bytes]]:
+        """Return all that came for each slot, however often it was computed."""
+        found = defaultdict(set)
+        for path in (self.path / name).iterdir():
+            if path.name[0] != ".":
+                found[path.name.partition("~")[0]].add(path.read_bytes())
+        return dict(found)
+
+    def windows(self) -> list[str]:
+        """Return the windows of which every key is there."""
+        names = sorted({name.split(" ")[0] for name in self.slots()})
+        return [name for name in names if all(f"{name} {key}" in self.slots() for key in KEYS)]
+
+
+def build(
+    pipeline: beam.Pipeline,
+    messages: beam.PCollection,
+    folder: Folder,
+    *,
+    epoch: int | None = None,
+    stop: int | None = None,
+    late_by_runner: bool = False,
+) -> int:
+    """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
+    found = configure_stream(pipeline, stream="test", root_key=folder.root_key, claims=folder.claims, epoch=epoch)
+    if late_by_runner:  # as without a log's clock: what is late depends on how far the others are
+        messages |= "Forget marks" >> beam.Map(_stamped).with_output_types(bytes)
+    batches, _, _ = messages | DecodeMessages(SCHEMA, time="time", size=MINUTE)
+    sketches = (
+        batches
+        | TumblingWindows(MINUTE, column="time")
+        | BoundContributions(PROJECTION, unit="unit", max_keys=MAX_KEYS, l1=L1, public_keys=KEYS)
+        | SketchPerKey(PROJECTION)
+    )
+    sketches | "Note sketches" >> beam.Map(note, str(folder.path / "sketches"))
+    end = None if stop is None else BASE + MINUTE * stop
+    releases = sketches | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, end))
+    noted = releases | "Note releases" >> beam.Map(note, str(folder.path / "images")).with_output_types(
+        releases.element_type
+    )
+    noted | WriteFilesOnce(str(folder.path / "out"), "test")
+    assert isinstance(found, int)
+    return found
+
+
+def _stamped(message: bytes) -> TimestampedValue:
+    if not message:
+        return TimestampedValue(message, BASE)
+    with pa.ipc.open_stream(message) as reader:
+        first = pa.compute.min(reader.read_next_batch().column("time")).value
+    return TimestampedValue(message, first / 10**6)
+
+
+def note(keyed: tuple[Any, Any], folder: str, window: Any = beam.DoFn.WindowParam) -> tuple[Any, Any]:
+    """Keep each result that comes, repetitions as well."""
+    slot = slot_of("test", keyed[0], window)
+    content = keyed[1].state().tobytes() if isinstance(keyed[1], ss.Sketch) else keyed[1].to_bytes()
+    write(Path(folder) / f"{slot.window} {slot.file}~{uuid.uuid4().hex}", content)
+    return keyed
+
+
+class Job:
+    """A job on a cluster, cancelled at the end of the block."""
+
+    def __init__(
+        self, cluster: FlinkCluster, kafka: Kafka, topic: str, folder: Folder, *options: str, **how: Any
+    ) -> None:
+        self._cluster = cluster
+        before = set(self._ids())
+        pipeline = beam.Pipeline(options=PipelineOptions([*cluster.stream_options(**how.pop("stream", {})), *options]))
+        read = ReadTopic(kafka.servers, topic, delay=DELAY, size=MINUTE, offset=0, expansion=kafka.expansion)
+        self.epoch = build(pipeline, pipeline | read, folder, **how)
+        self._result = pipeline.run()
+        deadline = time.monotonic() + 60
+        while not (fresh := set(self._ids()) - before):
+            assert time.monotonic() < deadline, "the job does not start"
+            time.sleep(0.2)
+        (self.id,) = fresh
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.state() not in {"FINISHED", "CANCELED", "FAILED"}:
+            self._cluster.call(f"/jobs/{self.id}?mode=cancel", "PATCH")
+            self.wait_for(lambda: self.state() in {"CANCELED", "FAILED", "FINISHED"}, "the end of the job")
+        threading.Thread(target=self._result.wait_until_finish, daemon=True)
+
+    def state(self) -> str:
+        return str(self._cluster.rest(f"/jobs/{self.id}")["state"])
+
+    def checkpoints(self) -> int:
+        return int(self._cluster.rest(f"/jobs/{self.id}/checkpoints")["counts"]["completed"])
+
+    def stop_with_savepoint(self, folder: Path) -> str:
+        """End the job, and return where its state is."""
+        asked = {"targetDirectory": f"file://{folder}", "drain": False}
+        trigger = self._cluster.call(f"/jobs/{self.id}/stop", "POST", asked)["request-id"]
+        answer: dict[str, Any] = {}
+
+        def is_done() -> bool:
+            answer.update(self._cluster.rest(f"/jobs/{self.id}/savepoints/{trigger}"))
+            return bool(answer["status"]["id"] == "COMPLETED")
+
+        self.wait_for(is_done, "the savepoint")
+        assert "location" in answer["operation"], answer
+        return str(answer["operation"]["location"])
+
+    @staticmethod
+    def wait_for(is_so: Any, what: str, *, seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < deadline, f"{what} did not come"
+            time.sleep(0.1)
+
+    def _ids(self) -> Iterator[str]:
+        yield from (job["id"] for job in self._cluster.rest("/jobs")["jobs"])
+
+
+def replayed(kafka: Kafka, topic: str, folder: Folder, scratch: Path, epoch: int, stop: int) -> Folder:
+    """Compute what a topic holds once more, in batch and in this process, with the secrets of an epoch."""
+    clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(DELAY * 10**6, MINUTE * 10**6))
+    elements = [_as_read(record, clocks[record.partition]) for record in kafka.read(topic)]
+    again = Folder(scratch)
+    again.claims = folder.claims
+    with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
+        messages = pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes)
+        build(pipeline, messages, again, epoch=epoch, stop=stop)
+    return again
+
+
+def _as_read(record: Record, clock: PartitionClock) -> TimestampedValue:
+    late = clock.is_late(record.timestamp * 1000)
+    return TimestampedValue(record.content, MIN_TIMESTAMP if late else record.timestamp / 1000)
