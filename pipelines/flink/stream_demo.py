@@ -6,6 +6,7 @@ Nothing stays behind, also on Ctrl-C. All that listens does so on 127.0.0.1, but
 """
 
 import argparse
+import contextlib
 import datetime as dt
 import json
 import secrets
@@ -105,7 +106,7 @@ def _arguments(kafka: Kafka, folder: Path) -> list[str]:
         "--unit-column=tailnum",
         "--unit=aircraft",
         "--max-keys=1",
-        "--l1=6",
+        "--l1=3",
         f"--window={WINDOW}",
         "--delay=3600",
         f"--start={START.isoformat()}",
@@ -150,6 +151,12 @@ def _is_running(cluster: FlinkCluster) -> bool:
 
 
 def _produce(kafka: Kafka) -> None:
+    """Write the week, then heartbeats until the broker is gone."""
+    with contextlib.suppress(OSError):
+        _write(kafka)
+
+
+def _write(kafka: Kafka) -> None:
     with kafka.writer(TOPIC) as writer:
         began = time.monotonic()
         for moment, batch in _hours():
@@ -160,9 +167,14 @@ def _produce(kafka: Kafka) -> None:
             for partition, part in enumerate((batch.slice(0, middle), batch.slice(middle))):
                 writer.write(partition, stamp, encoded_batch(part))
             writer.flush()
-        end = round((START + dt.timedelta(days=DAYS, hours=2)).timestamp() * 1000)
-        for partition in (0, 1):
-            writer.write(partition, end)  # heartbeats, so that the last window ends
+        minute = 0
+        while True:  # heartbeats, as a window's results leave when the log goes on
+            minute += 1
+            for partition in (0, 1):
+                moment = START + dt.timedelta(days=DAYS, hours=1, minutes=minute)
+                writer.write(partition, round(moment.timestamp() * 1000))
+            writer.flush()
+            time.sleep(1)
 
 
 def _hours() -> Iterator[tuple[dt.datetime, pa.RecordBatch]]:
@@ -191,11 +203,11 @@ def _shown(out: Path, said: str) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
     )
-    table.add_column("window")
+    table.add_column("window", no_wrap=True)
     for key in CARRIERS:
-        table.add_column(key, justify="right")
+        table.add_column(key, justify="right", no_wrap=True)
     for folder in folders[-SHOWN:]:
-        table.add_row(folder.name[:13].replace("T", " ") + "h", *(_cell(folder / f"{key}.change") for key in CARRIERS))
+        table.add_row(folder.name[5:13].replace("T", " ") + "h", *(_cell(folder / f"{key}.change") for key in CARRIERS))
     return table
 
 
@@ -204,7 +216,7 @@ def _cell(path: Path) -> str:
         change: dict[str, Any] = json.loads(path.read_text())
     except OSError:
         return "·"
-    return f"{change['squared_distance']:,.0f} ± {change['standard_error']:,.0f}"
+    return f"{change['squared_distance']:,.0f}±{change['standard_error']:,.0f}"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A stream on Flink: rows through Kafka, each image that is released noted, the same log computed again in batch."""
 
+import contextlib
 import threading
 import time
 import uuid
@@ -54,15 +55,53 @@ def rows(minute: int, count: int, *, seed: int = 0, value: int = 1) -> pa.Record
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def put(kafka: Kafka, topic: str, minutes: Iterable[int], *, count: int = 300, seed: int = 0) -> None:
-    """Write minutes of events to the two partitions of a topic in turn, with heartbeats at their ends."""
-    with kafka.writer(topic) as writer:
+class Log:
+    """A topic of two partitions, with heartbeats: a window's results leave when the log goes on."""
+
+    def __init__(self, kafka: Kafka, topic: str) -> None:
+        self.kafka, self.topic = kafka, topic
+        kafka.create(topic, 2)
+        self._newest, self._lock, self._over = BASE * 1000, threading.Lock(), threading.Event()
+
+    def __enter__(self) -> Self:
+        self._open = contextlib.ExitStack()
+        self._writer = self._open.enter_context(self.kafka.writer(self.topic))
+        self._beats = threading.Thread(target=self._beat, daemon=True)
+        self._beats.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._beats.join()
+        self._open.close()
+
+    def put(self, minutes: Iterable[int], *, count: int = 300, seed: int = 0) -> None:
+        """Write minutes of events to the partitions in turn, and let these minutes end."""
         for minute in minutes:
-            moment = (BASE + MINUTE * minute) * 1000
-            writer.write(minute % 2, moment, encoded_batch(rows(minute, count, seed=seed)))
-            end = moment + (MINUTE + DELAY + 1) * 1000
+            self.write(minute % 2, minute, rows(minute, count, seed=seed))
+            self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
+            self._write_both()
+
+    def write(self, partition: int, minute: int, batch: pa.RecordBatch) -> None:
+        """Write a batch of a minute."""
+        with self._lock:
+            self._writer.write(partition, (BASE + MINUTE * minute) * 1000, encoded_batch(batch))
+            self._writer.flush()
+
+    def read(self) -> Iterator[Record]:
+        """Yield all that is in the topic."""
+        return self.kafka.read(self.topic)
+
+    def _beat(self) -> None:
+        while not self._over.wait(0.3):
+            self._newest += 1
+            self._write_both()
+
+    def _write_both(self) -> None:
+        with self._lock:
             for partition in (0, 1):
-                writer.write(partition, end)
+                self._writer.write(partition, self._newest)
+            self._writer.flush()
 
 
 class Folder:
@@ -145,13 +184,12 @@ def note(keyed: tuple[Any, Any], folder: str, window: Any = beam.DoFn.WindowPara
 class Job:
     """A job on a cluster, cancelled at the end of the block."""
 
-    def __init__(
-        self, cluster: FlinkCluster, kafka: Kafka, topic: str, folder: Folder, *options: str, **how: Any
-    ) -> None:
+    def __init__(self, cluster: FlinkCluster, log: Log, folder: Folder, *options: str, **how: Any) -> None:
         self._cluster = cluster
         before = set(self._ids())
         pipeline = beam.Pipeline(options=PipelineOptions([*cluster.stream_options(**how.pop("stream", {})), *options]))
-        read = ReadTopic(kafka.servers, topic, delay=DELAY, size=MINUTE, offset=0, expansion=kafka.expansion)
+        kafka = log.kafka
+        read = ReadTopic(kafka.servers, log.topic, delay=DELAY, size=MINUTE, offset=0, expansion=kafka.expansion)
         self.epoch = build(pipeline, pipeline | read, folder, **how)
         self._result = pipeline.run()
         deadline = time.monotonic() + 60
@@ -167,7 +205,6 @@ class Job:
         if self.state() not in {"FINISHED", "CANCELED", "FAILED"}:
             self._cluster.call(f"/jobs/{self.id}?mode=cancel", "PATCH")
             self.wait_for(lambda: self.state() in {"CANCELED", "FAILED", "FINISHED"}, "the end of the job")
-        threading.Thread(target=self._result.wait_until_finish, daemon=True)
 
     def state(self) -> str:
         return str(self._cluster.rest(f"/jobs/{self.id}")["state"])
@@ -200,10 +237,10 @@ class Job:
         yield from (job["id"] for job in self._cluster.rest("/jobs")["jobs"])
 
 
-def replayed(kafka: Kafka, topic: str, folder: Folder, scratch: Path, epoch: int, stop: int) -> Folder:
+def replayed(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int) -> Folder:
     """Compute what a topic holds once more, in batch and in this process, with the secrets of an epoch."""
     clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(DELAY * 10**6, MINUTE * 10**6))
-    elements = [_as_read(record, clocks[record.partition]) for record in kafka.read(topic)]
+    elements = [_as_read(record, clocks[record.partition]) for record in log.read()]
     again = Folder(scratch)
     again.claims = folder.claims
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:

@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import apache_beam as beam
@@ -10,15 +11,13 @@ import pytest
 import streamsketch as ss
 from pipelines.flink.cluster import FlinkCluster
 from pipelines.flink.kafka import Kafka
-from streamsketch.beam.streams import encoded_batch
-from tests.distributed.streaming import BASE, KEYS, MINUTE, Folder, Job, put, replayed, rows
+from tests.distributed.streaming import KEYS, Folder, Job, Log, replayed, rows
 
 
 @pytest.fixture
-def topic(kafka: Kafka) -> str:
-    name = f"topic-{uuid.uuid4().hex[:8]}"
-    kafka.create(name, 2)
-    return name
+def log(kafka: Kafka) -> Iterator[Log]:
+    with Log(kafka, f"topic-{uuid.uuid4().hex[:8]}") as written:
+        yield written
 
 
 def assert_once(folder: Folder) -> None:
@@ -28,26 +27,26 @@ def assert_once(folder: Folder) -> None:
     assert {name: {image} for name, image in slots.items()} == {name: folder.images()[name] for name in slots}
 
 
-def assert_is_the_topic(kafka: Kafka, topic: str, folder: Folder, scratch: Path, epoch: int, stop: int) -> None:
+def assert_is_the_topic(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int) -> None:
     """Check bytes, and the sums before the noise, against a replay of the topic in batch."""
-    again = replayed(kafka, topic, folder, scratch, epoch, stop)
+    again = replayed(log, folder, scratch, epoch, stop)
     slots, expected = folder.slots(), again.slots()
     windows = folder.windows()
     assert windows == again.windows()[: len(windows)]
     assert slots == {name: expected[name] for name in slots}
-    exact = again.images("sketches")
-    assert {name: images for name, images in folder.images("sketches").items() if name.split(" ")[0] in windows} == {
-        name: images for name, images in exact.items() if name.split(" ")[0] in windows
-    }
+    # a job that is stopped lets windows end that are not full, of which nothing is released
+    noted = folder.images("sketches")
+    for name, (sums,) in again.images("sketches").items():
+        assert name.split(" ")[0] not in windows or sums in noted[name]
 
 
 @pytest.mark.parametrize("moment", ["before a release", "after a release"])
-def test_a_task_manager_killed(moment: str, cluster: FlinkCluster, kafka: Kafka, topic: str, tmp_path: Path) -> None:
+def test_a_task_manager_killed(moment: str, cluster: FlinkCluster, log: Log, tmp_path: Path) -> None:
     folder = Folder(tmp_path / "stream")
-    put(kafka, topic, range(3))
-    with Job(cluster, kafka, topic, folder) as job:
+    log.put(range(3))
+    with Job(cluster, log, folder) as job:
         job.wait_for(lambda: len(folder.windows()) == 3, "the first windows")
-        put(kafka, topic, range(3, 5))
+        log.put(range(3, 5))
         if moment == "after a release":
             job.wait_for(lambda: len(folder.windows()) > 3, "another window")
         else:
@@ -55,66 +54,63 @@ def test_a_task_manager_killed(moment: str, cluster: FlinkCluster, kafka: Kafka,
         cluster.kill_task_manager(-1)
         cluster.wait_for_task_managers(1)
         cluster.start_task_manager()
-        put(kafka, topic, range(5, 8))
+        log.put(range(5, 8))
         job.wait_for(lambda: len(folder.windows()) == 8, "the windows after it")
         epoch = job.epoch
     assert_once(folder)
-    assert_is_the_topic(kafka, topic, folder, tmp_path / "again", epoch, 8)
+    assert_is_the_topic(log, folder, tmp_path / "again", epoch, 8)
 
 
 def test_a_job_restored_from_a_savepoint_keeps_bounds_and_one_launched_anew_draws_other_noise(
-    cluster: FlinkCluster, kafka: Kafka, topic: str, tmp_path: Path
+    cluster: FlinkCluster, log: Log, tmp_path: Path
 ) -> None:
     folder = Folder(tmp_path / "stream")
-    put(kafka, topic, range(2))
-    with Job(cluster, kafka, topic, folder) as job:
+    log.put(range(2))
+    with Job(cluster, log, folder) as job:
         job.wait_for(lambda: len(folder.windows()) == 2, "the first windows")
-        with kafka.writer(topic) as writer:  # half a minute, which the savepoint then holds
-            writer.write(0, (BASE + 2 * MINUTE) * 1000, encoded_batch(rows(2, 300)))
+        log.write(0, 2, rows(2, 300))  # a part of a minute, which the savepoint then holds
         time.sleep(3)
         savepoint = job.stop_with_savepoint(tmp_path / "savepoint")
         assert job.epoch == 1
-    put(kafka, topic, range(2, 5), seed=1)  # the same units again, in the same minute
-    with Job(cluster, kafka, topic, folder, f"--savepoint_path={savepoint}", epoch=1) as job:
+    log.put(range(2, 5), seed=1)  # the same units again, in the same minute
+    with Job(cluster, log, folder, f"--savepoint_path={savepoint}", epoch=1) as job:
         job.wait_for(lambda: len(folder.windows()) == 5, "the windows after it")
     assert_once(folder)
-    assert_is_the_topic(kafka, topic, folder, tmp_path / "again", 1, 5)
+    assert_is_the_topic(log, folder, tmp_path / "again", 1, 5)
 
     anew = Folder(tmp_path / "anew")
     anew.claims = folder.claims
-    with Job(cluster, kafka, topic, anew) as job:
+    with Job(cluster, log, anew) as job:
         assert job.epoch == 2
         job.wait_for(lambda: len(anew.windows()) == 5, "all windows")
         with pytest.raises(ss.InvalidInputError, match="epoch 1 of the stream test is over"):
-            Job(cluster, kafka, topic, folder, f"--savepoint_path={savepoint}", epoch=1)
-    exact, others = folder.images("sketches"), anew.images("sketches")
-    assert exact == others, "what bounds is the same in every epoch"
+            Job(cluster, log, folder, f"--savepoint_path={savepoint}", epoch=1)
+    assert_is_the_topic(log, anew, tmp_path / "anew again", 2, 5)
     assert not set(folder.slots().values()) & set(anew.slots().values())
 
 
 @pytest.mark.parametrize("is_stable", [True, False], ids=["stable input", "none"])
 def test_without_stable_input_a_window_is_published_twice(
-    *, is_stable: bool, cluster: FlinkCluster, kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    *, is_stable: bool, cluster: FlinkCluster, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Release, kill before the next checkpoint, let late rows arrive that the runner takes as on time, restore."""
     if not is_stable:
         monkeypatch.setattr("streamsketch.beam.streams.stable.StableParDo", beam.ParDo)
     folder = Folder(tmp_path / "stream")
-    put(kafka, topic, range(2))
+    log.put(range(2))
     how = {"stream": {"interval": 8000}, "late_by_runner": True}
-    with Job(cluster, kafka, topic, folder, **how) as job:
+    with Job(cluster, log, folder, **how) as job:
         job.wait_for(lambda: len(folder.windows()) == 2 and job.checkpoints() > 1, "the first windows")
         before = job.checkpoints()
         job.wait_for(lambda: job.checkpoints() > before, "a checkpoint that just ended")
-        put(kafka, topic, range(2, 4))
+        log.put(range(2, 4))
         job.wait_for(lambda: len(folder.images()) > 2 * len(KEYS), "a release")
         cluster.kill_task_manager(-1)
-        with kafka.writer(topic) as writer:
-            for partition in (0, 1):
-                writer.write(partition, (BASE + 2 * MINUTE) * 1000, encoded_batch(rows(2, 300, seed=2)))
+        for partition in (0, 1):
+            log.write(partition, 2, rows(2, 300, seed=2))
         cluster.wait_for_task_managers(1)
         cluster.start_task_manager()
-        put(kafka, topic, range(4, 6))
+        log.put(range(4, 6))
         job.wait_for(lambda: len(folder.windows()) == 6, "the windows after it")
     twice = [name for name, images in folder.images().items() if len(images) > 1]
     assert bool(twice) != is_stable, "with other sums, had the sink not refused the second"

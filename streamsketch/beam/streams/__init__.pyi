@@ -1,5 +1,6 @@
 from .budget import BoundAcrossWindows
 from .changes import WindowChanges, WindowDistances
+from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
@@ -12,6 +13,7 @@ __all__ = [
     "BoundAcrossWindows",
     "DecodeMessages",
     "PartitionClock",
+    "ReadGrowingFolder",
     "Slot",
     "StableParDo",
     "TakeOnTime",

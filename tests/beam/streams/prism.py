@@ -1,5 +1,6 @@
 """Streams on Prism, whose windows fire as its watermark passes them: seconds a test."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -49,4 +50,12 @@ def run(
         found = build(pipeline)
         for name, collection in found.items():
             collection | f"Record {name}" >> beam.Map(append_to, str(folder / name))
+    _wait_for_workers()
     return {name: recorded(folder / name) for name in found}
+
+
+def _wait_for_workers() -> None:
+    """Wait until this process's workers have hung up: a Prism that is killed before would make them raise."""
+    deadline = time.monotonic() + 10
+    while any(thread.name.startswith("read_") for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -1,0 +1,164 @@
+"""A growing folder of Parquet files as the log of one partition."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.iobase import RestrictionProgress, RestrictionTracker
+from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
+from apache_beam.transforms.core import RestrictionProvider
+from apache_beam.transforms.window import TimestampedValue
+from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp
+
+from streamsketch.beam.events import column_of
+from streamsketch.beam.streams.lateness import PartitionClock
+from streamsketch.beam.streams.messages import encoded_batch
+from streamsketch.data import batches, parts_of
+from streamsketch.errors import InvalidInputError
+
+
+class ReadGrowingFolder(beam.PTransform):
+    """Read Parquet files in the order of their names, as they appear: ``→ PCollection[bytes]``, for `DecodeMessages`.
+
+    The folder is the log: a file that appears later must have a later name, and files must appear whole (write them
+    under a name that begins with ``.`` or ``_``, then rename them). Watermark and lateness come from the newest time in
+    the files so far less the delay, so a replay decides alike. One worker reads.
+
+    Parameters
+    ----------
+    folder
+        The folder, on any file system Beam knows.
+    columns
+        The columns to read.
+    time
+        The one of them with Arrow times.
+    delay
+        How far events may be out of order, in seconds.
+    size, offset
+        Length and start of the windows in seconds.
+    every
+        Seconds between two looks at the folder.
+    last
+        Name of a file that ends the stream when it appears; it is not read.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        columns: list[str],
+        *,
+        time: str,
+        delay: float,
+        size: float,
+        offset: float = 0,
+        every: float = 1.0,
+        last: str = "_END",
+    ) -> None:
+        super().__init__()
+        if time not in columns:
+            raise InvalidInputError(f"time must be one of the columns {', '.join(columns)}, got {time!r}")
+        micros = [round(seconds * 10**6) for seconds in (delay, size, offset)]
+        self._folder, self._step = folder, _Read(list(dict.fromkeys(columns)), time, micros, every, last)
+
+    def expand(self, start: Any) -> beam.PCollection:
+        """Apply the transform to a pipeline."""
+        folder = start | "Folder" >> beam.Create([self._folder])
+        return folder | "Read as it grows" >> beam.ParDo(self._step).with_output_types(bytes)
+
+
+class _After(RestrictionTracker):
+    """The files after one name: claimed name by name."""
+
+    def __init__(self, after: str) -> None:
+        self._after = after
+
+    def current_restriction(self) -> str:
+        return self._after
+
+    def try_claim(self, position: str) -> bool:
+        self._after = position
+        return True
+
+    def try_split(self, fraction_of_remainder: float) -> tuple[str, str] | None:
+        return (self._after, self._after) if fraction_of_remainder == 0 else None
+
+    def check_done(self) -> bool:
+        return True
+
+    def current_progress(self) -> RestrictionProgress:
+        return RestrictionProgress(fraction=0.5)
+
+    def is_bounded(self) -> bool:
+        return False
+
+
+class _Files(RestrictionProvider):
+    def initial_restriction(self, _: str) -> str:
+        return ""
+
+    def create_tracker(self, restriction: str) -> _After:
+        return _After(restriction)
+
+    def restriction_size(self, _element: str, _restriction: str) -> int:
+        return 1
+
+    def truncate(self, _element: str, _restriction: str) -> None:
+        return None
+
+
+class _Read(beam.DoFn):
+    def __init__(self, columns: list[str], time: str, micros: list[int], every: float, last: str) -> None:
+        self._columns, self._time, self._micros, self._every, self._last = columns, time, micros, every, last
+
+    @beam.DoFn.unbounded_per_element()
+    def process(
+        self,
+        folder: str,
+        tracker: Any = beam.DoFn.RestrictionParam(_Files()),  # noqa: B008 - how Beam asks for it
+        estimator: Any = beam.DoFn.WatermarkEstimatorParam(  # noqa: B008 - as above
+            ManualWatermarkEstimator.default_provider()  # noqa: B008
+        ),
+    ) -> Iterator[TimestampedValue]:
+        delay, size, offset = self._micros
+        before = estimator.current_watermark()
+        known = before is not None and before > MIN_TIMESTAMP
+        clock = PartitionClock(delay, size, offset, before.micros + delay if known else None)
+        names = self._names(folder)
+        for name in names:
+            if name > tracker.current_restriction() and name != self._last:
+                tracker.try_claim(name)
+                for batch in self._batches(FileSystems.join(folder, name)):
+                    for moment, newest, part in self._windows(batch):
+                        late = clock.is_late(moment)
+                        clock.newest = max(clock.newest or newest, newest)
+                        yield TimestampedValue(encoded_batch(part), MIN_TIMESTAMP if late else Timestamp(micros=moment))
+                if clock.newest is not None:
+                    estimator.set_watermark(Timestamp(micros=clock.watermark))
+        if self._last in names:
+            estimator.set_watermark(MAX_TIMESTAMP)
+        else:
+            tracker.defer_remainder(Duration(self._every))
+
+    def _names(self, folder: str) -> list[str]:
+        (found,) = FileSystems.match([FileSystems.join(folder, "*")])
+        names = sorted(FileSystems.split(metadata.path)[1] for metadata in found.metadata_list)
+        return [name for name in names if name[0] not in "._" or name == self._last]
+
+    def _batches(self, path: str) -> Iterator[pa.RecordBatch]:
+        with FileSystems.open(path, compression_type="uncompressed") as file:
+            for part in range(parts_of(file, path)):
+                yield from batches(file, path, part, self._columns, [])
+
+    def _windows(self, batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """Yield the earliest and the newest time of each window, and its rows; rows without a time are dropped."""
+        _, size, offset = self._micros
+        batch = batch.filter(column_of(batch, self._time).is_valid())
+        moments = column_of(batch, self._time).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+        numbers = (moments - offset) // size
+        order = np.argsort(numbers, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+            if places.size:
+                yield int(moments[places].min()), int(moments[places].max()), batch.take(pa.array(places))
