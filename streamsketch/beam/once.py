@@ -24,6 +24,9 @@ class Draw(Protocol):
     def published(self) -> type[Any]:
         """Type of what is published."""
 
+    def is_first(self, values: list[Any]) -> bool:
+        """Return whether nothing was published before of the key and window of these values, as far as they tell."""
+
     def total(self, values: Iterable[Any]) -> Any:
         """Return the values of a key as one."""
 
@@ -80,9 +83,9 @@ class _Draw(beam.DoFn):
         *,
         run: RunSecret,
     ) -> Iterator[Any]:
-        key, values = group
+        key, values = group[0], list(group[1])
         total = self._draw.total(values)
-        if not is_the_one_pane(pane):
+        if not is_the_one_pane(pane) or not self._draw.is_first(values):
             yield beam.pvalue.TaggedOutput(LATE, (key, total))
             return
         bits = repeatable_bits(run.derive(self._use, self._label), key, window, *self._draw.named(total))

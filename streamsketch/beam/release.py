@@ -101,8 +101,9 @@ class ReleaseOnce(beam.PTransform, ABC):
         if self._selected is not None:
             guarantee = self._selected.added_to(guarantee)
         agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
+        opened = self._windows is not None and self._windows.stop is None
         count = self._count_private_data
-        draw = _Release(publisher, self.published, projection, guarantee, sources, agreement, count=count)
+        draw = _Release(publisher, self.published, projection, guarantee, sources, agreement, opened=opened, count=count)
         releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
             draw, "noise", *self._shards(sketches, projection)
         )
@@ -187,7 +188,14 @@ class ReleaseOnce(beam.PTransform, ABC):
             raise InvalidInputError(
                 f"public_windows=({self._windows.start}, None) never ends, but the input does; give the stop as well"
             )
-        return kept | "Keep public windows" >> in_range, keys | "Open windows" >> OpenWindows(kept, self._windows)
+        opened = keys | "Open windows" >> OpenWindows(kept, self._windows)
+        # what adds nothing would pass for what opened the window
+        some = (
+            kept
+            | "Keep public windows" >> in_range
+            | "Drop empty sketches" >> beam.Filter(_has_data).with_output_types(kept.element_type)
+        )
+        return some, opened
 
 
 class ReleasePerKey(ReleaseOnce):
@@ -299,6 +307,10 @@ class ReleasePerKey(ReleaseOnce):
         return AdditiveNoise(**self._budget.to_dict(), neighbours=neighbours, mechanism=self._mechanism)
 
 
+def _has_data(keyed: tuple[Any, Sketch]) -> bool:
+    return keyed[1].mass > 0
+
+
 def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
     return key, Projection.from_json(projection).sketch()
 
@@ -315,11 +327,16 @@ class _Release:
         sources: Sequence[str],
         agreement: str | None,
         *,
+        opened: bool,
         count: bool,
     ) -> None:
-        self.published = published
+        self.published, self._opened = published, opened
         self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
         self._sources, self._agreement, self._count = sources, agreement, count
+
+    def is_first(self, values: list[Sketch]) -> bool:
+        """Return whether the window was opened for these values: it ends again where a restore forgets the time."""
+        return not self._opened or any(sketch.mass == 0 for sketch in values)
 
     def total(self, values: Iterable[Sketch]) -> Sketch:
         total = merged(values)

@@ -123,6 +123,9 @@ class _Keep:
 
     published = bool
 
+    def is_first(self, _: list[int]) -> bool:
+        return True
+
     def total(self, values: Iterable[int]) -> int:
         return sum(values)
 

@@ -212,10 +212,10 @@ class Job:
     def checkpoints(self) -> int:
         return int(self._cluster.rest(f"/jobs/{self.id}/checkpoints")["counts"]["completed"])
 
-    def stop_with_savepoint(self, folder: Path) -> str:
-        """End the job, and return where its state is."""
-        asked = {"targetDirectory": f"file://{folder}", "drain": False}
-        trigger = self._cluster.call(f"/jobs/{self.id}/stop", "POST", asked)["request-id"]
+    def end_with_savepoint(self, folder: Path) -> str:
+        """Cancel the job, and return where its state is; Flink's own stop would release what is in open windows."""
+        asked = {"target-directory": f"file://{folder}", "cancel-job": True}
+        trigger = self._cluster.call(f"/jobs/{self.id}/savepoints", "POST", asked)["request-id"]
         answer: dict[str, Any] = {}
 
         def is_done() -> bool:
