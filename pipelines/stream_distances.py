@@ -94,7 +94,11 @@ def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, bea
         projection=projection,
     )
     changes = releases | "Changes" >> WindowChanges() | "As rows" >> beam.MapTuple(_change)
-    pairs = releases | "Pairs" >> WindowDistances() | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
+    pairs = (
+        releases
+        | "Pairs" >> WindowDistances(len(arguments.public_keys))
+        | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
+    )
     slots, alarms = releases | "Write releases" >> _sink(arguments)
     files = arguments.output
     changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(files, arguments.stream, suffix="change")

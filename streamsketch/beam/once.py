@@ -10,7 +10,7 @@ from apache_beam.utils.windowed_value import PaneInfo
 from streamsketch.beam.ordering import InOrder
 from streamsketch.beam.repeatable import repeatable_bits
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.streams.stable import publishing_step
+from streamsketch.beam.streams.stable import StableParDo, publishing_step
 from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.privacy import BitSource
 
@@ -23,6 +23,10 @@ class Draw(Protocol):
     @property
     def published(self) -> type[Any]:
         """Type of what is published."""
+
+    @property
+    def summed(self) -> type[Any]:
+        """Type of the values of a key as one."""
 
     def is_first(self, values: list[Any]) -> bool:
         """Return whether nothing was published before of the key and window of these values, as far as they tell."""
@@ -62,13 +66,27 @@ class PublishOnce(beam.PTransform):
         """Apply the transform."""
         draw = _Draw(self._draw, self._use, label_in(keyed.pipeline))
         step = publishing_step(keyed, draw, run=run_secret(keyed.pipeline))
-        outputs = (
-            keyed
-            | "One group a key" >> beam.GroupByKey()
-            | "Draw"
-            >> step.with_output_types(beam.typehints.KV[Any, self._draw.published]).with_outputs(LATE, main="drawn")
-        )
-        return outputs.drawn | "Fix what is drawn" >> InOrder(self._draw.published, *self._shards), outputs[LATE]
+        step = step.with_output_types(beam.typehints.KV[Any, self._draw.published])
+        add_up = beam.ParDo(_Total(self._draw)).with_output_types(beam.typehints.KV[Any, self._draw.summed])
+        outputs = keyed | "One group a key" >> beam.GroupByKey() | "Add up" >> add_up.with_outputs(LATE, main="totals")
+        totals = outputs.totals
+        if isinstance(step, StableParDo):
+            # no window may end after the step: where a restore forgets the time, results would be late for it
+            drawn = totals | "In order" >> InOrder(self._draw.summed, *self._shards) | "Draw" >> step
+        else:
+            drawn = totals | "Draw" >> step | "Fix what is drawn" >> InOrder(self._draw.published, *self._shards)
+        return drawn, outputs[LATE]
+
+
+class _Total(beam.DoFn):
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+
+    def process(self, group: tuple[Any, Iterable[Any]], pane: PaneInfo = beam.DoFn.PaneInfoParam) -> Iterator[Any]:
+        key, values = group[0], list(group[1])
+        total = key, self._draw.total(values)
+        in_time = is_the_one_pane(pane) and self._draw.is_first(values)
+        yield total if in_time else beam.pvalue.TaggedOutput(LATE, total)
 
 
 class _Draw(beam.DoFn):
@@ -76,18 +94,9 @@ class _Draw(beam.DoFn):
         self._draw, self._use, self._label = draw, use, label
 
     def process(
-        self,
-        group: tuple[Any, Iterable[Any]],
-        window: BoundedWindow = beam.DoFn.WindowParam,
-        pane: PaneInfo = beam.DoFn.PaneInfoParam,
-        *,
-        run: RunSecret,
-    ) -> Iterator[Any]:
-        key, values = group[0], list(group[1])
-        total = self._draw.total(values)
-        if not is_the_one_pane(pane) or not self._draw.is_first(values):
-            yield beam.pvalue.TaggedOutput(LATE, (key, total))
-            return
+        self, keyed: tuple[Any, Any], window: BoundedWindow = beam.DoFn.WindowParam, *, run: RunSecret
+    ) -> Iterator[tuple[Any, Any]]:
+        key, total = keyed
         bits = repeatable_bits(run.derive(self._use, self._label), key, window, *self._draw.named(total))
         for published in self._draw.draw(total, bits, key, window, run):
             yield key, published

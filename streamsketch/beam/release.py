@@ -318,6 +318,8 @@ def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
 class _Release:
     """Publish a key's sketch, with data ids that are functions of the run, of names and of where the data came from."""
 
+    summed = Sketch
+
     def __init__(
         self,
         publisher: Publisher[Any],

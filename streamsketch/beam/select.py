@@ -122,6 +122,7 @@ class _Keep:
     threshold: KeyThreshold
 
     published = bool
+    summed = int
 
     def is_first(self, _: list[int]) -> bool:
         return True

@@ -79,8 +79,12 @@ class Log:
         """Write minutes of events to the partitions in turn, and let these minutes end."""
         for minute in minutes:
             self.write(minute % 2, minute, rows(minute, count, seed=seed))
-            self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
-            self._write_both()
+            self.end(minute)
+
+    def end(self, minute: int) -> None:
+        """Let a minute end, by heartbeats in both partitions."""
+        self._newest = max(self._newest, (BASE + MINUTE * (minute + 1) + DELAY + 1) * 1000)
+        self._write_both()
 
     def write(self, partition: int, minute: int, batch: pa.RecordBatch) -> None:
         """Write a batch of a minute."""

@@ -53,6 +53,7 @@ def test_a_task_manager_killed(moment: str, cluster: FlinkCluster, log: Log, tmp
         cluster.kill_task_manager(-1)
         cluster.wait_for_task_managers(1)
         cluster.start_task_manager()
+        log.write(0, 1, rows(1, 50, seed=9))  # late: in the stream and in its replay it counts for nothing
         log.put(range(5, 8))
         job.wait_for(lambda: len(folder.windows()) == 8, "the windows after it")
         epoch = job.epoch
@@ -117,3 +118,20 @@ def test_rows_that_come_late_after_a_failure_publish_nothing_twice(
         job.wait_for(lambda: len(folder.windows()) == 6, "the windows after it")
     twice = [name for name, images in folder.images().items() if len(images) > 1]
     assert bool(twice) == (case == "no stable input"), "with other sums, had the sink not refused the second"
+
+
+def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
+    cluster: FlinkCluster, log: Log, tmp_path: Path
+) -> None:
+    """Five million rows wait when the job starts; all of them are in one of two partitions."""
+    minutes, messages, count = 30, 10, 16_667
+    folder = Folder(tmp_path / "stream")
+    for minute in range(minutes):
+        batch = rows(minute, count)
+        for _ in range(messages):
+            log.write(0, minute, batch)
+        log.end(minute)
+    with Job(cluster, log, folder) as job:
+        job.wait_for(lambda: len(folder.windows()) == minutes, "all windows", seconds=300)
+    assert_once(folder)
+    assert_is_the_topic(log, folder, tmp_path / "again", 1, minutes)

@@ -108,21 +108,58 @@ def _loaded(image: bytes) -> PrivateSketch:
 class WindowDistances(beam.PTransform):
     """Estimate all squared distances within each window: ``KV[key, PrivateSketch] → PCollection[list of rows]``.
 
-    One list a window, in the order of its keys; a row is a dictionary as `PairwiseDistances` gives it. That transform
-    is for more keys: it shares the work out by a side input, which Flink cannot keep for streams.
+    One list a window, in the order of its keys, when all of them are there; a row is a dictionary as
+    `PairwiseDistances` gives it. That transform is for more keys: it shares the work out by a side input, which Flink
+    cannot keep for streams, and its groups wait for a watermark that releases may come behind.
+
+    Parameters
+    ----------
+    keys
+        How many keys a window has.
     """
+
+    def __init__(self, keys: int) -> None:
+        super().__init__()
+        if type(keys) is not int or keys < 1:
+            raise InvalidInputError(f"keys must be an integer >= 1, got {keys!r:.40}")
+        self._keys = keys
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        windowing = releases.windowing
+        kind = beam.typehints.KV[int, tuple[bytes, bytes]]
         return (
             releases
-            | "One group"
-            >> beam.Map(lambda keyed: (None, keyed)).with_output_types(
-                beam.typehints.KV[None, beam.typehints.KV[Any, PrivateSketch]]
-            )
-            | "All of a window" >> beam.GroupByKey()
-            | "Compare all" >> beam.MapTuple(lambda _, keyed: _pairs(keyed)).with_output_types(list[dict[str, Any]])
+            | "By window" >> beam.Map(_by_start).with_output_types(kind)
+            | "Outside of windows" >> beam.WindowInto(GlobalWindows())
+            | "Compare all" >> beam.ParDo(_CompareAll(self._keys)).with_output_types(list[dict[str, Any]])
+            | "Back to their windows" >> windowed_as(windowing)
         )
+
+
+def _by_start(
+    keyed: tuple[Any, PrivateSketch], window: IntervalWindow = beam.DoFn.WindowParam
+) -> tuple[int, tuple[bytes, bytes]]:
+    return int(window.start.micros), (encoded_key(keyed[0]), keyed[1].to_bytes())
+
+
+class _CompareAll(beam.DoFn):
+    THERE = BagStateSpec("there", TupleCoder((BytesCoder(), BytesCoder())))
+
+    def __init__(self, keys: int) -> None:
+        self._keys = keys
+
+    def process(
+        self, placed: tuple[int, tuple[bytes, bytes]], there: Any = beam.DoFn.StateParam(THERE)
+    ) -> Iterator[TimestampedValue]:
+        start, one = placed
+        found = dict([*there.read(), one])
+        if len(found) < self._keys:
+            there.add(one)
+            return
+        there.clear()
+        pairs = _pairs([(decoded_key(key), _loaded(image)) for key, image in found.items()])
+        yield TimestampedValue(pairs, Timestamp(micros=start))
 
 
 def _pairs(keyed: Iterable[tuple[Any, PrivateSketch]]) -> list[dict[str, Any]]:

@@ -129,7 +129,7 @@ def test_distances_appear_between_windows_and_between_keys(prism: list[str], roo
         return {
             "changes": releases | WindowChanges() | "A" >> beam.Map(with_minute),
             "pairs": releases
-            | WindowDistances()
+            | WindowDistances(3)
             | "B" >> beam.Map(lambda rows: (None, rows))
             | "D" >> beam.Map(with_minute),
             "slots": slots,
