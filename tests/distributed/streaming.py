@@ -241,10 +241,13 @@ class Job:
         yield from (job["id"] for job in self._cluster.rest("/jobs")["jobs"])
 
 
-def replayed(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int) -> Folder:
+def replayed(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int, *, only: set[int] | None = None) -> Folder:
     """Compute what a topic holds once more, in batch and in this process, with the secrets of an epoch."""
     clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(DELAY * 10**6, MINUTE * 10**6))
     elements = [_as_read(record, clocks[record.partition]) for record in log.read()]
+    if only is not None:
+        starts = [(BASE + MINUTE * minute) for minute in only]
+        elements = [one for one in elements if any(start <= one.timestamp < start + MINUTE for start in starts)]
     again = Folder(scratch)
     again.claims = folder.claims
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
