@@ -1,7 +1,7 @@
 """Which Beam runners these transforms must not run on, and which may compute a step again."""
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import DirectOptions
+from apache_beam.options.pipeline_options import DebugOptions, DirectOptions
 
 from streamsketch.errors import InvalidInputError
 
@@ -28,6 +28,21 @@ def refuse_broken_runner(pipeline: beam.Pipeline) -> None:
         raise InvalidInputError(
             "--direct_running_mode=multi_threading is broken for coders written in Python: elements are cut in the "
             "middle. Use in_memory or multi_processing"
+        )
+
+
+def refuse_lost_state(pipeline: beam.Pipeline) -> None:
+    """Raise `InvalidInputError` on Prism, unless it is told not to lose state.
+
+    Prism 2.77 splits a slow bundle between two elements of one key and runs both halves at once, so one of them
+    overwrites the other's state: a unit would get a second budget.
+    """
+    is_prism = any(kind.__name__ == "PrismRunner" for kind in type(pipeline.runner).__mro__)
+    given = pipeline.options.view_as(DebugOptions).experiments or ()
+    if is_prism and "prism_disable_sdf_split" not in given:
+        raise InvalidInputError(
+            "Prism splits bundles between elements of one key, and then loses the key's state. Give "
+            "--experiments=prism_disable_sdf_split"
         )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from streamsketch.beam.bound import BoundContributions
 from streamsketch.beam.events import column_of
 from streamsketch.beam.marked import SecretCollection
+from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import windowed_as
 from streamsketch.core import Exact
@@ -81,6 +82,7 @@ class BoundAcrossWindows(beam.PTransform):
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        refuse_lost_state(events.pipeline)
         windowing = events.windowing
         windows = windowing.windowfn
         if not isinstance(windows, FixedWindows):

@@ -12,6 +12,7 @@ from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec
 from apache_beam.transforms.window import GlobalWindows, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 
+from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.runs import RunSecret, run_secret
 from streamsketch.beam.streams.secret import StreamSecret
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
@@ -44,6 +45,7 @@ class OpenWindows(beam.PTransform):
 
     def expand(self, keys: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        refuse_lost_state(keys.pipeline)
         windowing = self._clock.windowing
         kind = beam.typehints.KV[bytes, None]
         named = keys | "Key by key" >> beam.Map(lambda key: (encoded_key(key), None)).with_output_types(kind)

@@ -25,7 +25,12 @@ def prism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     with Processes(tmp_path_factory.mktemp("prism")) as processes:
         processes.start("prism", [binary, f"--job_port={jobs}", "--serve_http=false"])
         processes.wait("Prism", lambda: listens(jobs))
-        yield ["--runner=PrismRunner", f"--job_endpoint=127.0.0.1:{jobs}", "--environment_type=LOOPBACK"]
+        yield [
+            "--runner=PrismRunner",
+            f"--job_endpoint=127.0.0.1:{jobs}",
+            "--environment_type=LOOPBACK",
+            "--experiments=prism_disable_sdf_split",
+        ]
 
 
 @pytest.fixture

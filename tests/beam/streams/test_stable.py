@@ -71,9 +71,16 @@ def test_a_secret_of_one_run_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("runner", ["FnApiRunner", "PrismRunner", "BundleBasedDirectRunner"])
 def test_runners_that_keep_what_they_shuffled_need_no_flag(runner: str, root_key: Path, tmp_path: Path) -> None:
-    pipeline = pipeline_with([f"--runner={runner}", "--streaming"], root_key, tmp_path)
+    options = [f"--runner={runner}", "--streaming", "--experiments=prism_disable_sdf_split"]
+    pipeline = pipeline_with(options, root_key, tmp_path)
     release(pipeline)
     assert STABLE not in pipeline.to_runner_api().requirements
+
+
+def test_prism_is_refused_where_it_would_lose_state(root_key: Path, tmp_path: Path) -> None:
+    pipeline = pipeline_with(["--runner=PrismRunner", "--streaming"], root_key, tmp_path)
+    with pytest.raises(ss.InvalidInputError, match="Give --experiments=prism_disable_sdf_split"):
+        release(pipeline)
 
 
 def test_windows_without_end_need_a_stream_without_end() -> None:
