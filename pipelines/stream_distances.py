@@ -1,7 +1,8 @@
-r"""Private squared distances of a stream that never ends: an Apache Beam pipeline.
+r"""Private comparisons of a stream that never ends: an Apache Beam pipeline.
 
 Each key is a party, each row an event at a time. In every window of event time each public key is sketched and released
-once, whatever fails and restarts; distances to the window before, and between the keys of a window, appear with it.
+once, whatever fails and restarts. With the releases appear comparisons, by squared distance or by cosine, of each key
+with the window before, and of the keys of a window with each other.
 
     python -m pipelines.stream_distances --servers broker:9092 --topic flights --expansion 127.0.0.1:8097 \
         --time time --key carrier --index route,hour --unit-column aircraft --max-keys 1 --l1 12 \
@@ -16,6 +17,7 @@ import argparse
 import datetime as dt
 import importlib
 import logging
+import math
 import os
 import sqlite3
 import sys
@@ -29,7 +31,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 
 import streamsketch as ss
 from pipelines.sources import ReadTopic
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
 from streamsketch.beam.streams import (
     BoundAcrossWindows,
     DecodeMessages,
@@ -93,10 +95,14 @@ def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, bea
         public_windows=(arguments.start, arguments.stop),
         projection=projection,
     )
-    changes = releases | "Changes" >> WindowChanges() | "As rows" >> beam.MapTuple(_change)
+    changes = (
+        releases
+        | "Changes" >> WindowChanges(by=arguments.by)
+        | "As rows" >> beam.MapTuple(_change, comparison_schema(pa.string(), by=arguments.by).names[2])
+    )
     pairs = (
         releases
-        | "Pairs" >> WindowDistances(len(arguments.public_keys))
+        | "Pairs" >> WindowDistances(len(arguments.public_keys), by=arguments.by)
         | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
     )
     slots, alarms = releases | "Write releases" >> _sink(arguments)
@@ -173,22 +179,17 @@ def connection(database: str) -> Callable[[], Any]:
     return connect
 
 
-def _change(key: Any, estimate: ss.Estimate) -> tuple[Any, dict[str, Any]]:
+def _change(key: Any, estimate: ss.Estimate, name: str) -> tuple[Any, dict[str, Any]]:
     low, high = estimate.interval(0.95)
-    row = {
-        "squared_distance": estimate.value,
-        "standard_error": estimate.standard_error,
-        "low_95": low,
-        "high_95": high,
-    }
-    return key, row
+    row = {name: estimate.value, "standard_error": estimate.standard_error, "low_95": low, "high_95": high}
+    return key, {column: number if math.isfinite(number) else None for column, number in row.items()}
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the job's arguments."""
     found = argparse.ArgumentParser(
         prog="python -m pipelines.stream_distances",
-        description="Private squared distances of a stream that never ends.",
+        description="Private comparisons of a stream that never ends.",
         epilog="Any further option goes to Apache Beam, e.g. --runner=FlinkRunner --checkpointing_interval=10000.",
         allow_abbrev=False,
     )
@@ -238,6 +239,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--claims", required=True, metavar="DIR", help="folder that all workers share, for epochs")
     run.add_argument("--epoch", type=int, metavar="N", help="of a job that is restored; a new launch claims the next")
     run.add_argument("--output", required=True, metavar="DIR", help="folder that all workers share, for results")
+    run.add_argument(
+        "--by", default="distance", choices=["distance", "cosine"], help="what is compared by (default distance)"
+    )
     run.add_argument("--database", metavar="sqlite:PATH|postgresql", help="where releases go instead")
     run.add_argument("--count-private-data", action="store_true", help="count late rows, for the operator alone")
     return found

@@ -102,8 +102,16 @@ class ReleaseOnce(beam.PTransform, ABC):
             guarantee = self._selected.added_to(guarantee)
         agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
         opened = self._windows is not None and self._windows.stop is None
-        count = self._count_private_data
-        draw = _Release(publisher, self.published, projection, guarantee, sources, agreement, opened=opened, count=count)
+        draw = _Release(
+            publisher,
+            self.published,
+            projection,
+            guarantee,
+            sources,
+            agreement,
+            opened=opened,
+            count=self._count_private_data,
+        )
         releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
             draw, "noise", *self._shards(sketches, projection)
         )

@@ -1,4 +1,4 @@
-"""Distances of a stream's releases: of a key to the window before, and between the keys of a window."""
+"""Comparisons of a stream's releases: of a key with the window before, and between the keys of a window."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,26 +12,32 @@ from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.blocks import gaps, keyed_block, order
 from streamsketch.beam.results import in_form, taken
+from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.beam.windows import windowed_as
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, squared_distance
+from streamsketch.estimation import By, Estimate, check_by, pairwise
 from streamsketch.release import PrivateSketch
 
 _KEPT = 4  # windows that a key waits for, should they come out of order
 
 
 class WindowChanges(beam.PTransform):
-    """Estimate each key's squared distance to the window before: ``KV[key, PrivateSketch] → KV[key, Estimate]``.
+    """Compare each key with itself in the window before: ``KV[key, PrivateSketch] → KV[key, Estimate]``.
 
     Input is what `ReleasePerKey` gives in `TumblingWindows`; an estimate is in the later of its two windows and comes
     when both releases have. Nothing more is spent. The last release of each key is kept in the job's state: it is
     published anyway.
 
+    Parameters
+    ----------
+    by
+        ``"distance"`` (squared), ``"cosine"`` or ``"profile"``, as in `PairwiseDistances`.
+
     Raises
     ------
     InvalidInputError
-        For releases in other windows.
+        For another ``by``, and for releases in other windows.
 
     Examples
     --------
@@ -52,8 +58,14 @@ class WindowChanges(beam.PTransform):
     ...     )
     """
 
+    def __init__(self, *, by: By = "distance") -> None:
+        super().__init__()
+        check_by(by)
+        self._by: By = by
+
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        refuse_lost_state(releases.pipeline)
         windowing = releases.windowing
         if not isinstance(windowing.windowfn, FixedWindows):
             raise InvalidInputError(
@@ -66,7 +78,9 @@ class WindowChanges(beam.PTransform):
             | "Name the window" >> beam.Map(_with_start).with_output_types(kind)
             | "Outside of windows" >> beam.WindowInto(GlobalWindows())
             | "Compare with the window before"
-            >> beam.ParDo(_Compare(windowing.windowfn.size.micros)).with_output_types(beam.typehints.KV[Any, Estimate])
+            >> beam.ParDo(_Compare(windowing.windowfn.size.micros, self._by)).with_output_types(
+                beam.typehints.KV[Any, Estimate]
+            )
             | "Back to their windows" >> windowed_as(windowing)
         )
 
@@ -80,8 +94,9 @@ def _with_start(
 class _Compare(beam.DoFn):
     RECENT = BagStateSpec("recent", TupleCoder((VarIntCoder(), BytesCoder())))
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, by: By) -> None:
         self._size = size
+        self._by: By = by
 
     def process(
         self, keyed: tuple[bytes, tuple[int, bytes]], recent: Any = beam.DoFn.StateParam(RECENT)
@@ -94,8 +109,8 @@ class _Compare(beam.DoFn):
         for later in (start, start + self._size):
             before = held.get(later - self._size)
             if later in held and before is not None:
-                estimate = squared_distance(_loaded(held[later]), _loaded(before))
-                yield TimestampedValue((decoded_key(key), estimate), Timestamp(micros=later))
+                estimates = pairwise([_loaded(held[later]), _loaded(before)], by=self._by)
+                yield TimestampedValue((decoded_key(key), estimates[0, 1]), Timestamp(micros=later))
         recent.clear()
         for moment in sorted(held)[-_KEPT:]:
             recent.add((moment, held[moment]))
@@ -106,7 +121,7 @@ def _loaded(image: bytes) -> PrivateSketch:
 
 
 class WindowDistances(beam.PTransform):
-    """Estimate all squared distances within each window: ``KV[key, PrivateSketch] → PCollection[list of rows]``.
+    """Compare all keys within each window: ``KV[key, PrivateSketch] → PCollection[list of rows]``.
 
     One list a window, in the order of its keys, when all of them are there; a row is a dictionary as
     `PairwiseDistances` gives it. That transform is for more keys: it shares the work out by a side input, which Flink
@@ -116,23 +131,28 @@ class WindowDistances(beam.PTransform):
     ----------
     keys
         How many keys a window has.
+    by
+        As in `PairwiseDistances`.
     """
 
-    def __init__(self, keys: int) -> None:
+    def __init__(self, keys: int, *, by: By = "distance") -> None:
         super().__init__()
+        check_by(by)
+        self._by: By = by
         if type(keys) is not int or keys < 1:
             raise InvalidInputError(f"keys must be an integer >= 1, got {keys!r:.40}")
         self._keys = keys
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
+        refuse_lost_state(releases.pipeline)
         windowing = releases.windowing
         kind = beam.typehints.KV[int, tuple[bytes, bytes]]
         return (
             releases
             | "By window" >> beam.Map(_by_start).with_output_types(kind)
             | "Outside of windows" >> beam.WindowInto(GlobalWindows())
-            | "Compare all" >> beam.ParDo(_CompareAll(self._keys)).with_output_types(list[dict[str, Any]])
+            | "Compare all" >> beam.ParDo(_CompareAll(self._keys, self._by)).with_output_types(list[dict[str, Any]])
             | "Back to their windows" >> windowed_as(windowing)
         )
 
@@ -146,8 +166,9 @@ def _by_start(
 class _CompareAll(beam.DoFn):
     THERE = BagStateSpec("there", TupleCoder((BytesCoder(), BytesCoder())))
 
-    def __init__(self, keys: int) -> None:
+    def __init__(self, keys: int, by: By) -> None:
         self._keys = keys
+        self._by: By = by
 
     def process(
         self, placed: tuple[int, tuple[bytes, bytes]], there: Any = beam.DoFn.StateParam(THERE)
@@ -158,13 +179,13 @@ class _CompareAll(beam.DoFn):
             there.add(one)
             return
         there.clear()
-        pairs = _pairs([(decoded_key(key), _loaded(image)) for key, image in found.items()])
+        pairs = _pairs([(decoded_key(key), _loaded(image)) for key, image in found.items()], self._by)
         yield TimestampedValue(pairs, Timestamp(micros=start))
 
 
-def _pairs(keyed: Iterable[tuple[Any, PrivateSketch]]) -> list[dict[str, Any]]:
+def _pairs(keyed: Iterable[tuple[Any, PrivateSketch]], by: By) -> list[dict[str, Any]]:
     ordered = sorted(keyed, key=lambda one: order(one[0]))
     keys = [key for key, _ in ordered]
     block = keyed_block(0, keys, [release for _, release in ordered])
     rows, columns = np.triu_indices(len(keys), 1)
-    return list(in_form((keys, keys), rows, columns, taken(gaps(block, block), rows, columns), "rows"))
+    return list(in_form((keys, keys), rows, columns, taken(gaps(block, block, by), rows, columns), "rows", by))

@@ -1,5 +1,6 @@
 """Every key in every window once, with the truth in it, whether or not anything happened."""
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from streamsketch.beam.streams import (
     WriteFilesOnce,
     configure_stream,
 )
+from streamsketch.estimation import By
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -122,14 +124,17 @@ def test_late_rows_are_counted_and_the_same_in_a_replay(prism: list[str], tmp_pa
         assert len(found["on time"]) == len(ROWS) - 2
 
 
-def test_distances_appear_between_windows_and_between_keys(prism: list[str], root_key: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("by", "column"), [("distance", "squared_distance"), ("cosine", "cosine")])
+def test_comparisons_appear_between_windows_and_between_keys(
+    by: By, column: str, prism: list[str], root_key: Path, tmp_path: Path
+) -> None:
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         releases = released(pipeline, root_key, stop=240)
         slots, alarms = releases | WriteFilesOnce(str(tmp_path / "releases"), "test")
         return {
-            "changes": releases | WindowChanges() | "A" >> beam.Map(with_minute),
+            "changes": releases | WindowChanges(by=by) | "A" >> beam.Map(with_minute),
             "pairs": releases
-            | WindowDistances(3)
+            | WindowDistances(3, by=by)
             | "B" >> beam.Map(lambda rows: (None, rows))
             | "D" >> beam.Map(with_minute),
             "slots": slots,
@@ -139,20 +144,17 @@ def test_distances_appear_between_windows_and_between_keys(prism: list[str], roo
 
     found = run(prism, build, tmp_path / "out")
     by_slot = {(key, start): release for key, start, release in found["releases"]}
-    assert {(key, start): estimate.value for key, start, estimate in found["changes"]} == {
-        (key, start): ss.squared_distance(by_slot[key, start], by_slot[key, start - 60]).value
-        for key in KEYS
-        for start in (60, 120, 180)
-    }
-    assert {
-        (row["first"], row["second"], start): pytest.approx(row["squared_distance"])
-        for _, start, rows in found["pairs"]
-        for row in rows
-    } == {
-        (one, other, start): ss.squared_distance(by_slot[one, start], by_slot[other, start]).value
-        for one, other in (("AA", "UA"), ("AA", "empty"), ("UA", "empty"))
-        for start in (0, 60, 120, 180)
-    }
+    exact = {start: ss.pairwise([by_slot[key, start] for key in KEYS], by=by).value for start in (0, 60, 120, 180)}
+    pairs = {(row["first"], row["second"], start): row[column] for _, start, rows in found["pairs"] for row in rows}
+    assert len(pairs) == 4 * 3
+    for (first, second, start), value in pairs.items():
+        truth = exact[start][KEYS.index(first), KEYS.index(second)]
+        assert (math.nan if value is None else value) == pytest.approx(truth, nan_ok=True)
+    changes = {(key, start): estimate.value for key, start, estimate in found["changes"]}
+    assert changes.keys() == {(key, start) for key in KEYS for start in (60, 120, 180)}
+    for (key, start), value in changes.items():
+        truth = ss.pairwise([by_slot[key, start], by_slot[key, start - 60]], by=by).value[0, 1]
+        assert value == pytest.approx(truth, nan_ok=True)
     assert len(found["slots"]) == len(set(found["slots"])) == 12
     assert found["alarms"] == []
     written = sorted((tmp_path / "releases").rglob("*.sketch"))
