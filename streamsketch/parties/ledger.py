@@ -201,7 +201,9 @@ class Ledger:
             If it does not fit, the unit is another, or there is no such data set. Nothing is charged then.
         """
         if not isinstance(guarantee, Guarantee):
-            raise TypeError(f"only a Guarantee is charged, got a {type(guarantee).__name__}")
+            raise TypeError(
+                f"only a Guarantee is charged, got a {type(guarantee).__name__}: individual guarantees do not add up"
+            )
         if note:
             check_text("a note", note)
         spending = spending_of(guarantee, projection)

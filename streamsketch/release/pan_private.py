@@ -12,6 +12,7 @@ from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBits
 from streamsketch.projections import Projection
+from streamsketch.release.charging import Account, charge_for
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
 from streamsketch.release.sensitivity import sensitivity_of
@@ -36,11 +37,15 @@ class PanPrivateSketch:
         The public map.
     epsilon, delta, neighbours, mechanism
         As in `Sketch.release`; ``neighbours`` must be `L1`.
+    ledger, dataset
+        As in `Sketch.release`. Charged now, before there are data: the intrusion may come at any time.
 
     Raises
     ------
     InvalidInputError
         As `Sketch.release`, or for another neighbour relation.
+    LedgerError
+        If the guarantee does not fit into what is left of the data set's budget. Nothing is charged then.
 
     Examples
     --------
@@ -63,6 +68,8 @@ class PanPrivateSketch:
         neighbours: L1,
         delta: float = 0.0,
         mechanism: str = "auto",
+        ledger: Account | None = None,
+        dataset: str | None = None,
     ) -> None:
         if not isinstance(neighbours, L1):
             raise InvalidInputError(
@@ -70,6 +77,7 @@ class PanPrivateSketch:
             )
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
         self._noisy = publisher.calibrated_to(projection, _both_views(sensitivity_of(projection, neighbours)))
+        charge_for(ledger, dataset, self.guarantee, projection)
         self._state = self._drawn(SystemBits())
         self._ids = data_ids.new()
         self._released = self._looked = False

@@ -5,6 +5,7 @@ from typing import Any
 
 from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
+from streamsketch.release.charging import Account
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
 from streamsketch.release.sensitivity import check_steps
@@ -59,7 +60,7 @@ class PrivateProjection:
         """The noise on each cell of Z, in grid steps."""
         return self._publisher().calibrated(self.projection).noise
 
-    def release(self, matrix: Any) -> list[PrivateSketch]:
+    def release(self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None) -> list[PrivateSketch]:
         """Return Z, one `PrivateSketch` a row.
 
         Parameters
@@ -67,13 +68,17 @@ class PrivateProjection:
         matrix
             (n, dim), as `Projection.transform` takes it. For `L1` and `L2` neighbours integers, on a resolution of 1 or
             1/n: fractions of several contributions would be truncated together.
+        ledger, dataset
+            Charge Z to a data set first, as one release, as in `Sketch.release`.
 
         Raises
         ------
         InvalidInputError
             As `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo 2^64.
+        LedgerError
+            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
         """
-        return self._publisher().release_rows(self.projection, matrix)
+        return self._publisher().release_rows(self.projection, matrix, ledger=ledger, dataset=dataset)
 
     def _publisher(self) -> AdditiveNoise:
         return AdditiveNoise(

@@ -7,18 +7,19 @@ import numpy as np
 from streamsketch.core import Ints
 from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Neighbours, NoisePlace, SystemBits
+from streamsketch.privacy import BitSource, Neighbours, Noise, NoisePlace, SystemBits
 from streamsketch.projections import FJLT, MAX_MASS, Projection
+from streamsketch.release.charging import Account, charge_for
 from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.publish import AdditiveNoise, CalibratedNoise
+from streamsketch.release.publish import AdditiveNoise
 from streamsketch.release.sensitivity import check_steps, check_whole_steps, moved_before_map
 from streamsketch.sketching import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
 
 
-def release_vector(
+def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     projection: Projection,
     vector: Any,
     *,
@@ -27,6 +28,8 @@ def release_vector(
     delta: float = 0.0,
     mechanism: str = "auto",
     noise_place: NoisePlace = "output",
+    ledger: Account | None = None,
+    dataset: str | None = None,
 ) -> PrivateSketch:
     """Return the private sketch of a whole vector, with exact discrete noise at the place asked for.
 
@@ -53,12 +56,16 @@ def release_vector(
         As in `Sketch.release`.
     noise_place
         Where the noise goes.
+    ledger, dataset
+        Charge the release to a data set first, as in `Sketch.release`.
 
     Raises
     ------
     InvalidInputError
         For a vector of another length, fractions under `L1`, a place the map does not have, or as `Sketch.release`.
         Never for its sums, which count modulo 2^64, as those of a sketch.
+    LedgerError
+        If the release does not fit into what is left of the data set's budget. Nothing is charged then.
 
     Examples
     --------
@@ -70,7 +77,7 @@ def release_vector(
     >>> squared_norm(released).standard_error > 0
     True
     """
-    effect_of(projection, noise_place)
+    size = effect_of(projection, noise_place).count
     if noise_place != "output" and projection.dim > MAX_NOISY_COORDINATES:
         raise InvalidInputError(
             f"noise before the map goes on every coordinate, at most {MAX_NOISY_COORDINATES} of them, but "
@@ -83,36 +90,27 @@ def release_vector(
         raise InvalidInputError(f"the vector must have dim={projection.dim} numbers, got {steps.size}")
     publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
     if noise_place == "output":
-        return publisher.release(Sketch.from_state(projection, _mapped(projection, steps), MAX_MASS))
+        sketch = Sketch.from_state(projection, _mapped(projection, steps), MAX_MASS)
+        return publisher.release(sketch, ledger=ledger, dataset=dataset)
+    columns = 1 if noise_place == "input" else size
+    sensitivity = moved_before_map(columns, size, projection.grid, neighbours)
+    noisy = publisher.calibrated_to(projection, sensitivity, noise_place=noise_place)
+    charge_for(ledger, dataset, noisy.guarantee, projection)
     bits = SystemBits()
-    place = _on_input if noise_place == "input" else _after_hadamard
-    noisy, cells = place(publisher, projection, steps, bits)
+    if isinstance(projection, FJLT) and noise_place == "hadamard":
+        cells = _after_hadamard(projection, steps, noisy.noise, bits)
+    else:
+        cells = _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
     return noisy.published(cells, bits, None)
 
 
-def _on_input(
-    publisher: AdditiveNoise, projection: Projection, steps: Ints, bits: BitSource
-) -> tuple[CalibratedNoise, Ints]:
-    """Return the noise, and P(x̃ + noise)."""
-    sensitivity = moved_before_map(1, projection.dim, projection.grid, publisher.neighbours)
-    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="input")
-    return noisy, _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
-
-
-def _after_hadamard(
-    publisher: AdditiveNoise, projection: Projection, steps: Ints, bits: BitSource
-) -> tuple[CalibratedNoise, Ints]:
-    """Return the noise, and P(H·D x̃ + noise) of an FJLT."""
-    if not isinstance(projection, FJLT):
-        raise InvalidInputError(f"only an FJLT has a Hadamard step to add noise after, not {projection.kind}")
-    size = projection.padded_dim
-    sensitivity = moved_before_map(size, size, projection.grid, publisher.neighbours)
-    noisy = publisher.calibrated_to(projection, sensitivity, noise_place="hadamard")
+def _after_hadamard(projection: FJLT, steps: Ints, noise: Noise, bits: BitSource) -> Ints:
+    """Return P(H·D x̃ + noise)."""
     (rotated,) = projection.rotated(steps.reshape(1, -1))
     read = np.unique(projection.sparse_matrix.indices)
-    rotated[read] += noisy.noise.sample(read.size, bits)
+    rotated[read] += noise.sample(read.size, bits)
     cells: Ints = projection.sparse_matrix @ rotated
-    return noisy, cells
+    return cells
 
 
 def _mapped(projection: Projection, steps: Ints) -> Ints:

@@ -11,7 +11,7 @@ from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
 from streamsketch.privacy import BitSource, Budget, Neighbours, Noise, NoisePlace, Sensitivity, SystemBits, calibration
 from streamsketch.projections import Projection, transform_read
-from streamsketch.release.charging import Account, charge
+from streamsketch.release.charging import Account, charge, charge_for
 from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.private_table import PrivateTable
@@ -60,11 +60,15 @@ class Calibrated(ABC, Generic[Published]):
         (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
         return released if sketch.agreement is None else under(released, sketch.agreement.fingerprint)
 
-    def release_rows(self, matrix: Any) -> list[Published]:
+    def release_rows(
+        self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
+    ) -> list[Published]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
         given = matrix_of(matrix, exact=True)
         check_whole_steps(self.projection, self.guarantee.neighbours, given.dtype)
-        return self._draw(transform_read(self.projection, given, exact=True), SystemBits(), None)
+        cells = transform_read(self.projection, given, exact=True)
+        charge_for(ledger, dataset, self.guarantee, self.projection)
+        return self._draw(cells, SystemBits(), None)
 
     def with_guarantee(self, guarantee: Any) -> Self:
         """Return the same, but that releases state another guarantee, such as one that key selection is part of."""
@@ -123,7 +127,9 @@ class Publisher(ABC, Generic[Published]):
         charge(ledger, dataset, calibrated.guarantee, sketch)
         return calibrated.release(sketch)
 
-    def release_rows(self, projection: Projection, matrix: Any) -> list[Published]:
+    def release_rows(
+        self, projection: Projection, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
+    ) -> list[Published]:
         """Return a release of each row of a matrix; a row is one person's vector.
 
         Parameters
@@ -133,14 +139,18 @@ class Publisher(ABC, Generic[Published]):
         matrix
             (n, dim), as `Projection.transform` takes it. For `L1` neighbours integers, on a resolution of 1 or 1/n:
             fractions of several contributions would be truncated together.
+        ledger, dataset
+            Charge the rows to a data set first, together as one release, as in `Sketch.release`.
 
         Raises
         ------
         InvalidInputError
             As `calibrated` and `Projection.transform`; for fractions under `L1`. Never for sums, which count modulo
             2^64.
+        LedgerError
+            If the release does not fit into what is left of the data set's budget. Nothing is charged then.
         """
-        return self.calibrated(projection).release_rows(matrix)
+        return self.calibrated(projection).release_rows(matrix, ledger=ledger, dataset=dataset)
 
     def _by_key(
         self,

@@ -7,13 +7,14 @@ from typing import Any
 from streamsketch.core import locked
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Neighbours
+from streamsketch.release.charging import Account
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.raw_file import RawSketch, load_raw, remember, replace_raw
 from streamsketch.sketching import Sketch
 
 
-def release_raw(
+def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     path: str | os.PathLike[str],
     *,
     epsilon: float,
@@ -23,6 +24,8 @@ def release_raw(
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
     again: bool = False,
+    ledger: Account | None = None,
+    dataset: str | None = None,
 ) -> PrivateSketch | PrivateTable:
     """Return a release of the raw sketch in a file, which remembers it: the same people pay for each.
 
@@ -38,6 +41,8 @@ def release_raw(
         Of a file with many keys, as in `SketchTable.release`.
     again
         Release once more what was released before, and pay for it once more.
+    ledger, dataset
+        Charge the release to a data set first, as in `Sketch.release`.
 
     Raises
     ------
@@ -45,6 +50,8 @@ def release_raw(
         If the file was released before, unless ``again`` says so; and as `Sketch.release` or `SketchTable.release`.
     WireFormatError, OSError
         As `load_raw`, or if the record cannot be written; nothing is released then.
+    LedgerError
+        If the release does not fit into what is left of the data set's budget. Nothing is charged then.
 
     Examples
     --------
@@ -72,6 +79,8 @@ def release_raw(
             mechanism=mechanism,
             public_keys=public_keys,
             keys_are_public=keys_are_public,
+            ledger=ledger,
+            dataset=dataset,
         )
 
 
