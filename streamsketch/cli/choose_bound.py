@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import load_projection
 from streamsketch.cli._events import Columns, Format, as_index, as_text, file_batches
+from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import named_twice, new_file
 from streamsketch.cli._showing import Json, say, show_facts, show_json
 from streamsketch.core import names_given, write_whole
@@ -59,13 +61,15 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     release_epsilon: Annotated[float, typer.Option(help="For --trade-off: ε of the release.")] = 1.0,
     max_keys: Annotated[int, typer.Option(help="For --trade-off: how many keys a unit keeps.")] = 1,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
     as_json: Json = False,
 ) -> None:
     """Choose a bound that most units keep to, with differential privacy.
 
     What is printed hides each unit, whatever it adds, at the cost of --epsilon, and may be agreed on: `agree --l1`.
-    Each run spends ε again. A unit's events are summed by key and index first, and rows with nulls or without a unit
-    are dropped, as `sketch --unit-column` does.
+    Each run spends ε again, and is charged to --ledger first. A unit's events are summed by key and index first, and
+    rows with nulls or without a unit are dropped, as `sketch --unit-column` does.
 
     --trade-off writes exact figures for the operator, readable by the owner only. A bound read off from them is not
     private.
@@ -82,7 +86,8 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     agreed = load_projection(projection)
     for bound in grid:
         ss.L1(bound, unit_column, max_keys).grid_steps(agreed.grid)
-    ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
+    planned = ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
+    account = opened_for(ledger, dataset)
     totals = ss.unit_totals(_batches(inputs, columns, agreed, form, check_delimiter(delimiter)), agreed)
     if trade_off is not None and squared_distance is not None:
         near = {"unit": unit_column, "max_keys": max_keys}
@@ -96,6 +101,8 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         )
         write_whole(trade_off, _shown(plan, trade_off.suffix).encode(), secret=True)
         say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
+    if account is not None:  # for a unit, whatever it adds: a ledger asks for the unit alone
+        account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), unit_column)))
     chosen = ss.choose_bound(totals, grid, epsilon=epsilon, share=share)
     error = chosen.rank_error(_CONFIDENCE)
     if as_json:

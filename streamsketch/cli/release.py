@@ -10,6 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
+from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
 from streamsketch.core import locked, names_given
@@ -50,6 +51,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
     as_json: Json = False,
 ) -> None:
     """Add noise to a raw sketch and write what may be shared.
@@ -59,10 +62,13 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     clip the contributions of each unit before sketching. Each event must belong to one unit; with --one-coordinate,
     each index to one event, or the values must be multiples of the resolution.
 
-    The raw file records it, and is not released again without --again: privacy loss adds up.
+    The raw file records it, and is not released again without --again: privacy loss adds up. With --ledger it is
+    charged to the budget of --dataset, or of the data set that the file's data were charged to before, and refused if
+    it does not fit.
     """
     public_keys = names_given(public_key or [], "--public-key")
     stated = neighbours_of(l1, l2, one_coordinate, unit or "event", max_keys or 1)
+    account = opened_for(ledger, dataset)
     with locked(file):
         raw = load_raw_file(file)
         state = raw.state
@@ -88,6 +94,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             keys: list[Any] | None = public_keys or None
             if keys is not None and raw.agreement is not None:
                 keys = raw.agreement.keys_of(keys)
+            privacy |= {"ledger": account, "dataset": dataset}
             released = release_held(raw, file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
     try:
         released.save(output)

@@ -1,9 +1,10 @@
 from .keys import Key, PublicKey
 from .ledger import Ledger, Receipt
-from .ledger_book import Dataset, Entry, Left
+from .ledger_book import Accounting, Dataset, Entry, Left, check_dataset
 from .rounds import Round
 
 __all__ = [
+    "Accounting",
     "Dataset",
     "Entry",
     "Key",
@@ -12,4 +13,5 @@ __all__ = [
     "PublicKey",
     "Receipt",
     "Round",
+    "check_dataset",
 ]

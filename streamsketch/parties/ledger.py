@@ -8,26 +8,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamsketch.core import check_text, short
+from streamsketch.core import check_text
 from streamsketch.data import DataIds
-from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.errors import LedgerError
 from streamsketch.parties.ledger_book import (
-    ACCOUNTINGS,
     START,
     Accounting,
     Book,
     Dataset,
     Entry,
     Left,
+    check_dataset,
     digest_of,
     text_of,
 )
 from streamsketch.parties.ledger_store import Row, Store, Transaction
-from streamsketch.privacy import Budget, Guarantee
+from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import Spending, spending_of
-
-_MOST_DAYS = 36_525
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,24 +124,14 @@ class Ledger:
         LedgerError
             If there is a data set of that name with another budget.
         """
-        check_text("the name of a data set", name)
-        check_text("the privacy unit", unit)
-        budget = Budget(epsilon, delta)
-        if accounting not in ACCOUNTINGS:
-            raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {short(accounting)}")
-        if accounting == "filter" and budget.delta == 0:
-            raise InvalidInputError("accounting='filter' takes delta > 0, say 1e-9; sums need none")
-        if period_days is not None and (type(period_days) is not int or not 1 <= period_days <= _MOST_DAYS):
-            raise InvalidInputError(f"period_days must be an integer from 1 to {_MOST_DAYS}, got {short(period_days)}")
-        fields = {"unit": unit} | budget.to_dict() | {"accounting": accounting, "period_days": period_days}
+        terms: dict[str, Any] = {"unit": unit, "accounting": accounting, "period_days": period_days}
+        budget = check_dataset(name, epsilon=epsilon, delta=delta, **terms)
         with self._store.transaction() as transaction:
             self._read(transaction)
             known = self._book.datasets.get(name)
             if known is None:
-                self._append(transaction, {"kind": "dataset", "dataset": name} | fields)
-            elif (known.unit, known.budget, known.accounting, known.period_days) != (
-                *(unit, budget, accounting, period_days),
-            ):
+                self._append(transaction, {"kind": "dataset", "dataset": name} | terms | budget.to_dict())
+            elif known.terms != (unit, budget, accounting, period_days):
                 raise LedgerError(
                     f"data set {name!r} is in the ledger with {known.budget} for each {known.unit}, by "
                     f"{known.accounting}; a budget is not changed once people were given it. Use another name"
@@ -159,6 +147,12 @@ class Ledger:
         """Return what is left of a data set's budget, now; raise `LedgerError` if there is no such data set."""
         self._refresh()
         return self._book.left(self._known(dataset), _now())
+
+    @property
+    def newest(self) -> Entry | None:
+        """The newest entry, None if there is none: its number and digest, kept elsewhere, show what is cut off."""
+        self._refresh()
+        return self._book.last
 
     # --- charges --------------------------------------------------------------------------------------------
 

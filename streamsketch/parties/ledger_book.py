@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
-from streamsketch.errors import LedgerError
+from streamsketch.core import check_text, short
+from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import Budget, epsilon_to_rho
 from streamsketch.release import Spending
 
@@ -17,6 +18,8 @@ Accounting = Literal["sum", "filter"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("sum", "filter")
 START = "0" * 64
 """What the first entry calls the hash of the one before."""
+
+_MOST_DAYS = 36_525
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +69,20 @@ class Dataset:
     period_days: int | None
     opened: dt.datetime
 
+    @property
+    def terms(self) -> tuple[Any, ...]:
+        """What was agreed on, which does not change."""
+        return self.unit, self.budget, self.accounting, self.period_days
+
     def period_of(self, moment: dt.datetime) -> int:
         """Return the number of the period that a moment is in."""
         return 0 if self.period_days is None else (moment - self.opened) // dt.timedelta(days=self.period_days)
+
+    def renewed_after(self, moment: dt.datetime) -> dt.datetime | None:
+        """Return when the next period begins; None where there is none."""
+        if self.period_days is None:
+            return None
+        return self.opened + (self.period_of(moment) + 1) * dt.timedelta(days=self.period_days)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +95,23 @@ class Left:
         What one more release could take, by sums.
     rho, rho_delta
         What one more release could take of the privacy filter; None where sums alone count.
+    charges
+        How many there were in this period.
+    renewed
+        When the budget is whole again, UTC; None for never.
     """
 
     epsilon: float
     delta: float
     rho: float | None = None
     rho_delta: float | None = None
+    charges: int = 0
+    renewed: dt.datetime | None = None
+
+    def __str__(self) -> str:
+        if self.rho is None:
+            return f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g}"
+        return f"ε = {self.epsilon:.6g} with δ = 0, or ρ = {self.rho:.4g}"
 
 
 class Book:
@@ -147,29 +172,32 @@ class Book:
         """Return what is left of a budget at a moment."""
         spent = self.charged(dataset, moment)
         epsilon = _less(dataset.budget.epsilon, [one.epsilon for one in spent])
+        period: dict[str, Any] = {"charges": len(spent), "renewed": dataset.renewed_after(moment)}
         if dataset.accounting == "sum":
-            return Left(epsilon, _less(dataset.budget.delta, [one.delta for one in spent]))
+            return Left(epsilon, _less(dataset.budget.delta, [one.delta for one in spent]), **period)
         pure = epsilon if all(one.delta == 0 for one in spent) else 0.0
         half = dataset.budget.delta / 2
         rho = _less(epsilon_to_rho(dataset.budget.epsilon, half), [one.rho for one in spent])
-        return Left(pure, 0.0, rho, _less(half, [one.rho_delta for one in spent]))
+        return Left(pure, 0.0, rho, _less(half, [one.rho_delta for one in spent]), **period)
 
     def check(self, dataset: Dataset, spending: Spending, moment: dt.datetime) -> None:
         """Raise `LedgerError` if a charge does not fit."""
         left = self.left(dataset, moment)
         if spending.epsilon <= left.epsilon and spending.delta <= left.delta:
             return
+        wait = ""
+        if left.renewed is not None and spending.epsilon <= dataset.budget.epsilon:
+            wait = f", or wait: it is renewed at {left.renewed:%Y-%m-%d %H:%M} UTC"
         if left.rho is not None and left.rho_delta is not None:
             if spending.rho <= left.rho and spending.rho_delta <= left.rho_delta:
                 return
             raise LedgerError(
                 f"ε = {spending.epsilon:g}, δ = {spending.delta:g} (ρ = {spending.rho:.4g}) does not fit into what is "
-                f"left of {dataset.name!r}: ε = {left.epsilon:.6g} with δ = 0, or ρ = {left.rho:.4g}. Release with a "
-                f"smaller ε{_renewal(dataset)}"
+                f"left of {dataset.name!r}: {left}. Release with a smaller ε{wait}"
             )
         raise LedgerError(
             f"ε = {spending.epsilon:g}, δ = {spending.delta:g} does not fit into what is left of {dataset.name!r}: "
-            f"ε = {left.epsilon:.6g}, δ = {left.delta:.3g}. Release with no more than that{_renewal(dataset)}"
+            f"{left}. Release with no more than that{wait}"
         )
 
 
@@ -188,8 +216,20 @@ def moment_of(body: dict[str, Any]) -> dt.datetime:
     return dt.datetime.fromisoformat(body["at"])
 
 
-def _renewal(dataset: Dataset) -> str:
-    return "" if dataset.period_days is None else f", or wait: it is renewed every {dataset.period_days} days"
+def check_dataset(
+    name: str, *, unit: str, epsilon: float, delta: float, accounting: str, period_days: int | None
+) -> Budget:
+    """Return the budget of a data set that could be entered; parameters and errors as `Ledger.dataset`."""
+    check_text("the name of a data set", name)
+    check_text("the privacy unit", unit)
+    budget = Budget(epsilon, delta)
+    if accounting not in ACCOUNTINGS:
+        raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {short(accounting)}")
+    if accounting == "filter" and budget.delta == 0:
+        raise InvalidInputError("accounting='filter' takes delta > 0, say 1e-9; sums need none")
+    if period_days is not None and (type(period_days) is not int or not 1 <= period_days <= _MOST_DAYS):
+        raise InvalidInputError(f"period_days must be an integer from 1 to {_MOST_DAYS}, got {short(period_days)}")
+    return budget
 
 
 def _less(total: float, spent: Sequence[float]) -> float:

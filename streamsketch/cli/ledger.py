@@ -1,0 +1,198 @@
+"""``streamsketch ledger``: the record of what was spent of each data set's privacy budget."""
+
+import dataclasses
+import datetime as dt
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
+from streamsketch.cli._ledger import name_of, opened
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mistake, show_facts, show_json, table_of
+from streamsketch.cli._showing import show as show_table
+from streamsketch.core import write_whole
+from streamsketch.errors import LedgerError
+from streamsketch.parties import Dataset, Left, Receipt, check_dataset
+from streamsketch.privacy import Mechanism
+
+Where = Annotated[str, typer.Argument(help="an SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
+Name = Annotated[str, typer.Option("--dataset", help="What the ledger calls the data set.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")]
+Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")]
+
+_NEVER, _NONE = "never", "–"
+_RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
+
+
+def init(
+    ledger: Where,
+    *,
+    dataset: Name,
+    unit: Annotated[str, typer.Option(help="The privacy unit that all releases protect, in a word.")],
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
+    accounting: Annotated[
+        str, typer.Option(help="How releases add up: 'sum', or 'filter', which takes more small ones, with δ > 0.")
+    ] = "sum",
+    period_days: Annotated[
+        int | None, typer.Option(help="After so many days the budget is whole again.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Enter a data set and its budget; the ledger is made if it is not there.
+
+    A budget that was entered stays as it is. The file is readable by its owner only. It holds no data, but says what
+    was released when, and of what: keep one copy, and back it up.
+    """
+    terms: dict[str, Any] = {"unit": unit, "epsilon": epsilon, "delta": delta}
+    terms |= {"accounting": accounting, "period_days": period_days}
+    check_dataset(dataset, **terms)  # before there is a file
+    book = ss.Ledger(ledger)
+    book.dataset(dataset, **terms)
+    (entered,) = (each for each in book.datasets if each.name == dataset)
+    if as_json:
+        show_json(_fields(entered, book.left(dataset)))
+        return
+    facts = {
+        "budget": f"{entered.budget} for each {unit}, by {entered.accounting}",
+        "renewed": _NEVER if period_days is None else f"every {counted(period_days, 'day')}",
+    }
+    show_facts(f"{dataset}, in {name_of(ledger)}", facts)
+
+
+def show(ledger: Where, *, as_json: Json = False) -> None:
+    """Show what is left of each data set's budget, and when it is whole again."""
+    book = opened(ledger)
+    found = [(each, book.left(each.name)) for each in book.datasets]
+    if as_json:
+        show_json({"ledger": name_of(ledger), "datasets": [_fields(*each) for each in found]})
+        return
+    filtered = any(left.rho is not None for _, left in found)
+    columns = {
+        "data set": [each.name for each, _ in found],
+        "unit": [each.unit for each, _ in found],
+        "ε": [f"{each.budget.epsilon:g}" for each, _ in found],
+        "left": [f"{left.epsilon:.6g}" for _, left in found],
+        "δ": [f"{each.budget.delta:g}" for each, _ in found],
+        "left ": [f"{left.delta:.3g}" for _, left in found],
+        **({"or ρ left": [_NONE if left.rho is None else f"{left.rho:.4g}" for _, left in found]} if filtered else {}),
+        "charges": [f"{left.charges:,}" for _, left in found],
+        "renewed": [_day(left.renewed) for _, left in found],
+    }
+    show_table(table_of(columns, title=name_of(ledger)))
+
+
+def charge(  # noqa: PLR0913 - a command's options are its parameters
+    ledger: Where,
+    *,
+    dataset: Name,
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
+    l1: L1 = None,
+    l2: L2 = None,
+    one_coordinate: OneCoordinate = None,
+    note: Annotated[str, typer.Option(help="What is released, and how it is made private, in a line.")],
+    once: Annotated[
+        str | None,
+        typer.Option(help="An id of the job: charged again under it, it costs nothing more.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Charge a release that something else makes, before it is made.
+
+    What one privacy unit can change say --l1, --l2 or --one-coordinate. Keep the receipt elsewhere: an `audit` with it
+    finds that newer entries were cut off.
+    """
+    book = opened(ledger)
+    units = {each.name: each.unit for each in book.datasets}
+    neighbours = neighbours_of(l1, l2, one_coordinate, units.get(dataset, "event"), 1)
+    if neighbours is None:
+        raise ss.InvalidInputError("say how much one unit can change: --l1, --l2 or --one-coordinate BOUND")
+    guarantee = ss.Guarantee(epsilon, delta, neighbours, Mechanism.stated(note))
+    receipt = book.charge(dataset, guarantee, note=note, once=once)
+    left = book.left(dataset)
+    told = f"{receipt.number}:{receipt.digest}"
+    if as_json:
+        show_json({"receipt": told, "guarantee": guarantee_fields(guarantee), "left": _left_fields(left)})
+        return
+    show_facts(f"{dataset}, in {name_of(ledger)}", {"charged": str(guarantee), "left": str(left), "receipt": told})
+
+
+def audit(
+    ledger: Where,
+    *,
+    receipt: Annotated[
+        list[str] | None,
+        typer.Option(help="NUMBER:DIGEST of an earlier charge or audit; once for each.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find an entry that was removed, changed or reordered; ends with 1 and says which.
+
+    What nobody sees from the file alone is that its newest entries were cut off. A receipt that was kept elsewhere
+    shows it: that of a charge, or what an earlier audit printed.
+    """
+    kept = [_receipt(text) for text in receipt or []]
+    try:
+        book = opened(ledger)
+        count = book.audit(*kept)
+    except LedgerError as error:
+        say_mistake(f"{name_of(ledger)}: {error}")
+        raise typer.Exit(1) from None
+    newest = book.newest
+    told = None if newest is None else f"{newest.number}:{newest.digest}"
+    if as_json:
+        show_json({"ledger": name_of(ledger), "entries": count, "receipt": told})
+        return
+    facts = {"entries": f"{count:,}, each as it was written"} | ({} if told is None else {"receipt": told})
+    show_facts(name_of(ledger), facts)
+
+
+def export(
+    ledger: Where,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .jsonl file; by default standard output.")
+    ] = None,
+) -> None:
+    """Write all entries as JSON lines, oldest first."""
+    if output is not None:
+        new_file(output, ".jsonl", "an export")
+    lines = [json.dumps(dataclasses.asdict(entry), sort_keys=True) for entry in opened(ledger).entries()]
+    if output is None:
+        for line in lines:
+            typer.echo(line)
+    else:
+        write_whole(output, "".join(f"{line}\n" for line in lines).encode(), secret=True)
+
+
+def _fields(dataset: Dataset, left: Left) -> dict[str, Any]:
+    return {
+        "dataset": dataset.name,
+        "unit": dataset.unit,
+        **dataset.budget.to_dict(),
+        "accounting": dataset.accounting,
+        "period_days": dataset.period_days,
+        "left": _left_fields(left),
+    }
+
+
+def _left_fields(left: Left) -> dict[str, Any]:
+    renewed = None if left.renewed is None else left.renewed.isoformat()
+    return dataclasses.asdict(left) | {"renewed": renewed}
+
+
+def _day(moment: dt.datetime | None) -> str:
+    return _NEVER if moment is None else f"{moment:%Y-%m-%d}"
+
+
+def _receipt(text: str) -> Receipt:
+    found = _RECEIPT.fullmatch(text)
+    if found is None:
+        raise ss.InvalidInputError(f"--receipt is NUMBER:DIGEST, as `ledger charge` prints it, got {text}")
+    return Receipt(int(found[1]), found[2], ())
