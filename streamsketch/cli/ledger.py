@@ -81,7 +81,6 @@ def show(ledger: Where, *, as_json: Json = False) -> None:
         "δ": [f"{each.budget.delta:g}" for each, _ in found],
         "left ": [f"{left.delta:.3g}" for _, left in found],
         **({"or ρ left": [_NONE if left.rho is None else f"{left.rho:.4g}" for _, left in found]} if filtered else {}),
-        "charges": [f"{left.charges:,}" for _, left in found],
         "renewed": [_day(left.renewed) for _, left in found],
     }
     show_table(table_of(columns, title=name_of(ledger)))

@@ -22,7 +22,7 @@ from streamsketch.parties.ledger_book import (
     digest_of,
     text_of,
 )
-from streamsketch.parties.ledger_store import Row, Store, Transaction
+from streamsketch.parties.ledger_store import FileStore, Row, Store, Transaction
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import Spending, spending_of
@@ -80,7 +80,7 @@ class Ledger:
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
-        self._store = Store(Path(where))
+        self._store: Store = FileStore(Path(where))
         self._where = where
         self._book = Book()
         with self._store.transaction() as transaction:
@@ -246,7 +246,7 @@ class Ledger:
         number = receipt.number if isinstance(receipt, Receipt) else receipt
         with self._store.transaction() as transaction:
             self._read(transaction)
-            self._book.charge(number)
+            self._book.check_charge(number)
             self._append(transaction, {"kind": "refund", "charge": number, "reason": nothing_was_published})
 
     # --- reading --------------------------------------------------------------------------------------------
@@ -324,9 +324,10 @@ def _entry(row: Row) -> Entry:
     number, previous, text, digest = row
     try:
         body = json.loads(text)
-    except ValueError:
-        body = None
-    if not isinstance(body, dict) or text_of(body) != text:
+        sound = isinstance(body, dict) and text_of(body) == text
+    except (ValueError, RecursionError):
+        sound = False
+    if not sound:
         raise LedgerError(f"entry {number} was changed after it was written")
     return Entry(number, previous, digest, body)
 

@@ -20,6 +20,7 @@ START = "0" * 64
 """What the first entry calls the hash of the one before."""
 
 _MOST_DAYS = 36_525
+_TERMS = ("unit", "epsilon", "delta", "accounting", "period_days")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +115,22 @@ class Left:
         return f"ε = {self.epsilon:.6g} with δ = 0, or ρ = {self.rho:.4g}"
 
 
+@dataclasses.dataclass(frozen=True)
+class _Charge:
+    datasets: frozenset[str]
+    spending: Spending
+    at: dt.datetime
+
+    @classmethod
+    def of(cls, body: dict[str, Any]) -> "_Charge":
+        amounts = [body[field.name] for field in dataclasses.fields(Spending)]
+        if not all(type(amount) in {int, float} and 0 <= amount < math.inf for amount in amounts):
+            raise ValueError
+        if type(body["datasets"]) is not list:
+            raise ValueError
+        return cls(frozenset(body["datasets"]), Spending(*amounts), moment_of(body))
+
+
 class Book:
     """The entries of a ledger, added up."""
 
@@ -122,7 +139,7 @@ class Book:
         self.owners: dict[str, set[str]] = {}  # published data id → data sets
         self.once: dict[str, Entry] = {}
         self.last: Entry | None = None
-        self._charges: dict[int, tuple[dict[str, Any], set[str]]] = {}
+        self._charges: dict[int, _Charge] = {}
 
     def add(self, entry: Entry) -> None:
         """Take the next entry, once it is known to follow the one before."""
@@ -133,39 +150,47 @@ class Book:
             raise LedgerError(f"entry {entry.number} does not follow the entry before it: one of them was changed")
         if entry.digest != digest_of(entry.number, entry.previous, entry.body):
             raise LedgerError(f"entry {entry.number} was changed after it was written")
-        body, self.last = entry.body, entry
-        match body["kind"]:
-            case "dataset":
-                self.datasets[body["dataset"]] = Dataset(
-                    body["dataset"],
-                    body["unit"],
-                    Budget(body["epsilon"], body["delta"]),
-                    body["accounting"],
-                    body["period_days"],
-                    moment_of(body),
-                )
-            case "charge":
-                self._charges[entry.number] = (body, set(body["datasets"]))
-                for one in body["data_ids"]:
-                    self.owners.setdefault(one, set()).update(body["datasets"])
-                if body["once"] is not None:
-                    self.once[body["once"]] = entry
-            case "refund":
-                self._charges.pop(body["charge"], None)
+        try:
+            self._take(entry)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise LedgerError(f"entry {entry.number} is none that a ledger writes") from None
+        self.last = entry
 
-    def charge(self, number: int) -> dict[str, Any]:
-        """Return a charge that was not given back; raise `LedgerError` if there is none."""
+    def _take(self, entry: Entry) -> None:
+        body = entry.body
+        match body["kind"]:
+            case "dataset" if body["dataset"] not in self.datasets:
+                name, terms = body["dataset"], {each: body[each] for each in _TERMS}
+                budget = check_dataset(name, **terms)
+                unit, accounting, days = terms["unit"], terms["accounting"], terms["period_days"]
+                self.datasets[name] = Dataset(name, unit, budget, accounting, days, moment_of(body))
+            case "charge":
+                charge = _Charge.of(body)
+                ids, once = [str(bytes.fromhex(one).hex()) for one in body["data_ids"]], body["once"]
+                if not charge.datasets or not charge.datasets <= set(self.datasets):
+                    raise ValueError
+                self._charges[entry.number] = charge
+                for one in ids:
+                    self.owners.setdefault(one, set()).update(charge.datasets)
+                if once is not None:
+                    self.once[once] = entry
+            case "refund":
+                del self._charges[body["charge"]]
+            case _:
+                raise ValueError
+
+    def check_charge(self, number: int) -> None:
+        """Raise `LedgerError` unless an entry is a charge that was not given back."""
         if number not in self._charges:
             raise LedgerError(f"entry {number} is no charge, or was given back already")
-        return self._charges[number][0]
 
     def charged(self, dataset: Dataset, moment: dt.datetime) -> list[Spending]:
         """Return what was charged to a data set in the period of a moment."""
         period = dataset.period_of(moment)
         return [
-            Spending(body["epsilon"], body["delta"], body["rho"], body["rho_delta"])
-            for body, names in self._charges.values()
-            if dataset.name in names and dataset.period_of(moment_of(body)) == period
+            charge.spending
+            for charge in self._charges.values()
+            if dataset.name in charge.datasets and dataset.period_of(charge.at) == period
         ]
 
     def left(self, dataset: Dataset, moment: dt.datetime) -> Left:
@@ -212,8 +237,11 @@ def text_of(body: dict[str, Any]) -> str:
 
 
 def moment_of(body: dict[str, Any]) -> dt.datetime:
-    """Return when an entry was written."""
-    return dt.datetime.fromisoformat(body["at"])
+    """Return when an entry was written; raise `ValueError` where that is no time of these centuries with a zone."""
+    found = dt.datetime.fromisoformat(body["at"])
+    if found.tzinfo is None or not 2000 <= found.year <= 3000:
+        raise ValueError
+    return found.astimezone(dt.UTC)
 
 
 def check_dataset(

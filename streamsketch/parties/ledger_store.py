@@ -1,69 +1,95 @@
-"""Where a ledger's entries are kept: a table that is only appended to, in an SQLite file."""
+"""Where a ledger's entries are kept: one table that is only appended to, in an SQLite file or a database of a team."""
 
 import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, Protocol
 
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, LedgerError
 
-_CREATE = (
-    "CREATE TABLE IF NOT EXISTS streamsketch_ledger (number BIGINT PRIMARY KEY, previous TEXT NOT NULL, "
-    "body TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)"
-)
+COLUMNS = "(number BIGINT PRIMARY KEY, previous TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)"
+PATIENCE = 60  # seconds that a writer waits for others
+
+_CREATE = f"CREATE TABLE streamsketch_ledger {COLUMNS}"
+_TABLES = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
 _READ = "SELECT number, previous, body, hash FROM streamsketch_ledger WHERE number > ? ORDER BY number"
 _ADD = "INSERT INTO streamsketch_ledger (number, previous, body, hash) VALUES (?, ?, ?, ?)"
-_PATIENCE = 60.0  # seconds that a writer waits for others
 
 Row = tuple[int, str, str, str]
 
 
-class Transaction:
+class Transaction(Protocol):
     """A view of the table in which nobody else writes until it ends."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
 
     def rows(self, after: int = 0) -> list[Row]:
         """Return the entries behind a number, in order."""
-        found = self._connection.execute(_READ, (after,)).fetchall()
-        return [(int(number), str(previous), str(body), str(digest)) for number, previous, body, digest in found]
 
     def add(self, row: Row) -> None:
         """Append an entry; it is there for others once the transaction has ended."""
-        self._connection.execute(_ADD, row)
 
 
-class Store:
+class Store(Protocol):
+    """Where entries are kept."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Return a transaction that excludes other writers, and keeps nothing if it ends by an exception."""
+
+
+def checked(row: Any) -> Row:
+    """Return a row as it was read, once its cells are of the types that were written."""
+    number, previous, body, digest = row
+    if type(number) is not int or not all(isinstance(text, str) for text in (previous, body, digest)):
+        raise LedgerError("the ledger holds a row that is no entry: it was changed")
+    return number, previous, body, digest
+
+
+class FileStore:
     """A file, readable by the owner alone. A copy of the file is another ledger: keep one, and back it up."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with self.transaction():
-            pass
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Return a transaction that excludes other writers, and keeps nothing if it ends by an exception."""
         try:
-            connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
-        except sqlite3.Error as error:
-            raise InvalidInputError(f"{self._path} cannot be opened as a ledger: {error}") from None
-        try:
-            try:
+            with contextlib.closing(sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)) as connection:
+                connection.execute("PRAGMA trusted_schema = OFF")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute(_CREATE)
-            except sqlite3.DatabaseError as error:
-                raise InvalidInputError(f"{self._path} is no ledger, or is locked: {error}") from None
-            try:
-                yield Transaction(connection)
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
+                try:
+                    self._find_table(connection)
+                    yield _FileTransaction(connection)
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise InvalidInputError(f"{self._path} is no ledger, or cannot be written: {error}") from None
+
+    def _find_table(self, connection: sqlite3.Connection) -> None:
+        """Make the table in a new file; refuse a database that holds anything else, triggers included."""
+        found = [text for (text,) in connection.execute(_TABLES)]
+        if not found:
+            connection.execute(_CREATE)
+        elif found != [_CREATE]:
+            raise InvalidInputError(f"{self._path} is no ledger: it is a database of something else")
+
+
+class _FileTransaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, after: int = 0) -> list[Row]:
+        """Return the entries behind a number, in order."""
+        return [checked(row) for row in self._connection.execute(_READ, (after,))]
+
+    def add(self, row: Row) -> None:
+        """Append an entry."""
+        self._connection.execute(_ADD, row)

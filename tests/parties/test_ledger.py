@@ -13,6 +13,7 @@ import streamsketch as ss
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Receipt, Round
 from streamsketch.parties import ledger as ledger_module
+from streamsketch.parties.ledger_book import digest_of, text_of
 from streamsketch.privacy import Mechanism, rho_to_epsilon
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -271,6 +272,62 @@ def test_the_file_is_the_owners_alone_and_something_else_is_no_ledger(where: Pat
     with pytest.raises(ss.InvalidInputError, match=r"notes\.txt is no ledger"):
         ss.Ledger(other)
     assert ledger.datasets[0].name == "sales"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE places (id INTEGER)",
+        "CREATE TABLE streamsketch_ledger (number INTEGER)",
+        "CREATE VIEW v AS SELECT 1",
+    ],
+)
+def test_a_database_of_something_else_is_left_as_it_is(where: Path, statement: str) -> None:
+    with sqlite3.connect(where) as connection:
+        connection.execute(statement)
+    before = where.read_bytes()
+    with pytest.raises(ss.InvalidInputError, match=r"ledger\.sqlite is no ledger: it is a database of something else"):
+        ss.Ledger(where)
+    assert where.read_bytes() == before
+
+
+def test_a_trigger_put_beside_the_entries_is_refused(ledger: ss.Ledger, where: Path) -> None:
+    with sqlite3.connect(where) as connection:
+        connection.execute(
+            "CREATE TRIGGER forget AFTER INSERT ON streamsketch_ledger BEGIN "
+            "DELETE FROM streamsketch_ledger WHERE number = new.number; END"
+        )
+    with pytest.raises(ss.InvalidInputError, match="something else"):
+        spend(ledger)
+
+
+FORGERIES: list[dict[str, Any]] = [
+    {"kind": "dataset", "dataset": "sales", "unit": "customer", "epsilon": 9.0, "delta": 0.0},
+    {"kind": "dataset", "dataset": "x", "unit": "customer", "epsilon": -1.0, "delta": 0.0},
+    {"kind": "charge", "datasets": ["sales"], "epsilon": -1.0},
+    {"kind": "charge", "datasets": ["other"], "epsilon": 1.0},
+    {"kind": "charge", "datasets": "sales", "epsilon": 1.0},
+    {"kind": "charge", "datasets": ["sales"], "epsilon": "1"},
+    {"kind": "charge", "datasets": ["sales"], "epsilon": 1.0, "at": "2025-01-01"},
+    {"kind": "refund", "charge": 1},
+    {"kind": "gift"},
+    {},
+]
+
+
+@pytest.mark.parametrize("body", FORGERIES, ids=str)
+def test_an_entry_that_no_ledger_writes_is_refused_though_its_hash_fits(
+    ledger: ss.Ledger, where: Path, body: dict[str, Any]
+) -> None:
+    last = ledger.newest
+    assert last is not None
+    usual = {"accounting": "sum", "period_days": None, "delta": 0.0, "rho": 0.0, "rho_delta": 0.0, "data_ids": []}
+    full = {"at": "2025-01-01T00:00:00+00:00", "once": None} | usual | body
+    with sqlite3.connect(where) as connection:
+        row = (2, last.digest, text_of(full), digest_of(2, last.digest, full))
+        connection.execute("INSERT INTO streamsketch_ledger VALUES (?, ?, ?, ?)", row)
+    with pytest.raises(LedgerError, match="entry 2 is none that a ledger writes"):
+        ss.Ledger(where)
 
 
 def _charge_until_refused(where: str, queue: "multiprocessing.Queue[int]") -> None:

@@ -17,12 +17,14 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
+from streamsketch.errors import LedgerError
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
 from streamsketch.release import PublishedTable
 from streamsketch.release import raw_file as raw
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.wire import releases as wire
 from tests.tampering import parts_of_raw, raw_from
+from tests.untrusted.ledgers import ledger_bytes, read_ledger, resealed
 from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
 
 Change = Callable[[bytes, random.Random], bytes]
@@ -36,7 +38,7 @@ class Reader(NamedTuple):
     samples: list[bytes]
     changes: list[Change]
     read: Callable[[bytes], Any]
-    error: type[ss.StreamsketchError]
+    error: type[ss.StreamsketchError] | tuple[type[ss.StreamsketchError], ...]
     """What it documents; nothing else may come out of ``read``."""
 
 
@@ -252,6 +254,9 @@ def readers() -> dict[str, Reader]:
             [changed_json],
             local.Mechanism.from_json,
             ss.InvalidInputError,
+        ),
+        "ledger": Reader(
+            [ledger_bytes()], [changed_bytes, resealed], _from_file(read_ledger), (ss.InvalidInputError, LedgerError)
         ),
     }
     for mechanism in mechanisms:

@@ -14,7 +14,7 @@ import streamsketch as ss
 from tests.untrusted.readers import readers, use
 
 NAMES = [
-    *("release", "load", "signs", "table", "sign table", "raw", "coder", "mean", "projection", "mechanism"),
+    *("release", "load", "signs", "table", "sign table", "raw", "coder", "mean", "projection", "mechanism", "ledger"),
     *("report of priv-unit-g", "report of proj-unit", "report of sqkr", "report of priv-hs"),
 ]
 ROUNDS = int(os.environ.get("STREAMSKETCH_FUZZ_ROUNDS", "0"))
