@@ -5,10 +5,13 @@ BIN    := $(VENV)/bin
 OUT    ?= out
 FLINK  := .flink
 PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
+# Debian keeps the server's programs off the PATH
+PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
+            $(shell pg_config --bindir 2>/dev/null)/initdb)))
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test coverage test-matrix flink pin-jars flink-demo stream-demo test-flink lint format bench proto conformance lock changelog clean
+.PHONY: help env demo test coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -87,6 +90,11 @@ stream-demo: env flink  ## a week of flights through Kafka and Flink in a minute
 test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures, and on Prism where go can build it
 	@test -n "$(PRISM)" || echo "Prism is skipped: there is no go on the PATH to build it."
 	STREAMSKETCH_FLINK_JARS=$(FLINK)/lib STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q tests/distributed
+
+test-postgres: env  ## the ledger of a team, on a PostgreSQL server of this machine, gone afterwards
+	@test -x "$(PG_BIN)/initdb" || { echo "There is no PostgreSQL server here: install its package, or say" \
+	  "make test-postgres PG_BIN=FOLDER, the folder of initdb."; exit 1; }
+	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/parties/test_ledger_postgres.py
 
 $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*

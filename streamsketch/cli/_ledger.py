@@ -28,7 +28,15 @@ def opened(where: str) -> ss.Ledger:
     """Return a ledger that is there; a name that was mistyped makes no new one."""
     if "://" not in where and not Path(where).exists():
         raise ss.InvalidInputError(f"there is no ledger {where}; make it with `streamsketch ledger init {where}`")
-    return ss.Ledger(where)
+    return ledger_at(where)
+
+
+def ledger_at(where: str) -> ss.Ledger:
+    """Return a ledger, which is made if it is not there."""
+    try:
+        return ss.Ledger(where)
+    except ModuleNotFoundError as error:
+        raise ss.InvalidInputError(str(error)) from None
 
 
 def opened_for(where: str | None, dataset: str | None) -> ss.Ledger | None:

@@ -11,7 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
-from streamsketch.cli._ledger import name_of, opened
+from streamsketch.cli._ledger import ledger_at, name_of, opened
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mistake, show_facts, show_json, table_of
 from streamsketch.cli._showing import show as show_table
@@ -52,7 +52,7 @@ def init(
     terms: dict[str, Any] = {"unit": unit, "epsilon": epsilon, "delta": delta}
     terms |= {"accounting": accounting, "period_days": period_days}
     check_dataset(dataset, **terms)  # before there is a file
-    book = ss.Ledger(ledger)
+    book = ledger_at(ledger)
     book.dataset(dataset, **terms)
     (entered,) = (each for each in book.datasets if each.name == dataset)
     if as_json:

@@ -58,12 +58,14 @@ class Ledger:
     ----------
     where
         A path of an SQLite file, made if it is missing and readable by the owner alone. A copy of it is another ledger:
-        keep one, and back it up.
+        keep one, and back it up. For a team, the address of a PostgreSQL database, whose users need SELECT and INSERT
+        alone: ``postgresql+psycopg://ada@db.example.org/privacy?sslmode=verify-full``, with
+        ``pip install 'streamsketch[ledger-postgres]'``; passwords belong into libpq's ``~/.pgpass``.
 
     Raises
     ------
     InvalidInputError
-        If the file is no ledger.
+        If the file or the table is no ledger, or cannot be written.
     LedgerError
         If entries were changed.
 
@@ -80,8 +82,7 @@ class Ledger:
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
-        self._store: Store = FileStore(Path(where))
-        self._where = where
+        self._store = _store_at(where)
         self._book = Book()
         with self._store.transaction() as transaction:
             self._read(transaction)
@@ -330,6 +331,14 @@ def _entry(row: Row) -> Entry:
     if not sound:
         raise LedgerError(f"entry {number} was changed after it was written")
     return Entry(number, previous, digest, body)
+
+
+def _store_at(where: str | os.PathLike[str]) -> Store:
+    if "://" not in os.fspath(where):
+        return FileStore(Path(where))
+    from streamsketch.parties.ledger_database import DatabaseStore  # noqa: PLC0415 - an extra
+
+    return DatabaseStore(os.fspath(where))
 
 
 def _now() -> dt.datetime:

@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
 import streamsketch as ss
+from streamsketch.cli._ledger import opened
 from streamsketch.release.raw_file import load_raw
 from tests.commands.running import Forks
 
@@ -67,6 +69,13 @@ def test_a_ledger_is_not_made_for_a_budget_that_is_none(raws: Path, forks: Forks
     assert "must be" in forks.refused(*init, "-1", cwd=raws)
     assert "takes delta > 0" in forks.refused(*init, "1", "--accounting", "filter", cwd=raws)
     assert "accounting must be one of sum, filter" in forks.refused(*init, "1", "--accounting", "x", cwd=raws)
+
+
+def test_a_database_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    monkeypatch.delitem(sys.modules, "streamsketch.parties.ledger_database", raising=False)
+    with pytest.raises(ss.InvalidInputError, match=r"pip install 'streamsketch\[ledger-postgres\]'"):
+        opened("postgresql+psycopg://ada@localhost/privacy")
 
 
 def test_what_is_left_is_shown_for_people(books: Path, forks: Forks) -> None:
