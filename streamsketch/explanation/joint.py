@@ -44,7 +44,8 @@ class JointExplanation:
     delta
         The δ at which the smaller ε was computed.
     finer
-        A smaller ε for overlapping populations, and the method; None if only the sum is known.
+        A smaller ε for overlapping populations and budgets fixed beforehand, and the method; None if only the sum is
+        known.
     sharing
         Pairs of positions in ``each`` of releases that both count and share data: their populations are not disjoint.
 
@@ -101,7 +102,8 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
 
     For disjoint populations the worst guarantee holds for all. For overlapping ones ε and δ add up (Dwork and Roth
     2014, Theorem 3.16), which is loose for many releases: if a smaller ε is known at the same δ, it is given too, with
-    the method.
+    the method. That is for budgets fixed beforehand; for those chosen after a look at earlier releases, keep a
+    `streamsketch.Ledger`.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def joint_as_text(told: "JointExplanation") -> str:
         said = [f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."]
         if told.finer is not None:
             budget = _budget(told.finer.epsilon, told.finer.delta)
-            said.append(f"Tighter accounting gives {budget}, by {told.finer.by}.")
+            said.append(f"Tighter accounting gives {budget}, by {told.finer.by}, if the budgets were fixed beforehand.")
         elif told.counted > 1:
             said.append(_why_no_finer(told))
     if told.guarantee.conditions:

@@ -54,7 +54,11 @@ class Accounted:
 
 
 def account(parts: Sequence[Spent], delta: float) -> Accounted | None:
-    """Return the ε of several releases, adaptively chosen, at one δ for all; None where only the sum is known.
+    """Return the ε of several releases at one δ for all; None where only the sum is known.
+
+    **For a plan fixed beforehand**: what is released may depend on earlier releases, the budgets must not. Of budgets
+    chosen after a look at earlier releases, this is neither a filter nor an odometer: a tree whose paths are all
+    composed to (2, 0.01) can have δ = 0.0137 as a whole (THEORY.md 9.4). `streamsketch.Ledger` accounts for those.
 
     Gaussian noises alone compose in closed form: their privacy loss is that of one, with 1/σ² = Σ 1/σ_i² (Dong, Roth
     and Su 2022, Corollary 3.3), and its ε is Balle and Wang 2018, Theorem 8. Others are composed as privacy loss

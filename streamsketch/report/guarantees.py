@@ -74,7 +74,7 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
     only_if = f" Only if: {short('; '.join(over.conditions), _LONGEST)}." if over.conditions else ""
     finer = ""
     if joint.finer is not None:
-        finer = f", with tighter accounting ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)}"
+        finer = f", with tighter accounting ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)} (budgets fixed beforehand)"
     apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
     said = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
     if any(isinstance(release, PrivateTable) for release in published.values()):

@@ -1,6 +1,8 @@
 """The ledger: charged before a release, never overspent, and every change to it found."""
 
 import datetime as dt
+import functools
+import itertools
 import multiprocessing
 import sqlite3
 from pathlib import Path
@@ -14,7 +16,7 @@ from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Receipt, Round
 from streamsketch.parties import ledger as ledger_module
 from streamsketch.parties.ledger_book import digest_of, text_of
-from streamsketch.privacy import Mechanism, rho_to_epsilon
+from streamsketch.privacy import Mechanism, Spent, account, epsilon_to_rho, pure_rho, rho_to_epsilon
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 CUSTOMER = ss.L1(30, unit="customer")
@@ -359,19 +361,46 @@ def test_no_adaptive_choice_of_releases_spends_more_than_the_filter_allows() -> 
 
     The worst δ at the filter's ε, over all strategies with steps of a grid, is found by dynamic programming.
     """
-    from streamsketch.privacy import epsilon_to_rho, pure_rho  # noqa: PLC0415 - only here
-
     epsilon, delta, steps = 2.0, 0.01, (0.25, 0.5, 1.0)
-    room = epsilon_to_rho(epsilon, delta)
+    allowed = epsilon_to_rho(epsilon, delta)
 
-    def worst(spent: float, loss: float) -> float:
-        """Return the largest E_P[(1 - e^(ε - L))⁺] from here on, by strategies within the filter."""
+    @functools.cache
+    def worst(room: float, spent: float = 0.0, loss: float = 0.0) -> float:
+        """Return the largest E_P[(1 - e^(ε - L))⁺] from here on, by strategies within a filter."""
         best = max(0.0, -np.expm1(epsilon - loss))
         for step in steps:
             if spent + pure_rho(step) <= room:
                 up = 1 / (1 + np.exp(-step))
-                found = up * worst(spent + pure_rho(step), loss + step)
-                best = max(best, found + (1 - up) * worst(spent + pure_rho(step), loss - step))
+                found = up * worst(room, spent + pure_rho(step), loss + step)
+                best = max(best, found + (1 - up) * worst(room, spent + pure_rho(step), loss - step))
         return best
 
-    assert 0 < worst(0.0, 0.0) <= delta
+    assert 0 < worst(allowed) <= delta
+    assert worst(1.5 * allowed) > delta, "a filter that allowed half more would fail"
+
+
+def test_composed_losses_are_no_filter_and_the_ledger_does_not_use_them(where: Path) -> None:
+    """The tree of THEORY.md 9.4: after a small release, two large ones or ten small ones, by its outcome."""
+    up, down = [0.1, *[0.968] * 2], [0.1, *[0.29] * 10]
+
+    def mass(path: list[float], first: int) -> float:
+        """Return E_P[(1 - e^(ε - L))⁺] over the outcomes of randomised responses of which the first is given."""
+        found = 0.0
+        for signs in itertools.product((1, -1), repeat=len(path) - 1):
+            losses = np.array(path) * [first, *signs]
+            found += np.prod(1 / (1 + np.exp(-losses))) * max(0.0, -np.expm1(2.0 - losses.sum()))
+        return found
+
+    for path in (up, down):
+        composed = account([Spent(step, 0.0) for step in path], 0.01)
+        assert composed is not None
+        assert composed.epsilon <= 2.0
+        assert mass(path, 1) + mass(path, -1) <= 0.01
+    assert mass(up, 1) + mass(down, -1) > 0.013
+    for accounting in ("sum", "filter"):
+        ledger = ss.Ledger(where.with_name(accounting))
+        ledger.dataset("sales", unit="customer", epsilon=2.0, delta=0.01, accounting=accounting)
+        spend(ledger, up[0])
+        spend(ledger, up[1])
+        with pytest.raises(LedgerError, match="does not fit"):
+            spend(ledger, up[2])
