@@ -38,20 +38,28 @@ def explain(
     delta: Annotated[
         float | None, typer.Option(help="The δ at which to account for them together; by default the sum of theirs.")
     ] = None,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Print an entry for the public registry of deployments, as JSON.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say who is protected and how, how much noise that means, and what is not protected."""
+    """Say who is protected and how, how much noise that means, and what is not protected.
+
+    With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. What no
+    release knows is null, and asked for under to_fill.
+    """
     published = [load_published(file) for file in files]
+    sharing = _sharing(files, published, populations)
     if len(published) > 1 or delta is not None:
         _refuse_individual(files, published)
-    sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []
-    if sharing and populations == Populations.DISJOINT:
-        raise ss.InvalidInputError(NOT_DISJOINT.format(*sharing[0]))
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in published))
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
         together = explain_jointly(published, populations=populations.value, delta=delta)
         together = dataclasses.replace(together, sharing=())  # told below, by the files' names
+    if registry:
+        _show_entry(together or published[0].explain(), relations)
+        return
     groups = [(file, *group) for file, release in zip(files, published, strict=True) for group in _alike(release)]
     if as_json:
         told = [{"file": str(file), "keys": list(map(printable, keys))} | one.to_dict() for file, one, keys in groups]
@@ -69,6 +77,23 @@ def explain(
         typer.echo(f"\nSo do {len(sharing) - _SHOWN_PAIRS:,} more pairs.")
     if len(relations) > 1:
         typer.echo(f"\n{filled(_DIFFERENT.format(', '.join(map(repr, relations))))}")
+
+
+def _sharing(files: list[Path], published: list[Published], populations: Populations) -> list[tuple[str, str]]:
+    """Return which files share data; refuse populations that are said to be disjoint and are not."""
+    sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []
+    if sharing and populations == Populations.DISJOINT:
+        raise ss.InvalidInputError(NOT_DISJOINT.format(*sharing[0]))
+    return sharing
+
+
+def _show_entry(told: Any, relations: list[Any]) -> None:
+    if len(relations) > 1:
+        raise ss.InvalidInputError(
+            f"one entry is for one neighbour relation, and these releases have {', '.join(map(repr, relations))}: make "
+            f"an entry of each"
+        )
+    show_json(told.to_registry())
 
 
 def _refuse_individual(files: list[Path], published: list[Published]) -> None:

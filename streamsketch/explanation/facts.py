@@ -48,19 +48,8 @@ class Explained(ABC):
 
     @property
     def meaning(self) -> str:
-        """What ε and δ mean: the power of a test for membership.
-
-        A test with false alarm rate a has power at most min(e^ε a + δ, 1 - e^-ε (1 - δ - a))
-        (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
-        """
-        epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
-        power = 1 - math.exp(-epsilon) * max(1 - delta - _FALSE_ALARMS, 0.0)
-        if epsilon < _LARGE_EPSILON:
-            power = min(power, math.exp(epsilon) * _FALSE_ALARMS + delta)
-        return (
-            f"no test with a false alarm rate of 5 % detects that a given "
-            f"{self.guarantee.neighbours.unit} is in the data in more than {percent(100 * power)} % of cases"
-        )
+        """What ε and δ mean: the power of a test for membership."""
+        return meaning_of(self.guarantee)
 
     @property
     @abstractmethod
@@ -113,6 +102,22 @@ WITHIN_INTEGERS = (
 )
 WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it."
 EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise."
+
+
+def meaning_of(guarantee: Guarantee | IndividualGuarantee) -> str:
+    """Return what ε and δ mean: the power of a test for membership.
+
+    A test with false alarm rate a has power at most min(e^ε a + δ, 1 - e^-ε (1 - δ - a))
+    (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+    """
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    power = 1 - math.exp(-epsilon) * max(1 - delta - _FALSE_ALARMS, 0.0)
+    if epsilon < _LARGE_EPSILON:
+        power = min(power, math.exp(epsilon) * _FALSE_ALARMS + delta)
+    return (
+        f"no test with a false alarm rate of 5 % detects that a given "
+        f"{guarantee.neighbours.unit} is in the data in more than {percent(100 * power)} % of cases"
+    )
 
 
 def keys_said(guarantee: Guarantee) -> list[str]:

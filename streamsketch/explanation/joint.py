@@ -6,6 +6,7 @@ from typing import Any, cast, get_args, overload
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import Explained
+from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
 from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, explain_signs
 from streamsketch.explanation.table import TableExplanation, explain_table
@@ -77,6 +78,11 @@ class JointExplanation:
         """Return the explanation as JSON-serialisable objects."""
         return joint_as_dict(self)
 
+    def to_registry(self) -> dict[str, Any]:
+        """Return one entry for all releases together; see `explain`."""
+        told = [one for each in self.each for one in (each.told if isinstance(each, TableExplanation) else [each])]
+        return registry_entry(self.guarantee, told, " ".join(str(self).split()))
+
     def __str__(self) -> str:
         return joint_as_text(self)
 
@@ -131,6 +137,11 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     InvalidInputError
         Without releases; for different neighbour relations, an unknown value of ``populations``, a δ below the sum of
         theirs, or disjoint populations and releases that share data.
+
+    Notes
+    -----
+    Of what is returned, ``to_registry()`` is an entry of the Differential Privacy Deployments Registry as far as
+    releases know it: in the fields of its public schema, with a question to the publisher for each that is null.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamsketch.estimation import Estimate
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
+from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.text import one_as_dict, one_as_text, rounded_up
 from streamsketch.privacy import NOISES, Cumulants, Guarantee, KeySelection, NoisePlace
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
@@ -207,6 +208,10 @@ class Explanation(Explained):
     @property
     def _in_data_units(self) -> Cumulants:
         return self.noise.scaled(float(self.multiplier) * noise_unit(self.projection, self.noise_place))
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments; see `explain`."""
+        return registry_entry(self.guarantee, [self])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""

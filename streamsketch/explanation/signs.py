@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
+from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.sign_text import signs_as_dict, signs_as_text
 from streamsketch.privacy import Guarantee, IndividualGuarantee, KeySelection
 from streamsketch.release import NoiseCheck, unread_matrix
@@ -134,6 +135,10 @@ class SignsExplained(Explained):
         size = step * self.projection.cell_unit
         unit = self.guarantee.neighbours.unit
         return f"A step, the most that one {unit} moves a cell, is {size:.4g} in data units."
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments; see `explain`."""
+        return registry_entry(self.guarantee, [self])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from streamsketch.core import filled, printable
 from streamsketch.explanation.facts import Explained
+from streamsketch.explanation.registry import registry_entry
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, PublishedTable, Verdict
@@ -51,6 +52,15 @@ class TableExplanation:
         worst = min(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
         sigmas = [check.sigma for check in checks if check.sigma is not None]
         return dataclasses.replace(worst, sigma=min(sigmas) if len(sigmas) == len(checks) else None)
+
+    @property
+    def told(self) -> list[Explained]:
+        """The distinct explanations of its rows."""
+        return [one for one, _ in self.groups]
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments; see `explain`."""
+        return registry_entry(self.guarantee, self.told, ONE_RELEASE)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""

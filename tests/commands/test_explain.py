@@ -155,3 +155,13 @@ def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, for
     PROJECTION.sketch().release(epsilon=1.0, neighbours=one).save(tmp_path / "c.sketch")
     shown = " ".join(forks.run("explain", "all.parquet", "c.sketch", cwd=tmp_path).stdout.split())
     assert "WARNING: 1 of them state too little noise for their guarantee, so this does not hold." in shown
+
+
+def test_files_are_one_entry_of_the_public_registry(files: list[Path], forks: Forks) -> None:
+    one = json.loads(forks.succeeded("explain", "--registry", files[0]))
+    assert one == ss.load(files[0]).explain().to_registry()
+    both = json.loads(forks.succeeded("explain", "--registry", *files[:2], "--populations", "disjoint"))
+    assert both["entry"]["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    PROJECTION.sketch().release(epsilon=1.0, neighbours=ss.L1(1, unit="person")).save(files[0].with_name("x.sketch"))
+    mixed = forks.refused("explain", "--registry", files[0], files[0].with_name("x.sketch"), cwd=files[0].parent)
+    assert "one entry is for one neighbour relation" in mixed
