@@ -16,5 +16,6 @@ NAMES: dict[str, str] = {
         "matrices",
         "local",
         "wire",
+        "parties",
     )
 }
