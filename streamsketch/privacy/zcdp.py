@@ -42,7 +42,7 @@ def laplace_divergence(scale: Fraction, steps: int) -> float:
     return rate * (steps - missing / math.sinh(rate)) * (1 + _MARGIN)
 
 
-def noise_rho(noise: Noise, *, l1: int, l2_squared: int, cell: int) -> float | None:
+def noise_rho(noise: Noise, *, l1: int, l2_squared: int, cell: int, honest: int = 1) -> float | None:
     """Return the ρ that a noise spends; None where no theorem here tells.
 
     Parameters
@@ -53,14 +53,25 @@ def noise_rho(noise: Noise, *, l1: int, l2_squared: int, cell: int) -> float | N
         As in `Sensitivity`, in grid steps and grid steps².
     cell
         How far one unit can move a single cell, in grid steps.
+    honest
+        Of how many shares the noise is the sum: shares of Laplace noise make exactly that noise, Gaussian ones nearly.
     """
     if isinstance(noise, DiscreteGaussian):  # Canonne, Kamath and Steinke 2020, Theorem 14
-        return l2_squared / (2 * float(noise.sigma_squared)) * (1 + _MARGIN)
+        rate = 1 / math.sqrt(noise.sigma_squared) + _ripple(float(noise.sigma_squared) / honest, honest)
+        return l2_squared * rate**2 / 2 * (1 + _MARGIN)
     if isinstance(noise, DiscreteLaplace):
         # the divergence is convex in the shift and 0 at 0, so the sum over cells is largest with whole cells
         by_cells = l1 / cell * laplace_divergence(noise.scale, cell)
         return min(by_cells, pure_rho(float(l1 / noise.scale)))
     return None
+
+
+def _ripple(variance: float, shares: int) -> float:
+    """Return τ of Kairouz, Liu and Steinke 2021, Proposition 14, by which √(2ρ) of a sum of Gaussian shares is larger.
+
+    A unit moves at most as many cells as its squared ℓ2 distance, so its √d is at most that distance.
+    """
+    return 10 * math.fsum(math.exp(-2 * math.pi**2 * variance * j / (j + 1)) for j in range(1, shares))
 
 
 def rho_to_epsilon(rho: float, delta: float) -> float:

@@ -43,7 +43,8 @@ def spending_of(guarantee: Guarantee, projection: Projection | None = None) -> S
     if projection is not None and one is not None and (one.place, one.layers) == ("output", 1):
         sensitivity = sensitivity_of(projection, guarantee.neighbours)
         cell = projection.max_entry * grid_steps(projection, guarantee.neighbours)
-        rho = noise_rho(one.noise, l1=sensitivity.l1, l2_squared=sensitivity.l2_squared, cell=cell)
+        honest = 1 if one.shares is None else one.shares.honest
+        rho = noise_rho(one.noise, l1=sensitivity.l1, l2_squared=sensitivity.l2_squared, cell=cell, honest=honest)
     if rho is None:
         return Spending(epsilon, delta, pure_rho(epsilon), delta)
     if keys is None:
