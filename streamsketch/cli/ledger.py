@@ -133,8 +133,8 @@ def audit(
 ) -> None:
     """Find an entry that was removed, changed or reordered; ends with 1 and says which.
 
-    What nobody sees from the file alone is that its newest entries were cut off. A receipt that was kept elsewhere
-    shows it: that of a charge, or what an earlier audit printed.
+    What nobody sees from the ledger alone is that its newest entries were cut off, or all hashes written anew. A
+    receipt that was kept elsewhere shows it: that of a charge, or what an earlier audit printed.
     """
     kept = [_receipt(text) for text in receipt or []]
     try:

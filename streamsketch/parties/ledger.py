@@ -265,8 +265,8 @@ class Ledger:
     def audit(self, *receipts: Receipt) -> int:
         """Return how many entries there are, once all are known to be as they were written.
 
-        The chain of hashes shows entries that were changed, taken out or reordered. A receipt that is kept elsewhere
-        shows that newer ones were cut off.
+        The chain of hashes shows entries that were changed, taken out or reordered. That newer ones were cut off, or
+        all hashes written anew, shows a receipt that was kept elsewhere.
 
         Raises
         ------
