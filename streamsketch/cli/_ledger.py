@@ -21,7 +21,7 @@ DatasetOption = Annotated[
 
 def name_of(where: str) -> str:
     """Return what a ledger is called in what is printed, without the password of a database."""
-    return re.sub(r"(://[^/@]*?):[^/]*@", r"\1@", where)
+    return re.sub(r"\?.*", "", re.sub(r"(://[^/@]*?):[^/]*@", r"\1@", where)) if "://" in where else where
 
 
 def opened(where: str) -> ss.Ledger:

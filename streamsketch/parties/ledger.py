@@ -1,5 +1,6 @@
 """Ledger: what a party spends of its data sets' privacy budgets, charged before anything is released."""
 
+import contextlib
 import dataclasses
 import datetime as dt
 import json
@@ -84,8 +85,8 @@ class Ledger:
     def __init__(self, where: str | os.PathLike[str]) -> None:
         self._store = _store_at(where)
         self._book = Book()
-        with self._store.transaction() as transaction:
-            self._read(transaction)
+        with self._read():
+            pass
 
     # --- data sets ------------------------------------------------------------------------------------------
 
@@ -127,11 +128,11 @@ class Ledger:
         """
         terms: dict[str, Any] = {"unit": unit, "accounting": accounting, "period_days": period_days}
         budget = check_dataset(name, epsilon=epsilon, delta=delta, **terms)
-        with self._store.transaction() as transaction:
-            self._read(transaction)
-            known = self._book.datasets.get(name)
+        with self._read() as (transaction, book):
+            known = book.datasets.get(name)
             if known is None:
-                self._append(transaction, {"kind": "dataset", "dataset": name} | terms | budget.to_dict())
+                fields = {"kind": "dataset", "dataset": name} | terms | budget.to_dict()
+                self._append(transaction, fields, transaction.now())
             elif known.terms != (unit, budget, accounting, period_days):
                 raise LedgerError(
                     f"data set {name!r} is in the ledger with {known.budget} for each {known.unit}, by "
@@ -141,19 +142,19 @@ class Ledger:
     @property
     def datasets(self) -> list[Dataset]:
         """All data sets, by name."""
-        self._refresh()
-        return [self._book.datasets[name] for name in sorted(self._book.datasets)]
+        with self._read() as (_, book):
+            return [book.datasets[name] for name in sorted(book.datasets)]
 
     def left(self, dataset: str) -> Left:
         """Return what is left of a data set's budget, now; raise `LedgerError` if there is no such data set."""
-        self._refresh()
-        return self._book.left(self._known(dataset), _now())
+        with self._read() as (transaction, book):
+            return book.left(self._known(dataset), transaction.now())
 
     @property
     def newest(self) -> Entry | None:
         """The newest entry, None if there is none: its number and digest, kept elsewhere, show what is cut off."""
-        self._refresh()
-        return self._book.last
+        with self._read() as (_, book):
+            return book.last
 
     # --- charges --------------------------------------------------------------------------------------------
 
@@ -204,17 +205,16 @@ class Ledger:
         spending = spending_of(guarantee, projection)
         published = data_ids.published() if isinstance(data_ids, DataIds) else tuple(data_ids)
         ids = [one.hex() for one in published]
-        with self._store.transaction() as transaction:
-            self._read(transaction)
-            if once is not None and once in self._book.once:
-                return self._repeated(self._book.once[once], spending)
-            names = {name for one in ids for name in self._book.owners.get(one, ())} | ({dataset} if dataset else set())
+        with self._read() as (transaction, book):
+            if once is not None and once in book.once:
+                return self._repeated(book.once[once], spending)
+            names = {name for one in ids for name in book.owners.get(one, ())} | ({dataset} if dataset else set())
             if not names:
                 raise LedgerError("these data are in no data set of the ledger; say which: dataset='…'")
-            now = _now()
+            now = transaction.now()
             for name in sorted(names):
                 self._check_unit(self._known(name), guarantee)
-                self._book.check(self._known(name), spending, now)
+                book.check(self._known(name), spending, now)
             body = {
                 "kind": "charge",
                 "datasets": sorted(names),
@@ -225,7 +225,7 @@ class Ledger:
                 "note": note,
                 "once": once,
             }
-            entry = self._append(transaction, body)
+            entry = self._append(transaction, body, now)
         return Receipt(entry.number, entry.digest, tuple(sorted(names)))
 
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
@@ -245,10 +245,10 @@ class Ledger:
         """
         check_text("the reason of a refund", nothing_was_published)
         number = receipt.number if isinstance(receipt, Receipt) else receipt
-        with self._store.transaction() as transaction:
-            self._read(transaction)
-            self._book.check_charge(number)
-            self._append(transaction, {"kind": "refund", "charge": number, "reason": nothing_was_published})
+        with self._read() as (transaction, book):
+            book.check_charge(number)
+            fields = {"kind": "refund", "charge": number, "reason": nothing_was_published}
+            self._append(transaction, fields, transaction.now())
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -284,17 +284,16 @@ class Ledger:
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _refresh(self) -> None:
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[tuple[Transaction, Book]]:
+        """Begin a transaction, with all in the book that others have written; the book is read in transactions only."""
         with self._store.transaction() as transaction:
-            self._read(transaction)
+            for row in transaction.rows(0 if self._book.last is None else self._book.last.number):
+                self._book.add(_entry(row))
+            yield transaction, self._book
 
-    def _read(self, transaction: Transaction) -> None:
-        """Add what others have written since the last look."""
-        for row in transaction.rows(0 if self._book.last is None else self._book.last.number):
-            self._book.add(_entry(row))
-
-    def _append(self, transaction: Transaction, fields: dict[str, Any]) -> Entry:
-        body = fields | {"at": _now().isoformat()}
+    def _append(self, transaction: Transaction, fields: dict[str, Any], at: dt.datetime) -> Entry:
+        body = fields | {"at": at.isoformat()}
         before = self._book.last
         number, previous = (1, START) if before is None else (before.number + 1, before.digest)
         entry = Entry(number, previous, digest_of(number, previous, body), body)
@@ -339,7 +338,3 @@ def _store_at(where: str | os.PathLike[str]) -> Store:
     from streamsketch.parties.ledger_database import DatabaseStore  # noqa: PLC0415 - an extra
 
     return DatabaseStore(os.fspath(where))
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)

@@ -1,6 +1,7 @@
 """A ledger of a team: the table of entries in a PostgreSQL database."""
 
 import contextlib
+import datetime as dt
 import functools
 from collections.abc import Iterator
 
@@ -23,6 +24,7 @@ _BEGIN = (
 )
 _FIND = sqlalchemy.text("SELECT to_regclass('streamsketch_ledger')")
 _CREATE = sqlalchemy.text(f"CREATE TABLE streamsketch_ledger {COLUMNS}")
+_NOW = sqlalchemy.text("SELECT clock_timestamp()")
 _READ = sqlalchemy.text(
     "SELECT number, previous, body, hash FROM streamsketch_ledger WHERE number > :after ORDER BY number"
 )
@@ -64,6 +66,11 @@ class _DatabaseTransaction:
         """Append an entry."""
         self._connection.execute(_ADD, dict(zip(("number", "previous", "body", "hash"), row, strict=True)))
 
+    def now(self) -> dt.datetime:
+        """Return the server's time, UTC: a team's machines may have other clocks."""
+        found: dt.datetime = self._connection.execute(_NOW).scalar_one()
+        return found.astimezone(dt.UTC)
+
 
 @functools.cache
 def _engine(address: str) -> sqlalchemy.Engine:
@@ -83,8 +90,8 @@ def _engine(address: str) -> sqlalchemy.Engine:
 
 
 def _shown(address: str) -> str:
-    """Return an address without its password."""
+    """Return an address without its password, and without options, which may hold one too."""
     try:
-        return sqlalchemy.make_url(address).render_as_string(hide_password=True)
+        return sqlalchemy.make_url(address).set(query={}).render_as_string(hide_password=True)
     except SQLAlchemyError:
         return "this address"

@@ -1,6 +1,7 @@
 """Where a ledger's entries are kept: one table that is only appended to, in an SQLite file or a database of a team."""
 
 import contextlib
+import datetime as dt
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -29,6 +30,9 @@ class Transaction(Protocol):
 
     def add(self, row: Row) -> None:
         """Append an entry; it is there for others once the transaction has ended."""
+
+    def now(self) -> dt.datetime:
+        """Return the time, UTC, by the clock of the machine that keeps the entries."""
 
 
 class Store(Protocol):
@@ -93,3 +97,7 @@ class _FileTransaction:
     def add(self, row: Row) -> None:
         """Append an entry."""
         self._connection.execute(_ADD, row)
+
+    def now(self) -> dt.datetime:
+        """Return this machine's time, UTC."""
+        return dt.datetime.now(dt.UTC)

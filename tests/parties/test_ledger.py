@@ -1,5 +1,6 @@
 """The ledger: charged before a release, never overspent, and every change to it found."""
 
+import concurrent.futures
 import datetime as dt
 import functools
 import itertools
@@ -14,8 +15,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Receipt, Round
-from streamsketch.parties import ledger as ledger_module
 from streamsketch.parties.ledger_book import digest_of, text_of
+from streamsketch.parties.ledger_store import _FileTransaction
 from streamsketch.privacy import Mechanism, Spent, account, epsilon_to_rho, pure_rho, rho_to_epsilon
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -193,7 +194,7 @@ def test_releases_with_a_delta_of_their_own_use_the_filters_half(where: Path) ->
 
 def test_a_period_renews_the_budget(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
-    monkeypatch.setattr(ledger_module, "_now", lambda: now)
+    monkeypatch.setattr(_FileTransaction, "now", lambda _: now)
     ledger = ss.Ledger(where)
     ledger.dataset("sales", unit="customer", epsilon=1.0, period_days=7)
     spend(ledger)
@@ -340,6 +341,16 @@ def _charge_until_refused(where: str, queue: "multiprocessing.Queue[int]") -> No
             count += 1
     except LedgerError:
         queue.put(count)
+
+
+def test_threads_share_a_ledger(ledger: ss.Ledger) -> None:
+    def charge_and_look(_: int) -> float:
+        spend(ledger, 0.125)
+        return ledger.left("sales").epsilon
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert min(pool.map(charge_and_look, range(32))) == 0.0
+    assert ledger.audit() == 33
 
 
 def test_processes_that_charge_at_once_never_overspend(ledger: ss.Ledger, where: Path) -> None:

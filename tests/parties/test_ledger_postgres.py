@@ -156,6 +156,15 @@ def test_an_audit_finds_what_was_changed_or_removed(ledger: ss.Ledger, address: 
         ledger.audit()
 
 
+def test_times_are_the_servers(ledger: ss.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = sqlalchemy.text("SELECT clock_timestamp() + INTERVAL '100 years'")
+    monkeypatch.setattr("streamsketch.parties.ledger_database._NOW", asked)
+    spend(ledger)
+    (*_, newest) = ledger.entries()
+    assert newest.body["at"].startswith("21")
+    assert newest.body["at"].endswith("+00:00")
+
+
 def test_a_role_that_may_only_append_can_charge(ledger: ss.Ledger, address: str) -> None:
     run(
         address,
@@ -178,7 +187,7 @@ def test_a_table_of_something_else_is_no_ledger(address: str) -> None:
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(ss.InvalidInputError, match="cannot be used as a ledger: connection failed") as refused:
-        ss.Ledger("postgresql+psycopg://ada:secret@127.0.0.1:1/privacy")
+        ss.Ledger("postgresql+psycopg://ada:secret@127.0.0.1:1/privacy?sslpassword=secret")
     assert "secret" not in str(refused.value)
     assert "postgresql+psycopg://ada:***@127.0.0.1:1/privacy" in str(refused.value)
 
