@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli._ledger import opened
+from streamsketch.cli._ledger import name_of, opened
 from streamsketch.release.raw_file import load_raw
 from tests.commands.running import Forks
 
@@ -132,3 +132,9 @@ def test_an_export_has_a_line_for_each_entry(books: Path, forks: Forks) -> None:
     assert (books / "all.jsonl").read_text() == printed
     assert (books / "all.jsonl").stat().st_mode & 0o777 == 0o600
     assert "is not replaced" in forks.refused("ledger", "export", LEDGER, "-o", "all.jsonl", cwd=books)
+
+
+def test_a_database_is_named_without_passwords() -> None:
+    assert name_of("postgresql+psycopg://ada:secret@h/db?password=x&host=y") == "postgresql+psycopg://ada@h/db"
+    assert name_of("postgresql+psycopg://h/db") == "postgresql+psycopg://h/db"
+    assert name_of("a:b@c?d.sqlite") == "a:b@c?d.sqlite"
