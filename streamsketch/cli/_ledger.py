@@ -1,12 +1,14 @@
 """Ledgers, as commands take them."""
 
+import dataclasses
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
+from streamsketch.parties import Left
 
 LedgerOption = Annotated[
     str | None,
@@ -46,3 +48,16 @@ def opened_for(where: str | None, dataset: str | None) -> ss.Ledger | None:
             raise ss.InvalidInputError(f"--dataset {dataset} names a data set of a ledger; say --ledger FILE as well")
         return None
     return opened(where)
+
+
+def left_fields(left: Left) -> dict[str, Any]:
+    """Return what is left of a budget as JSON fields."""
+    return dataclasses.asdict(left) | {"renewed": None if left.renewed is None else left.renewed.isoformat()}
+
+
+def left_told(ledger: ss.Ledger | None, dataset: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what is left after a charge, as JSON fields and as facts; nothing where nothing was named."""
+    if ledger is None or dataset is None:
+        return {}, {}
+    left = ledger.left(dataset)
+    return {"left": left_fields(left)}, {"left": f"{left} of {dataset}"}

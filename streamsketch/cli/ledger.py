@@ -11,7 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
-from streamsketch.cli._ledger import ledger_at, name_of, opened
+from streamsketch.cli._ledger import ledger_at, left_fields, name_of, opened
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mistake, show_facts, show_json, table_of
 from streamsketch.cli._showing import show as show_table
@@ -117,7 +117,7 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     left = book.left(dataset)
     told = f"{receipt.number}:{receipt.digest}"
     if as_json:
-        show_json({"receipt": told, "guarantee": guarantee_fields(guarantee), "left": _left_fields(left)})
+        show_json({"receipt": told, "guarantee": guarantee_fields(guarantee), "left": left_fields(left)})
         return
     show_facts(f"{dataset}, in {name_of(ledger)}", {"charged": str(guarantee), "left": str(left), "receipt": told})
 
@@ -177,13 +177,8 @@ def _fields(dataset: Dataset, left: Left) -> dict[str, Any]:
         **dataset.budget.to_dict(),
         "accounting": dataset.accounting,
         "period_days": dataset.period_days,
-        "left": _left_fields(left),
+        "left": left_fields(left),
     }
-
-
-def _left_fields(left: Left) -> dict[str, Any]:
-    renewed = None if left.renewed is None else left.renewed.isoformat()
-    return dataclasses.asdict(left) | {"renewed": renewed}
 
 
 def _day(moment: dt.datetime | None) -> str:

@@ -10,7 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
-from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
+from streamsketch.cli._ledger import DatasetOption, LedgerOption, left_told, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
 from streamsketch.core import locked, names_given
@@ -104,11 +104,12 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             f"is room, say --again to release once more, which counts as another"
         ) from None
     total = _together([*raw.releases, PastRelease(guarantee, "")])
+    left_fields, left_facts = left_told(account, dataset)
     if as_json:
-        fields = guarantee_fields(guarantee)
-        show_json({"file": str(output), "sketches": len(released.rows), "guarantee": fields, "together": total})
+        fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
+        show_json(fields | {"together": total} | left_fields)
         return
-    facts = {"guarantee": str(guarantee)}
+    facts = {"guarantee": str(guarantee)} | left_facts
     if raw.releases:
         facts["in all"] = f"{total}, with {len(raw.releases)} before"
     if not isinstance(state, ss.Sketch):

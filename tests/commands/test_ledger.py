@@ -27,7 +27,8 @@ def books(raws: Path, forks: Forks) -> Path:
 
 
 def test_a_release_is_charged_and_refused_where_it_does_not_fit(books: Path, forks: Forks) -> None:
-    forks.succeeded(*RELEASE, "--dataset", "sales", "--epsilon", "1.5", "-o", "one.sketch", cwd=books)
+    shown = forks.succeeded(*RELEASE, "--dataset", "sales", "--epsilon", "1.5", "-o", "one.sketch", cwd=books)
+    assert "left ε = 0.5, δ = 1e-06 of sales" in " ".join(shown.split())
     again = [*RELEASE, "--again", "-o", "two.sketch"]
     assert "does not fit into what is left of 'sales': ε = 0.5" in forks.refused(*again, "--epsilon", "1", cwd=books)
     assert len(load_raw(books / "a1.raw-sketch").releases) == 1

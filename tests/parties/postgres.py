@@ -15,6 +15,14 @@ from typing import Any
 _PATIENCE = 60  # seconds
 
 
+def programs() -> Path | None:
+    """Return the folder of the server's programs: STREAMSKETCH_POSTGRES, or where a link on the PATH leads."""
+    if named := os.environ.get("STREAMSKETCH_POSTGRES"):
+        return Path(named)
+    found = [Path(path).resolve().parent for path in map(shutil.which, ("initdb", "pg_ctl")) if path]
+    return next((folder for folder in found if (folder / "initdb").exists()), None)
+
+
 @contextlib.contextmanager
 def server(programs: Path) -> Iterator[Path]:
     """Start a server and return the folder of its socket; its superuser is ``owner``."""

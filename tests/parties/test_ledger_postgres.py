@@ -16,7 +16,7 @@ from streamsketch.errors import LedgerError
 from streamsketch.parties import Receipt
 from streamsketch.privacy import Mechanism
 from tests.commands.running import Forks
-from tests.parties.postgres import server
+from tests.parties.postgres import programs, server
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -28,10 +28,10 @@ FORK = multiprocessing.get_context("fork")
 
 @pytest.fixture(scope="module")
 def socket() -> Iterator[Path]:
-    programs = os.environ.get("STREAMSKETCH_POSTGRES")
-    if not programs:
-        pytest.skip("STREAMSKETCH_POSTGRES names no folder with PostgreSQL's initdb")
-    with server(Path(programs)) as folder:
+    found = programs()
+    if found is None:
+        pytest.skip("there is no PostgreSQL server: STREAMSKETCH_POSTGRES names no folder with its initdb")
+    with server(found) as folder:
         yield folder
 
 
