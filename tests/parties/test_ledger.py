@@ -343,6 +343,22 @@ def _charge_until_refused(where: str, queue: "multiprocessing.Queue[int]") -> No
         queue.put(count)
 
 
+def test_an_entry_depends_on_what_was_asked_for_and_not_on_the_data(where: Path) -> None:
+    told = []
+    for name, count in (("without", 0), ("with", 1000)):
+        ledger = ss.Ledger(where.with_name(name))
+        ledger.dataset("sales", unit="customer", epsilon=4.0)
+        sketch, table = PROJECTION.sketch(), PROJECTION.table()
+        sketch.update(range(count), 30)
+        table.update(["a"] * count, range(count))
+        sketch.release(epsilon=1.0, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
+        table.release(epsilon=1.0, neighbours=CUSTOMER, public_keys=["a", "b"], ledger=ledger, dataset="sales")
+        bodies = [entry.body for entry in ledger.entries()]
+        assert {len(body["data_ids"]) for body in bodies[1:]} == {16}
+        told.append([{key: body[key] for key in body if key not in {"at", "data_ids"}} for body in bodies])
+    assert told[0] == told[1]
+
+
 def test_threads_share_a_ledger(ledger: ss.Ledger) -> None:
     def charge_and_look(_: int) -> float:
         spend(ledger, 0.125)
