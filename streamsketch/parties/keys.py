@@ -21,7 +21,9 @@ try:
         load_pem_private_key,
     )
 except ImportError:
-    raise ModuleNotFoundError("keys and rounds take cryptography: pip install 'streamsketch[parties]'") from None
+    raise ModuleNotFoundError(
+        "keys, rounds and signatures take cryptography: pip install 'streamsketch[parties]'"
+    ) from None
 
 from streamsketch.core import check_text, read_bounded, write_whole
 from streamsketch.errors import InvalidInputError

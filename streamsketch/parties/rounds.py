@@ -44,7 +44,7 @@ from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
 _MOST_PARTIES = 1024
-_CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
+CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 _AGREED = "application/vnd.streamsketch.round.v1+json"
 _RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
@@ -277,7 +277,7 @@ class Round:
         add_masks(cells, self._digest, key, self.parties, place)
         ids = sketch.data_ids.published()
         message = encode_contribution(Contribution(self._digest, place, cells.view(np.int64), tuple(ids)))
-        return envelope.sealed(message, _CONTRIBUTION, key)
+        return envelope.sealed(message, CONTRIBUTION, key)
 
     def combine(self, contributions: Iterable[bytes]) -> PrivateSketch:
         """Return the release: the sum of all parties' sketches with one noise.
@@ -295,7 +295,7 @@ class Round:
         """
         found: dict[int, Contribution] = {}
         for data in contributions:
-            payload, signer = envelope.opened(data, _CONTRIBUTION, self.parties)
+            payload, signer = envelope.opened(data, CONTRIBUTION, self.parties)
             one = decode_contribution(payload, cells=self.projection.sketch_dim)
             place = self._place_of(signer)
             if one.round_digest != self._digest:

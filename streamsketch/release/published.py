@@ -25,6 +25,17 @@ class Encoded:
         data: bytes = _wire().encode(self)
         return data
 
+    @staticmethod
+    def any_from_bytes(data: bytes) -> Any:
+        """Return what `to_bytes` of any class wrote, but for reports, which are read with their mechanism.
+
+        Raises
+        ------
+        WireFormatError
+            As the ``from_bytes`` of that class.
+        """
+        return _wire().decode_any(data)
+
     @classmethod
     def _decoded(cls, data: bytes, **agreed: Any) -> Self:
         """Return the object in ``data``, which must be of this class."""

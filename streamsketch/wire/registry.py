@@ -1,5 +1,6 @@
 """Everything that has bytes in the exchange format, by its class and by its first bytes."""
 
+import io
 import os
 import stat
 from pathlib import Path
@@ -44,6 +45,16 @@ def decode(data: bytes, kind: type[Any], **agreed: Any) -> Any:
     return _codec_of(kind).decode(data, **agreed)
 
 
+def decode_any(data: bytes) -> Any:
+    """Return what bytes hold, as the first of them say; see `Encoded.any_from_bytes`."""
+    codec = _codec_with(data[:_LONGEST_MAGIC])
+    if codec is None or codec is local_reports.REPORTS:
+        raise WireFormatError("bytes 0-7", "are not those of any release, or mean of reports")
+    if codec.magic == tables.MAGIC:
+        return tables.read_table(io.BytesIO(data), len(data), None, expect=None, max_bytes=None)
+    return codec.decode(data, max_bytes=None, **({} if codec in _LOCAL else {"expect": None}))
+
+
 def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None) -> Any:
     """Return what a file publishes, of the kind that its first bytes say, whatever the name of the file is.
 
@@ -84,7 +95,7 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
         # a pipe may give fewer bytes at first than tell what it is
         piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
         start = (file.peek(_LONGEST_MAGIC) if piped is None else piped)[:_LONGEST_MAGIC]
-        codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
+        codec = _codec_with(start)
         if codec is None:
             raise WireFormatError("bytes 0-7", _not_published(path, start))
         if codec in _LOCAL:
@@ -106,7 +117,7 @@ def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
     """
     with Path(path).open("rb") as file:
         start = file.read(_LONGEST_MAGIC)
-        codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
+        codec = _codec_with(start)
         if codec is not None and codec.magic == tables.MAGIC:
             return tables.kind_of(file, _size_of(file))
     return None if codec is None else codec.kind
@@ -117,6 +128,10 @@ def _codec_of(kind: type[Any]) -> Codec:
     if found is None:
         raise TypeError(f"a {kind.__name__} has no bytes in the exchange format")
     return found
+
+
+def _codec_with(start: bytes) -> Codec | None:
+    return next((codec for codec in CODECS if start.startswith(codec.magic)), None)
 
 
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
