@@ -61,7 +61,7 @@ def sign(
 
     Examples
     --------
-    >>> from streamsketch import L1, SJLT
+    >>> from streamsketch import L1, SJLT, load
     >>> from streamsketch.parties import Key, sign, verify
     >>> path = getfixture("tmp_path") / "north.sketch"
     >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
@@ -71,6 +71,8 @@ def sign(
     'north.sketch.intoto.jsonl'
     >>> verify(path, north.public).guarantee
     'ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4'
+    >>> load(path, signer=north.public).guarantee.epsilon
+    1.0
     """
     if not isinstance(key, Key):
         raise TypeError(f"a file is signed by a Key, got a {type(key).__name__}")
