@@ -32,7 +32,12 @@ COMMANDS = [
     "nearest",
     "mean",
     "report",
+    "sign",
+    "verify",
+    "key",
+    "round",
 ]
+GROUPS = {"key": ["new", "show"], "round": ["new", "show", "sign", "contribute", "combine"]}
 
 
 def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
@@ -40,7 +45,8 @@ def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
     helped = forks.run("--help", cwd=tmp_path).stdout
     assert all(command in helped for command in COMMANDS)
     for command in COMMANDS:
-        assert "--json" in forks.run(command, "--help", cwd=tmp_path).stdout
+        for inside in GROUPS.get(command, [""]):
+            assert "--json" in forks.run(*[command, inside][: 1 + bool(inside)], "--help", cwd=tmp_path).stdout
     assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
 
 
@@ -67,9 +73,12 @@ def test_every_file_of_the_folder_is_a_command_and_says_of_itself_what_its_funct
     assert isinstance(group, TyperGroup)
     assert list(group.commands) == COMMANDS
     for name, command in group.commands.items():
-        module = name.replace("-", "_")
-        function = getattr(importlib.import_module(f"streamsketch.cli.{module}"), module)
-        assert command.help == inspect.getdoc(function)
+        file = name.replace("-", "_")
+        module = importlib.import_module(f"streamsketch.cli.{file}")
+        if isinstance(command, TyperGroup):
+            assert list(command.commands) == GROUPS[name]
+        for inside in getattr(command, "commands", {file: command}).values():
+            assert inside.help == inspect.getdoc(getattr(module, str(inside.name).replace("-", "_")))
 
 
 def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks: Forks) -> None:

@@ -1,4 +1,4 @@
-"""The ``streamsketch`` command: a file of this folder for each command, imported when it is run."""
+"""The ``streamsketch`` command: a file of this folder for each command, or for a group, imported when it is run."""
 
 import contextlib
 import os
@@ -18,6 +18,10 @@ from streamsketch.errors import NoiseMismatchWarning
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
+_GROUPS = {
+    "key": "Make and show the keys by which a party signs files and takes part in rounds.",
+    "round": "Publish the sum of several parties' sketches with one noise.",
+}
 _ORDER = [
     "demo",
     "plan",
@@ -32,11 +36,17 @@ _ORDER = [
     "nearest",
     "mean",
     "report",
+    "sign",
+    "verify",
+    "key",
+    "round",
 ]
 
 
 class _Command(TyperCommand):
     """What is said of a command whose file is not imported yet."""
+
+    file: str | None = None  # of a group; a command by itself has its own name
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         import pyarrow as pa  # noqa: PLC0415 - as slow as a command
@@ -45,19 +55,24 @@ class _Command(TyperCommand):
         pa.enable_signal_handlers(enable=False)
         alone = typer.Typer(add_completion=False, **_LOOKS)
         name = str(self.name).replace("-", "_")
-        alone.command()(getattr(import_module(f"streamsketch.cli.{name}"), name))
+        alone.command()(getattr(import_module(f"streamsketch.cli.{self.file or name}"), name))
         return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
 
 
-def _docstrings() -> dict[str, str]:
-    """Return what each command says of itself, from its source, in the order of work; commands new to it come last."""
-    found = {}
-    for file in Path(__file__).parent.glob("[!_]*.py"):
-        if doc := re.search(
-            rf'^def {file.stem}\(.*?"""(.*?)"""', file.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-        ):
-            found[file.stem.replace("_", "-")] = doc[1]
-    return dict(sorted(found.items(), key=lambda each: _ORDER.index(each[0]) if each[0] in _ORDER else len(_ORDER)))
+def _docstrings() -> dict[str, dict[str, str]]:
+    """Return what the public functions of each file say of themselves, from its source.
+
+    A file whose function has its name is a command, any other with functions a group. In the order of work; what is
+    new to it comes last.
+    """
+    said = re.compile(r'^def ([a-z]\w*)\(.*?"""(.*?)"""', re.DOTALL | re.MULTILINE)
+    found = {
+        file.stem: dict(said.findall(file.read_text(encoding="utf-8")))
+        for file in Path(__file__).parent.glob("[!_]*.py")
+        if file.stem != "app"
+    }
+    names = [name.replace("-", "_") for name in _ORDER]
+    return dict(sorted(found.items(), key=lambda each: names.index(each[0]) if each[0] in names else len(names)))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -67,8 +82,14 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
 
 
 app = typer.Typer(name="streamsketch", help=_HELP, no_args_is_help=True, **_LOOKS)
-for _name, _doc in _docstrings().items():
-    app.command(_name, cls=_Command, help=_doc)(lambda: None)
+for _file, _said in _docstrings().items():
+    if _file in _said:
+        app.command(_file.replace("_", "-"), cls=_Command, help=_said[_file])(lambda: None)
+        continue
+    _group = typer.Typer(name=_file, help=_GROUPS[_file], no_args_is_help=True, **_LOOKS)
+    for _name, _doc in _said.items():
+        _group.command(_name, cls=type("_Command", (_Command,), {"file": _file}), help=_doc)(lambda: None)
+    app.add_typer(_group)
 
 
 @app.callback(help=_HELP)
@@ -94,6 +115,10 @@ def main() -> None:
     try:
         app(prog_name="streamsketch")
     except ss.StreamsketchError as error:
+        _say_mistake(str(error))
+    except ModuleNotFoundError as error:
+        if error.name is not None:  # ours names an extra, in a sentence
+            raise
         _say_mistake(str(error))
     except BrokenPipeError:
         sys.stdout = None  # nobody reads on; flushing it would fail again

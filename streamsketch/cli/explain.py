@@ -9,6 +9,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._combining import NOT_DISJOINT
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
@@ -38,10 +39,11 @@ def explain(
     delta: Annotated[
         float | None, typer.Option(help="The δ at which to account for them together; by default the sum of theirs.")
     ] = None,
+    signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Say who is protected and how, how much noise that means, and what is not protected."""
-    published = [load_published(file) for file in files]
+    published = [load_published(file, signer=signer) for file in files]
     if len(published) > 1 or delta is not None:
         _refuse_individual(files, published)
     sharing = [(str(files[i]), str(files[j])) for i, j in sharing_data(published)] if len(published) > 1 else []

@@ -22,6 +22,11 @@ class Contribution(NamedTuple):
     data_ids: tuple[bytes, ...]
 
 
+def contribution_bytes(cells: int) -> int:
+    """Return how long a contribution of so many cells is."""
+    return _HEAD.size + _CELL_BYTES * cells + data_ids.PUBLISHED * data_ids.ID_BYTES
+
+
 def encode_contribution(contribution: Contribution) -> bytes:
     """Return a contribution as bytes; equal ones give equal bytes."""
     head = _HEAD.pack(contribution.round_digest, contribution.party, contribution.cells.size)
@@ -39,9 +44,7 @@ def decode_contribution(data: bytes, *, cells: int) -> Contribution:
     rest = data[end:]
     ids = tuple(rest[at : at + data_ids.ID_BYTES] for at in range(0, len(rest), data_ids.ID_BYTES))
     if len(data) < end or len(ids) != data_ids.PUBLISHED:
-        raise WireFormatError(
-            "contribution", f"is {len(data)} bytes, not {end + data_ids.PUBLISHED * data_ids.ID_BYTES}"
-        )
+        raise WireFormatError("contribution", f"is {len(data)} bytes, not {contribution_bytes(cells)}")
     try:
         data_ids.check(ids)
     except InvalidInputError as error:

@@ -5,6 +5,7 @@ import binascii
 import dataclasses
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ _PREFIX = "streamsketch-key-1"
 _KEY_BYTES = 32
 _MOST_BYTES = 1 << 14
 _BEGIN = b"-----BEGIN "
+_LOCKED = _BEGIN + b"ENCRYPTED"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,8 +169,19 @@ class Key:
         write_whole(path, b"".join(parts), secret=True)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, passphrase: str | None = None, name: str = "") -> "Key":
+    def load(
+        cls, path: str | os.PathLike[str], *, passphrase: str | Callable[[], str] | None = None, name: str = ""
+    ) -> "Key":
         """Return the keys that `save` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+        passphrase
+            Of the file, if it has one; a function is called where it has one, to ask for it.
+        name
+            Of the party, which the file does not hold.
 
         Raises
         ------
@@ -178,6 +191,8 @@ class Key:
             If the file cannot be read.
         """
         parts = [_BEGIN + part for part in read_bounded(path, _MOST_BYTES).split(_BEGIN)[1:]]
+        if callable(passphrase):
+            passphrase = passphrase() if any(part.startswith(_LOCKED) for part in parts) else None
         secret = None if passphrase is None else passphrase.encode()
         try:
             keys = [load_pem_private_key(part, secret) for part in parts]

@@ -14,7 +14,12 @@ import numpy as np
 from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
-from streamsketch.parties.contributions import Contribution, decode_contribution, encode_contribution
+from streamsketch.parties.contributions import (
+    Contribution,
+    contribution_bytes,
+    decode_contribution,
+    encode_contribution,
+)
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
 from streamsketch.privacy import (
@@ -44,6 +49,8 @@ from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
 _MOST_PARTIES = 1024
+_MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
+_ENVELOPE_BYTES = 4096  # more than is around a payload
 CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 _AGREED = "application/vnd.streamsketch.round.v1+json"
 _RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
@@ -189,8 +196,12 @@ class Round:
         SignatureError
             If a signature does not fit, or the parties are others than expected.
         """
+        if len(text) > _MOST_TEXT:
+            raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
         try:
             fields = json.loads(text)
+            if len(fields["signatures"]) > len(fields["parties"]):
+                raise ValueError("it has more signatures than parties")  # noqa: TRY301 - as for all that is wrong
             neighbours = fields["neighbours"]
             found = cls(
                 Projection.from_json(json.dumps(fields["projection"])),
@@ -203,9 +214,7 @@ class Round:
                 parties=[PublicKey.from_text(line) for line in fields["parties"]],
                 honest=fields["honest"],
                 round_id=bytes.fromhex(fields["round"]),
-                signatures=[
-                    json.dumps(one, sort_keys=True, separators=(",", ":")).encode() for one in fields["signatures"]
-                ],
+                signatures=[_canonical(one).encode() for one in fields["signatures"]],
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError) as error:
             raise InvalidInputError(f"this is no round as Round.to_json writes it: {short(str(error))}") from None
@@ -294,8 +303,9 @@ class Round:
             If a party contributed twice, or not at all. Without a party there is no sum: make a new round without it.
         """
         found: dict[int, Contribution] = {}
+        most = 2 * contribution_bytes(self.projection.sketch_dim) + _ENVELOPE_BYTES  # base64 takes a third more
         for data in contributions:
-            payload, signer = envelope.opened(data, CONTRIBUTION, self.parties)
+            payload, signer = envelope.opened(data, CONTRIBUTION, self.parties, max_bytes=most)
             one = decode_contribution(payload, cells=self.projection.sketch_dim)
             place = self._place_of(signer)
             if one.round_digest != self._digest:

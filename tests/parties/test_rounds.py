@@ -181,7 +181,8 @@ def test_what_is_tampered_with_doubled_foreign_or_late_is_refused_by_name() -> N
         ([foreign, *sent[1:]], r"contribution of Mercy \(\w+\) is to another round"),
         ([stranger, *sent[1:]], "none of those expected"),
         ([b"{}", *sent[1:]], "no signed envelope"),
-        ([b"[" * 10_000, *sent[1:]], "no signed envelope"),
+        ([b"[" * 5000, *sent[1:]], "no signed envelope"),
+        ([b"[" * 10_000, *sent[1:]], "10000 bytes or more, over the limit"),
     ]:
         with pytest.raises(StreamsketchError, match=said):
             agreed.combine(wrong)
