@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 try:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.serialization import (
@@ -199,7 +199,7 @@ class Key:
         except TypeError:  # what the library raises where one has a passphrase and the other none
             asked = "needs a passphrase" if passphrase is None else "has no passphrase, and one was given"
             raise InvalidInputError(f"the key in {path} {asked}") from None
-        except ValueError:
+        except (ValueError, UnsupportedAlgorithm):
             raise InvalidInputError(f"the key in {path} is damaged, or the passphrase is wrong") from None
         match keys:
             case [Ed25519PrivateKey() as signing, X25519PrivateKey() as agreement]:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -208,7 +207,7 @@ class Round:
                 epsilon=fields["epsilon"],
                 delta=fields["delta"],
                 neighbours=_RELATIONS[neighbours["relation"]](
-                    Fraction(neighbours["bound"]), neighbours["unit"], neighbours["max_keys"]
+                    neighbours["bound"], neighbours["unit"], neighbours["max_keys"]
                 ),
                 mechanism=fields["mechanism"],
                 parties=[PublicKey.from_text(line) for line in fields["parties"]],
@@ -216,7 +215,9 @@ class Round:
                 round_id=bytes.fromhex(fields["round"]),
                 signatures=[_canonical(one).encode() for one in fields["signatures"]],
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError) as error:
+            if found._agreed() | {"signatures": fields["signatures"]} != fields:
+                raise ValueError("it is not canonical, or its noise not that of its ε")  # noqa: TRY301
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise InvalidInputError(f"this is no round as Round.to_json writes it: {short(str(error))}") from None
         if parties is not None:
             if tuple(parties) != found.parties:

@@ -212,8 +212,22 @@ def test_a_signature_of_another_round_or_a_changed_round_is_refused() -> None:
     for name, value in [("epsilon", 2.0), ("honest", 2), ("round", "00" * 16), ("parties", fields["parties"][::-1])]:
         if fields[name] == value:
             continue
-        with pytest.raises(SignatureError, match="signed another round"):
+        with pytest.raises(
+            (SignatureError, InvalidInputError), match=r"signed another round|not canonical, or its noise"
+        ):
             Round.from_json(json.dumps(fields | {name: value}))
+    weaker = json.loads(a_round(KEYS[:2], epsilon=2.0).to_json()) | {"signatures": fields["signatures"]}
+    with pytest.raises(SignatureError, match="signed another round"):
+        Round.from_json(json.dumps(weaker))
+    far = fields | {"neighbours": fields["neighbours"] | {"bound": "1e999999999"}}
+    for broken in (
+        far,
+        fields | {"more": 1},
+        fields | {"signatures": fields["signatures"] * 3},
+        {"x": "x" * (1 << 21)},
+    ):
+        with pytest.raises(InvalidInputError, match="round"):
+            Round.from_json(json.dumps(broken))
     for broken in ("", "{}", "[]", json.dumps(fields | {"parties": ["x"]}), json.dumps(fields | {"signatures": [1]})):
         with pytest.raises((InvalidInputError, SignatureError)):
             Round.from_json(broken)
