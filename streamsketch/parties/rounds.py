@@ -80,7 +80,8 @@ class Round:
     parties
         The public keys of all parties, at least two, in an order that all agree on. Each party must have got them on a
         way that nobody can change them on, or have compared `fingerprint` with the others: whoever swaps a key can take
-        the masks of its owner away.
+        the masks of its owner away. Keys are best made for one round: a private key that leaks later takes the masks
+        off its owner's contributions to earlier rounds.
     honest
         How many parties follow the round and tell nobody their share; by default all. The others may collude with the
         combiner and with each other: they then see the sum of the honest parties' contributions, shares included, and
