@@ -30,6 +30,9 @@ def sign(
         dt.datetime | None,
         typer.Option(help="The last day on which the signature counts, in UTC.", formats=["%Y-%m-%d"]),
     ] = None,
+    inside: Annotated[
+        bool, typer.Option("--inside", help="Of a table: write it anew with the signature in it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.
@@ -39,7 +42,9 @@ def sign(
     charged = None if receipt is None else _receipt(receipt)
     signer = private_key(key, passphrase_file)
     last_day = None if expires is None else expires.date()
-    bundles = {str(file): str(sign_file(file, signer, receipt=charged, expires=last_day)) for file in files}
+    bundles = {
+        str(file): str(sign_file(file, signer, receipt=charged, expires=last_day, inside=inside)) for file in files
+    }
     if as_json:
         show_json([{"file": file, "signature": bundle} for file, bundle in bundles.items()])
         return

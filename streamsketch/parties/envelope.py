@@ -61,9 +61,9 @@ def parsed(data: bytes, *, max_bytes: int | None = None) -> Envelope:
     check_length(len(data), max_bytes or current_limits().max_bytes, "max_bytes")
     try:
         fields = json.loads(data)
-        payload = base64.b64decode(_text(fields["payload"]), validate=True)
+        payload = _bytes(fields["payload"])
         (signature,) = fields["signatures"]
-        claimed, mark = _text(signature["keyid"]), base64.b64decode(_text(signature["sig"]), validate=True)
+        claimed, mark = _text(signature["keyid"]), _bytes(signature["sig"])
         kind = _text(fields["payloadType"])
         known = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"} and kind.isascii()
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -99,6 +99,14 @@ def _encoded(payload: bytes, kind: str) -> bytes:
     """Return what is signed: DSSE's pre-authentication encoding."""
     name = kind.encode("ascii")
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
+
+
+def _bytes(value: object) -> bytes:
+    """Return what base64 stands for, of which there is one way to write it."""
+    data = base64.b64decode(_text(value), validate=True)
+    if base64.b64encode(data).decode("ascii") != value:
+        raise ValueError
+    return data
 
 
 def _text(value: object) -> str:

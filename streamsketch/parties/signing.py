@@ -9,9 +9,11 @@ from pathlib import Path
 from streamsketch.core import current_limits, locked, read_bounded, short, write_whole
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import envelope
+from streamsketch.parties.inside import MAGIC, signature_inside, signed_table
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.ledger import Receipt
 from streamsketch.parties.statements import MEDIA_TYPE, Statement, described, payload_of, statement_of
+from streamsketch.release import Encoded, PublishedTable
 
 BUNDLE = ".intoto.jsonl"
 """What the name of a file of signatures ends in, after the name of the file that they are of."""
@@ -25,6 +27,7 @@ def sign(
     *,
     receipt: Receipt | None = None,
     expires: dt.datetime | dt.date | None = None,
+    inside: bool = False,
 ) -> Path:
     """Sign a file, beside it: whoever has the signer's public key can tell that nobody changed it since.
 
@@ -47,15 +50,19 @@ def sign(
     expires
         When the signature ends to count; a date is its last day, in UTC. Nobody but the signer can shorten it.
 
+    inside
+        Of a table: write it anew with the signature in its footer, so that it is one file. It replaces a signature that
+        is inside, and those beside it are then of other bytes. in-toto's tools do not look there.
+
     Returns
     -------
     Path
-        The file of signatures.
+        The file with the signature.
 
     Raises
     ------
     InvalidInputError
-        If the file holds something else, or ``expires`` is past or has no time zone.
+        If the file holds something else, ``expires`` is past or has no time zone, or ``inside`` is not for a table.
     OSError
         If a file cannot be read or written.
 
@@ -78,8 +85,18 @@ def sign(
         raise TypeError(f"a file is signed by a Key, got a {type(key).__name__}")
     path, ends = Path(path), _ends(expires)
     data = read_bounded(path, current_limits().max_table_bytes, "max_table_bytes")
-    payload = payload_of(path, data, described(path, data), receipt, ends)
-    line = envelope.sealed(payload, MEDIA_TYPE, key)
+    found = described(path, data)
+
+    def line_of(digest: str) -> bytes:
+        return envelope.sealed(payload_of(path, digest, found, receipt, ends, inside=inside), MEDIA_TYPE, key)
+
+    if inside:
+        table = Encoded.any_from_bytes(data) if data.startswith(MAGIC) else None
+        if not isinstance(table, PublishedTable):
+            raise InvalidInputError(f"{path} is no table, and has no place for a signature inside; sign it beside")
+        write_whole(path, signed_table(table.to_arrow(), line_of))
+        return path
+    line = line_of(hashlib.sha256(data).hexdigest())
     bundle = bundle_of(path)
     with locked(bundle):
         kept = [one for one in _lines(bundle) if _claimed(one) != key.public.fingerprint] if bundle.exists() else []
@@ -98,7 +115,7 @@ def verify(
     Parameters
     ----------
     path
-        The file; signatures are read from ``PATH.intoto.jsonl``.
+        The file; signatures are read from ``PATH.intoto.jsonl``, and of a table from its footer.
     signer
         The public key of who must have signed, known from elsewhere; of several keys, one of them.
     content
@@ -117,12 +134,15 @@ def verify(
     if content is None:
         content = read_bounded(path, current_limits().max_table_bytes, "max_table_bytes")
     bundle = bundle_of(path)
-    if not bundle.exists():
+    held = signature_inside(content) if content.startswith(MAGIC) else None
+    if held is None and not bundle.exists():
         raise SignatureError(f"{path} is not signed: there is no {bundle}. Ask who made it for that file, too")
+    digest = hashlib.sha256(content).hexdigest()
+    lines = [(line, digest) for line in _lines(bundle)] if bundle.exists() else []
     refused: list[_RefusedError] = []
-    for line in _lines(bundle):
+    for line, of in [*lines, *([] if held is None else [held])]:
         try:
-            return _checked(line, path, content, signers)
+            return _checked(line, path, content, signers, of, inside=of is not digest)
         except _RefusedError as error:  # a line of somebody else, perhaps: another one may do
             refused.append(error)
     if not refused:
@@ -143,8 +163,10 @@ class _RefusedError(Exception):
         self.steps = steps
 
 
-def _checked(line: bytes, path: Path, content: bytes, signers: tuple[PublicKey, ...]) -> Statement:
-    """Return the statement in a line of signatures."""
+def _checked(
+    line: bytes, path: Path, content: bytes, signers: tuple[PublicKey, ...], digest: str, *, inside: bool
+) -> Statement:
+    """Return the statement in a line of signatures, of bytes with this digest."""
     try:
         found = envelope.parsed(line)
     except SignatureError:
@@ -158,10 +180,9 @@ def _checked(line: bytes, path: Path, content: bytes, signers: tuple[PublicKey, 
     if found.kind != MEDIA_TYPE:
         raise _RefusedError(3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, and no statement of a file")
     try:
-        said = statement_of(found.payload, signer, content)
+        said = statement_of(found.payload, signer, content, inside=inside)
     except SignatureError as error:
         raise _RefusedError(3, f"what {signer} signed beside {path} is no statement of it: {error}") from None
-    digest = hashlib.sha256(content).hexdigest()
     if said.sha256 != digest and said.name != path.name:
         raise _RefusedError(4, f"the signature of {signer} beside {path} is of another file, {said.name}")
     if said.sha256 != digest:

@@ -20,6 +20,7 @@ from streamsketch.release import Encoded, Published
 MEDIA_TYPE = "application/vnd.in-toto+json"
 _TYPE = "https://in-toto.io/Statement/v1"
 _PREDICATE = "urn:streamsketch:file:v1"
+BESIDE, INSIDE = "sha256", "sha256WithoutSignature"
 _NAMELESS = "_"  # in-toto's, where a name means nothing
 _MOST_TEXT = 1 << 14  # of a guarantee with all its conditions
 
@@ -33,7 +34,7 @@ class Statement:
     name
         Of the file when it was signed; it may have another one since.
     sha256
-        Of its bytes, as hexadecimal text.
+        Of its bytes, as hexadecimal text; where the signature is inside, with spaces in its place.
     kind
         What it holds: the name of a class of this package, or Contribution.
     guarantee
@@ -90,13 +91,19 @@ def described(path: Path, data: bytes) -> Described:
 
 
 def payload_of(
-    path: Path, data: bytes, found: Described, receipt: Receipt | None, expires: dt.datetime | None
+    path: Path,
+    digest: str,
+    found: Described,
+    receipt: Receipt | None,
+    expires: dt.datetime | None,
+    *,
+    inside: bool = False,
 ) -> bytes:
-    """Return the statement to sign, as JSON."""
+    """Return the statement to sign, as JSON: of the SHA-256 of a file, or of all but the signature inside it."""
     name = path.name if len(path.name) <= MAX_TEXT and is_printable(path.name) else _NAMELESS
     fields = {
         "_type": _TYPE,
-        "subject": [{"name": name, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}],
+        "subject": [{"name": name, "digest": {INSIDE if inside else BESIDE: digest}}],
         "predicateType": _PREDICATE,
         "predicate": {
             **found._asdict(),
@@ -108,7 +115,7 @@ def payload_of(
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def statement_of(payload: bytes, signer: PublicKey, content: bytes) -> Statement:
+def statement_of(payload: bytes, signer: PublicKey, content: bytes, *, inside: bool = False) -> Statement:
     """Return the statement in a payload whose signature was verified; fields of others are passed over.
 
     Raises
@@ -128,7 +135,7 @@ def statement_of(payload: bytes, signer: PublicKey, content: bytes) -> Statement
         expires = None if said["expires"] is None else dt.datetime.fromisoformat(said["expires"])
         found = Statement(
             name=_text("name", subject["name"]),
-            sha256=_digest(subject["digest"]["sha256"]),
+            sha256=_digest(subject["digest"][INSIDE if inside else BESIDE]),
             kind=_text("kind", said["kind"]),
             guarantee=_guarantee(said["guarantee"]),
             agreement=said["agreement"],

@@ -113,6 +113,14 @@ def test_a_file_is_signed_and_verified(folder: Path, forks: Forks) -> None:
     assert "nothing else is signed" in forks.refused("sign", "south.pem", "--key", "north.pem", cwd=folder)
 
 
+def test_a_table_is_signed_inside(folder: Path, forks: Forks) -> None:
+    ss.PrivateTable({"a": ss.load(folder / "a.sketch")}).save(folder / "t.parquet")
+    forks.succeeded("sign", "t.parquet", "--key", "north.pem", "--inside", cwd=folder)
+    assert not (folder / "t.parquet.intoto.jsonl").exists()
+    assert "PrivateTable" in forks.succeeded("verify", "t.parquet", "--signer", "north.pub", cwd=folder)
+    assert "is no table" in forks.refused("sign", "a.sketch", "--key", "north.pem", "--inside", cwd=folder)
+
+
 def test_a_key_that_others_can_read_is_warned_of(folder: Path, forks: Forks) -> None:
     (folder / "north.pem").chmod(0o640)
     done = forks.run("sign", "a.sketch", "--key", "north.pem", cwd=folder)

@@ -253,6 +253,8 @@ def _party_readers() -> dict[str, Reader]:
         release = _releases()[0]
         release.save(Path(folder) / "file")
         bundle = sign(Path(folder) / "file", north).read_bytes()
+        ss.PrivateTable({"a": release}).save(Path(folder) / "table")
+        table = sign(Path(folder) / "table", north, inside=True).read_bytes()
 
     def verified(data: bytes) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -284,6 +286,12 @@ def _party_readers() -> dict[str, Reader]:
             ],
             verified,
             refused,
+        ),
+        "signed table": Reader(
+            [table],
+            [changed_bytes, _footer],
+            _from_file(lambda path: ss.load(path, signer=public)),
+            (refused, ss.WireFormatError),
         ),
         "public key": Reader(
             [one.to_text().encode() for one in public],
