@@ -1,6 +1,7 @@
 """What one party sends in a round, as bytes: the payload of a signed envelope (WIRE.md)."""
 
 import struct
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,3 +52,17 @@ def decode_contribution(data: bytes, *, cells: int) -> Contribution:
         raise WireFormatError("data_ids", str(error)) from None
     values = np.frombuffer(data, dtype="<i8", count=cells, offset=_HEAD.size).astype(np.int64)
     return Contribution(digest, party, values, ids)
+
+
+def ids_of_all(found: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:
+    """Return the ids of all parties' data; raise `InvalidInputError` if two contributed some of the same."""
+    owners: dict[bytes, int] = {}
+    for place, one in found.items():
+        for each in one.data_ids:
+            if each in owners:
+                raise InvalidInputError(
+                    f"{parties[owners[each]]} and {parties[place]} contributed the same data, or copies of it, which "
+                    f"would count twice"
+                )
+            owners[each] = place
+    return set(owners)

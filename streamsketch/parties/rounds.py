@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from streamsketch.parties.contributions import (
     contribution_bytes,
     decode_contribution,
     encode_contribution,
+    ids_of_all,
 )
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
@@ -330,14 +331,13 @@ class Round:
         for place in range(len(self.parties)):
             total += found[place].cells
             digest.update(found[place].cells.astype("<i8").tobytes())
-        ids = self._ids(found)
         return PrivateSketch(
             self.projection,
             total,
             self._added.cumulants,
             self.guarantee,
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
-            data_ids=ids,
+            data_ids=ids_of_all(found, self.parties),
         )
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -367,19 +367,6 @@ class Round:
             "honest": self._honest,
             "round": self.round_id.hex(),
         }
-
-    def _ids(self, found: Mapping[int, Contribution]) -> set[bytes]:
-        """Return the ids of all parties' data, once they are known to be different data."""
-        owners: dict[bytes, int] = {}
-        for place, one in found.items():
-            for each in one.data_ids:
-                if each in owners:
-                    raise InvalidInputError(
-                        f"{self.parties[owners[each]]} and {self.parties[place]} contributed the same data, or copies "
-                        f"of it, which would count twice"
-                    )
-                owners[each] = place
-        return set(owners)
 
     def _place_of(self, key: PublicKey) -> int:
         for place, one in enumerate(self.parties):
