@@ -61,6 +61,7 @@ def test_the_bytes_that_are_read_are_those_that_were_verified(
         found = verify(*arguments, **options)
         with path.open("r+b") as file:  # in place: who has the file open sees it
             file.write((other if name.endswith("parquet") else other["a"]).to_bytes())
+            file.truncate()
         return found
 
     monkeypatch.setattr(ss.parties, "verify", swapping)
