@@ -11,7 +11,7 @@ PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -34,6 +34,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: env  ## which of sixteen airlines fly alike: private cosines on real data
 	$(BIN)/python -m $(DEMO)
+
+parties-demo: env  ## five processes publish the sum of their flights with one noise, and none sees another's
+	$(BIN)/python -m pipelines.parties_demo --input pipelines/data/flights.parquet
 
 test: env $(PRISM)  ## every test, doctest and README block; those of streams need Prism, which go builds
 	$(BIN)/python -m pytest -q -n auto --dist worksteal

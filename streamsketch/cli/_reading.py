@@ -10,6 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement import check_same
+from streamsketch.cli._keys import public_keys
 from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
 from streamsketch.release import SUFFIX, check_independent, check_release, is_raw, load_raw, mismatch
@@ -36,7 +37,9 @@ Raw = Annotated[
 ]
 
 
-def load_sketches(paths: list[Path], *, least: int, command: str, raw: bool = False) -> dict[str, AnySketch]:
+def load_sketches(
+    paths: list[Path], *, least: int, command: str, raw: bool = False, signer: list[Path] | None = None
+) -> dict[str, AnySketch]:
     """Return the sketches of files by short names: a file's stem, or a table's key.
 
     Raises
@@ -47,18 +50,20 @@ def load_sketches(paths: list[Path], *, least: int, command: str, raw: bool = Fa
         If their projections differ.
     DependentNoiseError
         If two of them share the noise of a release.
+    SignatureError
+        If one of ``signer`` must have signed, and did not.
     """
-    return load_files(paths, least=least, command=command, raw=raw)[0]
+    return load_files(paths, least=least, command=command, raw=raw, signer=signer)[0]
 
 
 def load_files(
-    paths: list[Path], *, least: int, command: str, raw: bool = False
+    paths: list[Path], *, least: int, command: str, raw: bool = False, signer: list[Path] | None = None
 ) -> tuple[dict[str, AnySketch], dict[str, Any]]:
     """Return the sketches of files by short names, and what each file holds, by its path; as `load_sketches`."""
     files: dict[str, Any] = {}
 
     def read(path: Path) -> dict[Any, AnySketch]:
-        files[str(path)] = _sketches_of(path, command, raw=raw)
+        files[str(path)] = _sketches_of(path, command, signer, raw=raw)
         return _by_key(files[str(path)])
 
     found = _by_name(paths, read, least, command)
@@ -73,7 +78,7 @@ def load_files(
     return found, files
 
 
-def load_signs(paths: list[Path], *, least: int, command: str) -> dict[str, Signs]:
+def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path] | None = None) -> dict[str, Signs]:
     """Return the published signs of files by short names.
 
     Raises
@@ -83,7 +88,7 @@ def load_signs(paths: list[Path], *, least: int, command: str) -> dict[str, Sign
     DependentNoiseError
         If one release is there twice.
     """
-    found = _by_name(paths, load_signs_of, least, command)
+    found = _by_name(paths, lambda path: _by_key(load_published(path, signer=signer)), least, command)
     names: dict[bytes, str] = {}
     for name, release in found.items():
         first = names.setdefault(release.release_id, name)
@@ -124,11 +129,6 @@ def holds_signs(path: Path) -> bool:
     return issubclass(_kind_of(path), Signs | ss.signs.SignTable)
 
 
-def load_signs_of(path: Path) -> dict[Any, Signs]:
-    """Return the published signs of a file by key, None if it is no table; errors name the file."""
-    return _by_key(load_published(path))
-
-
 @contextlib.contextmanager
 def naming(first: str, second: str) -> Iterator[None]:
     """Name two releases in the errors of bringing them together."""
@@ -161,10 +161,10 @@ def _by_name(
     return {short[i] if short.count(short[i]) == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
 
-def _sketches_of(path: Path, command: str, *, raw: bool) -> Any:
+def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bool) -> Any:
     """Return the sketch or the table in a file."""
     if path.suffix != SUFFIX and not is_raw(path):
-        return load_published(path, ss.PrivateSketch, ss.PrivateTable)
+        return load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)
     if not raw:
         or_raw = ", or say --raw to compare it all the same, for your eyes only" if command == "compare" else ""
         raise ss.InvalidInputError(
@@ -178,10 +178,20 @@ def _by_key(found: Any) -> dict[Any, Any]:
     return dict(found) if isinstance(found, Mapping) else {None: found}
 
 
-def load_published(path: Path, *kinds: type[Any]) -> Any:
-    """Return the release in a file, if it is of one of ``kinds``, where any are given; errors name the file."""
+def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = None) -> Any:
+    """Return the release in a file; errors name the file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    *kinds
+        Of which it must be, where any are given.
+    signer
+        Files of public keys, of which one must have signed it; None for no matter who.
+    """
     try:
-        found = ss.load(path)
+        found = ss.load(path, signer=public_keys(signer))
     except ss.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None

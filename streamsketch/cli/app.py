@@ -18,7 +18,11 @@ from streamsketch.errors import NoiseMismatchWarning
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
-_GROUPS = {"ledger": "Keep the record of what was spent of each data set's privacy budget."}
+_GROUPS = {
+    "ledger": "Keep the record of what was spent of each data set's privacy budget.",
+    "key": "Make and show the keys by which a party signs files and takes part in rounds.",
+    "round": "Publish the sum of several parties' sketches with one noise.",
+}
 _ORDER = [
     "demo",
     "plan",
@@ -33,7 +37,11 @@ _ORDER = [
     "nearest",
     "mean",
     "report",
+    "sign",
+    "verify",
     "ledger",
+    "key",
+    "round",
 ]
 
 
@@ -109,6 +117,10 @@ def main() -> None:
     try:
         app(prog_name="streamsketch")
     except ss.StreamsketchError as error:
+        _say_mistake(str(error))
+    except ModuleNotFoundError as error:
+        if error.name is not None:  # ours names an extra, in a sentence
+            raise
         _say_mistake(str(error))
     except BrokenPipeError:
         sys.stdout = None  # nobody reads on; flushing it would fail again

@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import (
     QUANTITIES,
     By,
@@ -36,7 +37,7 @@ from streamsketch.cli._signs import Norms, SignPairs, columns_of, refuse_norms, 
 from streamsketch.estimation import AnySketch, Estimates
 
 
-def compare(
+def compare(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     by: ByOption = By.distance,
@@ -44,6 +45,7 @@ def compare(
     only: Only = None,
     confidence: Confidence = 0.95,
     norm: Norms = None,
+    signer: Signers = None,
     raw: Raw = False,
     as_json: Json = False,
 ) -> None:
@@ -57,10 +59,10 @@ def compare(
     check_top(top)
     if hold_signs(files):
         refuse_by(by)
-        _compare_signs(files, norm, confidence, top=top, only=only, as_json=as_json)
+        _compare_signs(files, norm, confidence, signer, top=top, only=only, as_json=as_json)
         return
     refuse_norms(norm)
-    sketches = chosen(load_sketches(files, least=2, command="compare", raw=raw), only, "compare")
+    sketches = chosen(load_sketches(files, least=2, command="compare", raw=raw, signer=signer), only, "compare")
     pairs = compare_all(sketches, by)
     rows, columns = np.triu_indices(len(sketches), 1)
     order = np.argsort(pairs.nearness()[rows, columns], kind="stable")[:top]
@@ -98,12 +100,13 @@ def _compare_signs(
     files: list[Path],
     norms: list[str] | None,
     confidence: float,
+    signer: list[Path] | None,
     *,
     top: int | None,
     only: list[str] | None,
     as_json: bool,
 ) -> None:
-    releases = chosen(load_signs(files, least=2, command="compare"), only, "compare")
+    releases = chosen(load_signs(files, least=2, command="compare", signer=signer), only, "compare")
     among = SignPairs(releases, norms)
     pairs = [among.pair(first, second) for first, second in combinations(releases, 2)]
     angles = {pair: pair.angle.value for pair in pairs if pair.angle is not None}

@@ -9,6 +9,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._combining import NOT_DISJOINT
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
@@ -38,6 +39,7 @@ def explain(
     delta: Annotated[
         float | None, typer.Option(help="The δ at which to account for them together; by default the sum of theirs.")
     ] = None,
+    signer: Signers = None,
     registry: Annotated[
         bool, typer.Option("--registry", help="Print an entry for the public registry of deployments, as JSON.")
     ] = False,
@@ -48,7 +50,7 @@ def explain(
     With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. What no
     release knows is null, and asked for under to_fill.
     """
-    published = [load_published(file) for file in files]
+    published = [load_published(file, signer=signer) for file in files]
     sharing = _sharing(files, published, populations)
     if len(published) > 1 or delta is not None:
         _refuse_individual(files, published)

@@ -8,6 +8,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement import fingerprint_of
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import (
     Json,
@@ -36,6 +37,7 @@ def inspect(
     ] = None,
     *,
     system: Annotated[bool, typer.Option("--system", help="Show this machine instead: how it hashes.")] = False,
+    signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Show the contents of a file of sketches and its guarantee."""
@@ -44,9 +46,11 @@ def inspect(
     if file is None:
         _inspect_system(as_json=as_json)
     elif file.suffix == SUFFIX or (file.is_file() and is_raw(file)):
+        if signer:
+            raise ss.InvalidInputError(f"{file} is a raw sketch, which is your own: --signer is for files of others")
         _inspect_raw(file, as_json=as_json)
     else:
-        published = load_published(file)
+        published = load_published(file, signer=signer)
         if isinstance(published, ss.PrivateTable):
             _inspect_table(file, published, as_json=as_json)
         elif isinstance(published, ss.PrivateSketch):

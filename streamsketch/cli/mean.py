@@ -8,6 +8,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._combining import PopulationsOption, sum_of_releases
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import (
     Confidence,
@@ -26,6 +27,7 @@ def mean(
     output: Annotated[Path, typer.Option("--output", "-o", help="The .sketch file to write.")],
     populations: PopulationsOption = None,
     confidence: Confidence = 0.95,
+    signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.
@@ -37,7 +39,7 @@ def mean(
     if len(files) < 2:
         raise ss.InvalidInputError(f"mean needs at least two files, got {len(files)}")
     new_file(output, ".sketch", "a mean of releases")
-    average = sum_of_releases(files, populations).scaled(Fraction(1, len(files)))
+    average = sum_of_releases(files, populations, signer).scaled(Fraction(1, len(files)))
     norm = ss.squared_norm(average)
     interval = interval_text(norm, confidence)
     average.save(output)

@@ -7,6 +7,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._combining import PopulationsOption, sum_of_releases
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import load_raw_file, named_twice, new_file
 from streamsketch.cli._showing import Json, counted, guarantee_fields, say, show_facts, show_json
 from streamsketch.release import SUFFIX, RawSketch, is_raw, save_raw, united
@@ -17,6 +18,7 @@ def merge(
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, of the same kind.")],
     populations: PopulationsOption = None,
+    signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Add sketches up: raw ones of one party exactly, releases with their noise.
@@ -34,12 +36,14 @@ def merge(
             f"merge files of one kind"
         )
     if all(raw):
-        if populations is not None:
-            raise ss.InvalidInputError("--populations is about releases; raw sketches have no guarantee yet")
+        if populations is not None or signer:
+            raise ss.InvalidInputError(
+                "--populations and --signer are about releases; raw sketches have no guarantee yet, and are your own"
+            )
         _merge_raw(files, new_file(output, SUFFIX, "a sum of raw sketches"), as_json=as_json)
         return
     new_file(output, ".sketch", "a sum of releases")
-    total = sum_of_releases(files, populations)
+    total = sum_of_releases(files, populations, signer)
     total.save(output)
     if as_json:
         show_json({"file": str(output), "secret": False, "guarantee": guarantee_fields(total.guarantee)})

@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import (
     QUANTITIES,
     By,
@@ -33,7 +34,7 @@ from streamsketch.cli._showing import (
 from streamsketch.cli._signs import Norms, SignPairs, columns_of, refuse_norms, title_of
 
 
-def nearest(
+def nearest(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     to: Annotated[
@@ -44,6 +45,7 @@ def nearest(
     only: Only = None,
     confidence: Confidence = 0.95,
     norm: Norms = None,
+    signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Find each release's nearest others, by estimated squared distance; of published signs by Hamming distance.
@@ -57,10 +59,10 @@ def nearest(
     check_top(top)
     if hold_signs(files):
         refuse_by(by)
-        _nearest_signs(files, to, top, norm, only=only, confidence=confidence, as_json=as_json)
+        _nearest_signs(files, to, top, norm, signer, only=only, confidence=confidence, as_json=as_json)
         return
     refuse_norms(norm)
-    sketches = chosen(load_sketches(files, least=2, command="nearest"), only, "nearest")
+    sketches = chosen(load_sketches(files, least=2, command="nearest", signer=signer), only, "nearest")
     names = list(sketches)
     wanted = _wanted(to, names)
     pairs = compare_all(sketches, by)
@@ -108,12 +110,13 @@ def _nearest_signs(
     to: str | None,
     top: int,
     norms: list[str] | None,
+    signer: list[Path] | None,
     *,
     only: list[str] | None,
     confidence: float,
     as_json: bool,
 ) -> None:
-    releases = chosen(load_signs(files, least=2, command="nearest"), only, "nearest")
+    releases = chosen(load_signs(files, least=2, command="nearest", signer=signer), only, "nearest")
     among = SignPairs(releases, norms)
     found = [
         (rank, pair) for name in _wanted(to, list(releases)) for rank, pair in enumerate(among.nearest(name, top), 1)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import By, Only, chosen
 from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
@@ -37,6 +38,7 @@ def report(
         ),
     ] = None,
     only: Only = None,
+    signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
@@ -52,7 +54,7 @@ def report(
         inside = sorted(place.iterdir()) if place.is_dir() else [place]
         left_out += [path.name for path in inside if place.is_dir() and path.suffix == SUFFIX]
         paths += [path for path in inside if not place.is_dir() or path.suffix == ".sketch" or _is_table(path)]
-    found, published = load_files(paths, least=2, command="report")
+    found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
     releases = chosen(releases, only, "report")
     heading = title if title is not None else f"Private sketches in {places[0].resolve().name}"

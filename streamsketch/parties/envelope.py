@@ -3,12 +3,32 @@
 import base64
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from streamsketch.core import check_length, current_limits
 from streamsketch.errors import SignatureError
 from streamsketch.parties.keys import Key, PublicKey
 
 _FIELDS = {"payload", "payloadType", "signatures"}
+
+
+class Envelope(NamedTuple):
+    """The parts of an envelope."""
+
+    payload: bytes
+    kind: str
+    """The payload's media type."""
+    claimed: str
+    """The fingerprint of who is said to have signed."""
+    mark: bytes
+
+    def signer_among(self, keys: Sequence[PublicKey]) -> PublicKey | None:
+        """Return who of ``keys`` is said to have signed."""
+        return next((one for one in keys if one.fingerprint == self.claimed), None)
+
+    def is_signed_by(self, key: PublicKey) -> bool:
+        """Return whether the signature is that of a key's owner over this payload and its type."""
+        return key.signed(self.mark, _encoded(self.payload, self.kind))
 
 
 def sealed(payload: bytes, kind: str, key: Key) -> bytes:
@@ -36,6 +56,23 @@ def sealed(payload: bytes, kind: str, key: Key) -> bytes:
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+def parsed(data: bytes, *, max_bytes: int | None = None) -> Envelope:
+    """Return the parts of an envelope, which nobody has verified yet; raise `SignatureError` if it is none."""
+    check_length(len(data), max_bytes or current_limits().max_bytes, "max_bytes")
+    try:
+        fields = json.loads(data)
+        payload = _bytes(fields["payload"])
+        (signature,) = fields["signatures"]
+        claimed, mark = _text(signature["keyid"]), _bytes(signature["sig"])
+        kind = _text(fields["payloadType"])
+        known = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"} and kind.isascii()
+    except (ValueError, TypeError, KeyError, RecursionError):
+        known = False
+    if not known:
+        raise SignatureError("this is no signed envelope (DSSE in JSON with one signature)")
+    return Envelope(payload, kind, claimed, mark)
+
+
 def opened(
     data: bytes, kind: str, signers: Sequence[PublicKey], *, max_bytes: int | None = None
 ) -> tuple[bytes, PublicKey]:
@@ -46,30 +83,31 @@ def opened(
     SignatureError
         If it is no envelope of this type, is signed by nobody of them, or was changed.
     """
-    check_length(len(data), max_bytes or current_limits().max_bytes, "max_bytes")
-    try:
-        fields = json.loads(data)
-        payload = base64.b64decode(_text(fields["payload"]), validate=True)
-        (signature,) = fields["signatures"]
-        claimed, mark = _text(signature["keyid"]), base64.b64decode(_text(signature["sig"]), validate=True)
-        known = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise SignatureError("this is no signed envelope (DSSE in JSON with one signature)") from None
-    if not known or fields["payloadType"] != kind:
-        raise SignatureError(f"the envelope holds {fields['payloadType']!r:.80}, not {kind!r}")
-    signer = next((one for one in signers if one.fingerprint == claimed), None)
+    found = parsed(data, max_bytes=max_bytes)
+    if found.kind != kind:
+        raise SignatureError(f"the envelope holds {found.kind!r:.80}, not {kind!r}")
+    signer = found.signer_among(signers)
     if signer is None:
         expected = ", ".join(map(str, signers)) or "nobody"
-        raise SignatureError(f"the envelope is signed by {claimed[:16]!r}, none of those expected: {expected}")
-    if not signer.signed(mark, _encoded(payload, kind)):
+        raise SignatureError(f"the envelope is signed by {found.claimed[:16]!a}, none of those expected: {expected}")
+    if not found.is_signed_by(signer):
         raise SignatureError(f"the signature of {signer} does not fit: the content was changed")
-    return payload, signer
+    return found.payload, signer
 
 
 def _encoded(payload: bytes, kind: str) -> bytes:
     """Return what is signed: DSSE's pre-authentication encoding."""
     name = kind.encode("ascii")
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
+
+
+def _bytes(value: object) -> bytes:
+    """Return what base64 stands for, of which there is one way to write it."""
+    text = _text(value)
+    last = text[-4:]  # the one place where bits may be left over
+    if base64.b64encode(base64.b64decode(last, validate=True)).decode("ascii") != last:
+        raise ValueError
+    return base64.b64decode(text, validate=True)
 
 
 def _text(value: object) -> str:

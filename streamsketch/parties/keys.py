@@ -5,11 +5,12 @@ import binascii
 import dataclasses
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 try:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
     from cryptography.hazmat.primitives.serialization import (
@@ -21,7 +22,9 @@ try:
         load_pem_private_key,
     )
 except ImportError:
-    raise ModuleNotFoundError("keys and rounds take cryptography: pip install 'streamsketch[parties]'") from None
+    raise ModuleNotFoundError(
+        "keys, rounds and signatures take cryptography: pip install 'streamsketch[parties]'"
+    ) from None
 
 from streamsketch.core import check_text, read_bounded, write_whole
 from streamsketch.errors import InvalidInputError
@@ -30,6 +33,7 @@ _PREFIX = "streamsketch-key-1"
 _KEY_BYTES = 32
 _MOST_BYTES = 1 << 14
 _BEGIN = b"-----BEGIN "
+_LOCKED = _BEGIN + b"ENCRYPTED"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,8 +169,19 @@ class Key:
         write_whole(path, b"".join(parts), secret=True)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, passphrase: str | None = None, name: str = "") -> "Key":
+    def load(
+        cls, path: str | os.PathLike[str], *, passphrase: str | Callable[[], str] | None = None, name: str = ""
+    ) -> "Key":
         """Return the keys that `save` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+        passphrase
+            Of the file, if it has one; a function is called where it has one, to ask for it.
+        name
+            Of the party, which the file does not hold.
 
         Raises
         ------
@@ -176,13 +191,15 @@ class Key:
             If the file cannot be read.
         """
         parts = [_BEGIN + part for part in read_bounded(path, _MOST_BYTES).split(_BEGIN)[1:]]
+        if callable(passphrase):
+            passphrase = passphrase() if any(part.startswith(_LOCKED) for part in parts) else None
         secret = None if passphrase is None else passphrase.encode()
         try:
             keys = [load_pem_private_key(part, secret) for part in parts]
         except TypeError:  # what the library raises where one has a passphrase and the other none
             asked = "needs a passphrase" if passphrase is None else "has no passphrase, and one was given"
             raise InvalidInputError(f"the key in {path} {asked}") from None
-        except ValueError:
+        except (ValueError, UnsupportedAlgorithm):
             raise InvalidInputError(f"the key in {path} is damaged, or the passphrase is wrong") from None
         match keys:
             case [Ed25519PrivateKey() as signing, X25519PrivateKey() as agreement]:

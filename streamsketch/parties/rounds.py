@@ -5,8 +5,7 @@ import functools
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,13 @@ import numpy as np
 from streamsketch.core import Ints, short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
-from streamsketch.parties.contributions import Contribution, decode_contribution, encode_contribution
+from streamsketch.parties.contributions import (
+    Contribution,
+    contribution_bytes,
+    decode_contribution,
+    encode_contribution,
+    ids_of_all,
+)
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
 from streamsketch.privacy import (
@@ -44,7 +49,9 @@ from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
 _MOST_PARTIES = 1024
-_CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
+_MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
+_ENVELOPE_BYTES = 4096  # more than is around a payload
+CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 _AGREED = "application/vnd.streamsketch.round.v1+json"
 _RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
@@ -74,7 +81,8 @@ class Round:
     parties
         The public keys of all parties, at least two, in an order that all agree on. Each party must have got them on a
         way that nobody can change them on, or have compared `fingerprint` with the others: whoever swaps a key can take
-        the masks of its owner away.
+        the masks of its owner away. Keys are best made for one round: a private key that leaks later takes the masks
+        off its owner's contributions to earlier rounds.
     honest
         How many parties follow the round and tell nobody their share; by default all. The others may collude with the
         combiner and with each other: they then see the sum of the honest parties' contributions, shares included, and
@@ -189,25 +197,29 @@ class Round:
         SignatureError
             If a signature does not fit, or the parties are others than expected.
         """
+        if len(text) > _MOST_TEXT:
+            raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
         try:
             fields = json.loads(text)
+            if len(fields["signatures"]) > len(fields["parties"]):
+                raise ValueError("it has more signatures than parties")  # noqa: TRY301 - as for all that is wrong
             neighbours = fields["neighbours"]
             found = cls(
                 Projection.from_json(json.dumps(fields["projection"])),
                 epsilon=fields["epsilon"],
                 delta=fields["delta"],
                 neighbours=_RELATIONS[neighbours["relation"]](
-                    Fraction(neighbours["bound"]), neighbours["unit"], neighbours["max_keys"]
+                    neighbours["bound"], neighbours["unit"], neighbours["max_keys"]
                 ),
                 mechanism=fields["mechanism"],
                 parties=[PublicKey.from_text(line) for line in fields["parties"]],
                 honest=fields["honest"],
                 round_id=bytes.fromhex(fields["round"]),
-                signatures=[
-                    json.dumps(one, sort_keys=True, separators=(",", ":")).encode() for one in fields["signatures"]
-                ],
+                signatures=[_canonical(one).encode() for one in fields["signatures"]],
             )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError) as error:
+            if found._agreed() | {"signatures": fields["signatures"]} != fields:
+                raise ValueError("it is not canonical, or its noise not that of its ε")  # noqa: TRY301
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise InvalidInputError(f"this is no round as Round.to_json writes it: {short(str(error))}") from None
         if parties is not None:
             if tuple(parties) != found.parties:
@@ -277,7 +289,7 @@ class Round:
         add_masks(cells, self._digest, key, self.parties, place)
         ids = sketch.data_ids.published()
         message = encode_contribution(Contribution(self._digest, place, cells.view(np.int64), tuple(ids)))
-        return envelope.sealed(message, _CONTRIBUTION, key)
+        return envelope.sealed(message, CONTRIBUTION, key)
 
     def combine(self, contributions: Iterable[bytes]) -> PrivateSketch:
         """Return the release: the sum of all parties' sketches with one noise.
@@ -294,8 +306,9 @@ class Round:
             If a party contributed twice, or not at all. Without a party there is no sum: make a new round without it.
         """
         found: dict[int, Contribution] = {}
+        most = 2 * contribution_bytes(self.projection.sketch_dim) + _ENVELOPE_BYTES  # base64 takes a third more
         for data in contributions:
-            payload, signer = envelope.opened(data, _CONTRIBUTION, self.parties)
+            payload, signer = envelope.opened(data, CONTRIBUTION, self.parties, max_bytes=most)
             one = decode_contribution(payload, cells=self.projection.sketch_dim)
             place = self._place_of(signer)
             if one.round_digest != self._digest:
@@ -318,14 +331,13 @@ class Round:
         for place in range(len(self.parties)):
             total += found[place].cells
             digest.update(found[place].cells.astype("<i8").tobytes())
-        ids = self._ids(found)
         return PrivateSketch(
             self.projection,
             total,
             self._added.cumulants,
             self.guarantee,
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
-            data_ids=ids,
+            data_ids=ids_of_all(found, self.parties),
         )
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -355,19 +367,6 @@ class Round:
             "honest": self._honest,
             "round": self.round_id.hex(),
         }
-
-    def _ids(self, found: Mapping[int, Contribution]) -> set[bytes]:
-        """Return the ids of all parties' data, once they are known to be different data."""
-        owners: dict[bytes, int] = {}
-        for place, one in found.items():
-            for each in one.data_ids:
-                if each in owners:
-                    raise InvalidInputError(
-                        f"{self.parties[owners[each]]} and {self.parties[place]} contributed the same data, or copies "
-                        f"of it, which would count twice"
-                    )
-                owners[each] = place
-        return set(owners)
 
     def _place_of(self, key: PublicKey) -> int:
         for place, one in enumerate(self.parties):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from streamsketch.agreement import check_fingerprint
+from streamsketch.agreement import Agreement, check_fingerprint
 from streamsketch.core import write_whole
 
 if TYPE_CHECKING:
@@ -24,6 +24,17 @@ class Encoded:
         """Return the object in the exchange format (WIRE.md): the same bytes for equal objects."""
         data: bytes = _wire().encode(self)
         return data
+
+    @staticmethod
+    def any_from_bytes(data: bytes) -> Any:
+        """Return what `to_bytes` of any class wrote, but for reports, which are read with their mechanism.
+
+        Raises
+        ------
+        WireFormatError
+            As the ``from_bytes`` of that class.
+        """
+        return _wire().decode_any(data)
 
     @classmethod
     def _decoded(cls, data: bytes, **agreed: Any) -> Self:
@@ -58,7 +69,9 @@ class Published(Encoded, ABC):
         return (self,)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, expect: "Projection | None" = None, max_bytes: int | None = None) -> Self:
+    def from_bytes(
+        cls, data: bytes, *, expect: "Projection | Agreement | str | None" = None, max_bytes: int | None = None
+    ) -> Self:
         """Return the release that `to_bytes` wrote; safe on bytes from a stranger.
 
         Parameters
@@ -66,7 +79,7 @@ class Published(Encoded, ABC):
         data
             The bytes.
         expect
-            The agreed projection, if any.
+            The agreed projection; or the agreement, or its fingerprint, under which the data must have been sketched.
         max_bytes
             Refuse longer input before looking at it; by default, than `Limits.max_bytes`, of a table
             `Limits.max_table_bytes`.
@@ -75,7 +88,7 @@ class Published(Encoded, ABC):
         ------
         WireFormatError
             If the bytes are too long, cut, changed, of another version or kind, inconsistent, or of another projection
-            than expected. Its ``where`` names the place.
+            or agreement than expected. Its ``where`` names the place.
         """
         return cls._decoded(data, expect=expect, max_bytes=max_bytes)
 

@@ -1,7 +1,8 @@
-from .registry import decode, encode, kind_of, load
+from .registry import decode, decode_any, encode, kind_of, load
 
 __all__ = [
     "decode",
+    "decode_any",
     "encode",
     "kind_of",
     "load",

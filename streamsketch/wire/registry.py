@@ -1,16 +1,25 @@
 """Everything that has bytes in the exchange format, by its class and by its first bytes."""
 
+import io
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+from streamsketch.agreement import Agreement, check_fingerprint, fingerprint_of
 from streamsketch.core import current_limits, read_open
 from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
 from streamsketch.release import is_raw
 from streamsketch.wire import local_reports, releases, signs, tables
 from streamsketch.wire.codec import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamsketch.parties import PublicKey
+
+Expected: TypeAlias = Projection | Agreement | str | None
 
 CODECS = (
     releases.RELEASES,
@@ -41,10 +50,30 @@ def encode(thing: Any) -> bytes:
 
 def decode(data: bytes, kind: type[Any], **agreed: Any) -> Any:
     """Return the object of a class in ``data``; see the ``from_bytes`` of that class."""
-    return _codec_of(kind).decode(data, **agreed)
+    codec = _codec_of(kind)
+    if "expect" not in agreed:
+        return codec.decode(data, **agreed)
+    projection, agreement = _expected(agreed["expect"])
+    return _following(agreement, codec.decode(data, **agreed | {"expect": projection}))
 
 
-def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_bytes: int | None = None) -> Any:
+def decode_any(data: bytes) -> Any:
+    """Return what bytes hold, as the first of them say; see `Encoded.any_from_bytes`."""
+    codec = _codec_with(data[:_LONGEST_MAGIC])
+    if codec is None or codec is local_reports.REPORTS:
+        raise WireFormatError("bytes 0-7", "are not those of any release, or mean of reports")
+    if codec.magic == tables.MAGIC:
+        return tables.read_table(io.BytesIO(data), len(data), None, expect=None, max_bytes=None)
+    return codec.decode(data, max_bytes=None, **({} if codec in _LOCAL else {"expect": None}))
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    expect: Expected = None,
+    signer: "PublicKey | Iterable[PublicKey] | None" = None,
+    max_bytes: int | None = None,
+) -> Any:
     """Return what a file publishes, of the kind that its first bytes say, whatever the name of the file is.
 
     Parameters
@@ -52,7 +81,10 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
     path
         A file that the ``save`` of a release wrote, or a Beam pipeline; releases also from a pipe.
     expect
-        The agreed projection, if any.
+        The agreed projection; or the agreement, or its fingerprint, under which the data must have been sketched.
+    signer
+        The public key of who must have signed the file, as `streamsketch.parties.sign` does; of several keys, one of
+        them. The signature is verified on the bytes that are then read.
     max_bytes
         Refuse longer files before they are read, and tables that take more memory; by default `Limits.max_bytes`, for a
         table `Limits.max_table_bytes`.
@@ -65,8 +97,10 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
     Raises
     ------
     WireFormatError
-        If the file is too long, cut, changed, of another version, inconsistent, or of another projection than expected.
-        For a raw sketch, which is secret: `streamsketch.load_raw` reads it.
+        If the file is too long, cut, changed, of another version, inconsistent, or of another projection or agreement
+        than expected. For a raw sketch, which is secret: `streamsketch.load_raw` reads it.
+    SignatureError
+        If there is no signature of a ``signer``, it is of other bytes, or it has expired.
     OSError
         If the file cannot be read.
 
@@ -79,19 +113,30 @@ def load(path: str | os.PathLike[str], *, expect: Projection | None = None, max_
     >>> print(load(path).guarantee)
     ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
     """
+    projection, agreement = _expected(expect)
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         most = current_limits().max_bytes if max_bytes is None else max_bytes
         # a pipe may give fewer bytes at first than tell what it is
         piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
         start = (file.peek(_LONGEST_MAGIC) if piped is None else piped)[:_LONGEST_MAGIC]
-        codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
+        codec = _codec_with(start)
         if codec is None:
             raise WireFormatError("bytes 0-7", _not_published(path, start))
         if codec in _LOCAL:
             raise WireFormatError("bytes 0-7", f"are those of {_LOCAL[codec]}")
-        if codec.magic == tables.MAGIC:
-            return tables.read_table(file, _size_of(file), None, expect=expect, max_bytes=max_bytes)
-        return codec.decode(read_open(file, most) if piped is None else piped, expect=expect, max_bytes=most)
+        found: Any
+        if codec.magic != tables.MAGIC:
+            data = _verified(read_open(file, most) if piped is None else piped, path, signer)
+            found = codec.decode(data, expect=projection, max_bytes=most)
+        else:
+            image: BinaryIO = file
+            size = _size_of(file)
+            if signer is not None:  # what is parsed is what was verified, whatever happens to the file
+                most = current_limits().max_table_bytes if max_bytes is None else max_bytes
+                data = _verified(read_open(file, most, "max_table_bytes"), path, signer)
+                size, image = len(data), io.BytesIO(data)
+            found = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
+    return _following(agreement, found)
 
 
 def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
@@ -106,7 +151,7 @@ def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
     """
     with Path(path).open("rb") as file:
         start = file.read(_LONGEST_MAGIC)
-        codec = next((codec for codec in CODECS if start.startswith(codec.magic)), None)
+        codec = _codec_with(start)
         if codec is not None and codec.magic == tables.MAGIC:
             return tables.kind_of(file, _size_of(file))
     return None if codec is None else codec.kind
@@ -117,6 +162,39 @@ def _codec_of(kind: type[Any]) -> Codec:
     if found is None:
         raise TypeError(f"a {kind.__name__} has no bytes in the exchange format")
     return found
+
+
+def _verified(data: bytes, path: str | os.PathLike[str], signer: "PublicKey | Iterable[PublicKey] | None") -> bytes:
+    """Return a file's bytes, once they are known to be signed, if they have to be."""
+    if signer is None:
+        return data
+    from streamsketch.parties import verify  # noqa: PLC0415 - signatures are an extra
+
+    return verify(path, signer, content=data).content
+
+
+def _expected(expect: Expected) -> tuple[Projection | None, str | None]:
+    """Return the projection and the agreement's fingerprint that are expected."""
+    if expect is None or isinstance(expect, Projection):
+        return expect, None
+    if isinstance(expect, str):
+        check_fingerprint(expect)
+        return None, expect
+    if not isinstance(expect, Agreement):
+        raise TypeError(f"expect a Projection, an Agreement or its fingerprint, got a {type(expect).__name__}")
+    return expect.projection, fingerprint_of(expect)
+
+
+def _following(agreement: str | None, found: Any) -> Any:
+    """Return what was read, once it is known to follow the agreement expected."""
+    if agreement not in (None, found.agreement):
+        follows = "names none" if found.agreement is None else f"is {found.agreement}"
+        raise WireFormatError("agreement", f"{follows}, and {agreement} was expected")
+    return found
+
+
+def _codec_with(start: bytes) -> Codec | None:
+    return next((codec for codec in CODECS if start.startswith(codec.magic)), None)
 
 
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:

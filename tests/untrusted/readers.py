@@ -18,6 +18,9 @@ import streamsketch as ss
 from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.errors import LedgerError
+from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
+from streamsketch.parties.rounds import CONTRIBUTION
+from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
 from streamsketch.release import PublishedTable
 from streamsketch.release import raw_file as raw
@@ -124,11 +127,11 @@ def use(read: Any) -> None:
         raw.decode(raw.encode(read))
     elif isinstance(read, ss.Sketch):
         assert SketchCoder().decode(SketchCoder().encode(read)) == read
-    elif isinstance(read, ss.Projection):
-        assert ss.Projection.from_json(read.to_json()) == read
+    elif isinstance(read, ss.Projection | local.Mechanism | Round):
+        assert type(read).from_json(read.to_json()) == read
         repr(read)
-    elif isinstance(read, local.Mechanism):
-        assert local.Mechanism.from_json(read.to_json()) == read
+    elif isinstance(read, PublicKey):
+        assert PublicKey.from_text(read.to_text()) == read
 
 
 def _projections() -> list[ss.Projection]:
@@ -209,6 +212,101 @@ def _tables(releases: PublishedTable[Any]) -> list[bytes]:
     ]
 
 
+def _resealed(kind: str, key: Key, change: Change) -> Change:
+    """Return a change of an envelope's payload that its signer made: the signature fits."""
+
+    def changed(data: bytes, chance: random.Random) -> bytes:
+        return envelope.sealed(change(envelope.parsed(data).payload, chance), kind, key)
+
+    return changed
+
+
+def _changed_inside(data: bytes, chance: random.Random) -> bytes:
+    """Return a round's JSON with something else in one of its objects, or as a bound that takes long to write out."""
+    fields = json.loads(data)
+    name = chance.choice(("neighbours", "projection", "noise"))
+    if chance.random() < 0.1:
+        fields["neighbours"]["bound"] = chance.choice(("1e999999999", "1/0", "9" * 5000, 10**400))
+    else:
+        fields[name] = json.loads(_object_of(changed_json(json.dumps(fields[name]).encode(), chance)))
+    return json.dumps(fields).encode()
+
+
+def _object_of(data: bytes) -> bytes:
+    try:
+        json.loads(data)
+    except ValueError:
+        return b"{}"
+    return data
+
+
+def _party_readers() -> dict[str, Reader]:
+    keys = [Key.generate(name) for name in ("North", "South", "West")]
+    north, public = keys[0], [key.public for key in keys]
+    agreed = Round(_projections()[0], epsilon=1.0, neighbours=ss.L1(1), parties=public)
+    gaussian = Round(
+        _projections()[0], epsilon=1.0, delta=1e-9, neighbours=ss.L1(1), mechanism="gaussian", parties=public, honest=2
+    )
+    sent = [agreed.contribute(_sketch(_projections()[0]), key) for key in keys]
+    sealed = envelope.sealed(b"payload", "text/plain", north)
+    with tempfile.TemporaryDirectory() as folder:
+        north.save(Path(folder) / "north.pem")
+        private = (Path(folder) / "north.pem").read_bytes()
+        release = _releases()[0]
+        release.save(Path(folder) / "file")
+        bundle = sign(Path(folder) / "file", north).read_bytes()
+        ss.PrivateTable({"a": release}).save(Path(folder) / "table")
+        table = sign(Path(folder) / "table", north, inside=True).read_bytes()
+
+    def verified(data: bytes) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "file"
+            bundle_of(path).write_bytes(data)
+            return verify(path, public, content=release.to_bytes())
+
+    refused = ss.SignatureError
+    return {
+        "round": Reader(
+            [agreed.to_json().encode(), gaussian.signed(keys[0]).signed(keys[2]).to_json().encode()],
+            [changed_json, _changed_inside],
+            Round.from_json,
+            (ss.InvalidInputError, refused),
+        ),
+        "contribution": Reader(
+            sent[:1],
+            [changed_json, _resealed(CONTRIBUTION, north, changed_bytes)],
+            lambda data: agreed.combine([data, *sent[1:]]),
+            (ss.InvalidInputError, ss.WireFormatError, refused),
+        ),
+        "envelope": Reader([sealed], [changed_json], lambda data: envelope.opened(data, "text/plain", public), refused),
+        "signatures": Reader(
+            [bundle, b"\n" + bundle * 2],
+            [
+                changed_json,
+                changed_bytes,
+                lambda _, chance: _resealed(MEDIA_TYPE, north, changed_json)(bundle, chance),
+            ],
+            verified,
+            refused,
+        ),
+        "signed table": Reader(
+            [table],
+            [changed_bytes, _footer],
+            _from_file(lambda path: ss.load(path, signer=public)),
+            (refused, ss.WireFormatError),
+        ),
+        "public key": Reader(
+            [one.to_text().encode() for one in public],
+            [changed_bytes],
+            lambda data: PublicKey.from_text(data.decode(errors="replace")),
+            ss.InvalidInputError,
+        ),
+        "private key": Reader(
+            [private], [changed_bytes], _from_file(Key.load), (ss.InvalidInputError, ss.WireFormatError)
+        ),
+    }
+
+
 @cache
 def readers() -> dict[str, Reader]:
     """Return every reader by name."""
@@ -267,4 +365,4 @@ def readers() -> dict[str, Reader]:
             lambda data, mechanism=mechanism: local.Report.from_bytes(data, mechanism),  # type: ignore[misc]
             unsound,
         )
-    return found
+    return found | _party_readers()

@@ -15,6 +15,7 @@ from tests.untrusted.readers import readers, use
 
 NAMES = [
     *("release", "load", "signs", "table", "sign table", "raw", "coder", "mean", "projection", "mechanism", "ledger"),
+    *("round", "contribution", "envelope", "signatures", "signed table", "public key", "private key"),
     *("report of priv-unit-g", "report of proj-unit", "report of sqkr", "report of priv-hs"),
 ]
 ROUNDS = int(os.environ.get("STREAMSKETCH_FUZZ_ROUNDS", "0"))

@@ -1,0 +1,86 @@
+"""Keys in files, as commands take them; a passphrase is asked for, or read from a file, and is never an argument."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._showing import say
+
+if TYPE_CHECKING:
+    from streamsketch.parties import Key, PublicKey
+
+PRIVATE, PUBLIC = ".pem", ".pub"
+VARIABLE = "STREAMSKETCH_PASSPHRASE"
+_MOST_BYTES = 1 << 12
+
+KeyOption = Annotated[Path, typer.Option("--key", help="Your private key: a .pem file of `streamsketch key new`.")]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        help=f"Where the key's passphrase is; else the variable {VARIABLE} is read, or it is asked for.",
+        show_default=False,
+    ),
+]
+Signers = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--signer",
+        help="Take only files that the owner of this public key, a .pub file, has signed; of several, one of them.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+Parties = Annotated[
+    list[Path] | None,
+    typer.Option("--party", help="A party's public key, a .pub file; once for each.", metavar="FILE"),
+]
+
+
+def public_keys(paths: list[Path] | None) -> "list[PublicKey] | None":
+    """Return the public keys in files; None for none."""
+    return None if not paths else [public_key(path) for path in paths]
+
+
+def public_key(path: Path) -> "PublicKey":
+    """Return the public key in a file; errors name the file."""
+    from streamsketch.parties import PublicKey  # noqa: PLC0415 - keys are an extra
+
+    try:
+        with path.open("rb") as file:
+            return PublicKey.from_text(file.read(_MOST_BYTES).decode())
+    except (ss.InvalidInputError, UnicodeDecodeError) as error:
+        problem = "it is no text" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise ss.InvalidInputError(f"{path} holds no public key: {problem}") from None
+
+
+def private_key(path: Path, passphrase_file: Path | None) -> "Key":
+    """Return the private key in a file, with the name that the .pub file beside it says; warn where others read it."""
+    from streamsketch.parties import Key  # noqa: PLC0415 - as above
+
+    beside = path.with_suffix(PUBLIC)
+    name = public_key(beside).name if beside.exists() else ""
+    key = Key.load(path, passphrase=lambda: passphrase_of(path, passphrase_file), name=name)
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        say(f"warning: others can read {path}: chmod 600 {path}, or make another key if somebody did")
+    return key
+
+
+def passphrase_of(path: Path, passphrase_file: Path | None, *, confirm: bool = False) -> str:
+    """Return a key's passphrase: from a file, the environment, or whoever sits at the terminal."""
+    if passphrase_file is not None:
+        with passphrase_file.open("rb") as file:
+            return file.read(_MOST_BYTES).decode(errors="replace").rstrip("\r\n")
+    if given := os.environ.get(VARIABLE):
+        return given
+    if not sys.stdin.isatty():
+        raise ss.InvalidInputError(
+            f"{path} takes a passphrase, and there is no terminal to ask at: give --passphrase-file FILE, or "
+            f"the environment variable {VARIABLE}"
+        )
+    asked: str = typer.prompt(f"Passphrase of {path}", hide_input=True, confirmation_prompt=confirm, err=True)
+    return asked

@@ -1,0 +1,62 @@
+"""``streamsketch key``: a party's keys."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamsketch.cli._keys import PRIVATE, PUBLIC, PassphraseFile, passphrase_of, private_key, public_key
+from streamsketch.cli._reading import new_file
+from streamsketch.cli._showing import Json, show_facts, show_json
+from streamsketch.core import write_whole
+from streamsketch.parties import Key, PublicKey
+
+
+def new(
+    file: Annotated[
+        Path, typer.Argument(help="the .pem file to write; the public key goes into a .pub file beside it")
+    ],
+    *,
+    name: Annotated[str, typer.Option(help="Of the party, for others to read.")],
+    protect: Annotated[bool, typer.Option("--protect", help="Encrypt the private key with a passphrase.")] = False,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Make a party's keys: the private ones, which stay here with mode 0600, and the public ones, for all others.
+
+    Hand the .pub file over on a way that nobody can change it on, or compare the fingerprint by telephone: whoever
+    swaps it can sign as you, and take your masks away. A lost private key cannot be made again.
+    """
+    new_file(file, PRIVATE, "a private key")
+    beside = new_file(file.with_suffix(PUBLIC), PUBLIC, "a public key")
+    key = Key.generate(name)
+    text = f"{key.public.to_text()}\n"  # a name that cannot be printed is refused before there is a file
+    locked = protect or passphrase_file is not None
+    key.save(file, passphrase=passphrase_of(file, passphrase_file, confirm=True) if locked else None)
+    write_whole(beside, text.encode())
+    _show(
+        key.public,
+        {"private key": f"{file}, to keep secret", "public key": f"{beside}, for the others"},
+        as_json=as_json,
+    )
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="a .pub or .pem file")],
+    *,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Show a public key and its fingerprint, which two people compare; of a private key, its public half."""
+    if file.suffix == PRIVATE:
+        public = private_key(file, passphrase_file).public
+        _show(public, {"private key": f"{file}, to keep secret"}, as_json=as_json)
+    else:
+        _show(public_key(file), {}, as_json=as_json)
+
+
+def _show(public: PublicKey, facts: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        show_json({"name": public.name, "fingerprint": public.fingerprint, "public_key": public.to_text()})
+        return
+    show_facts(public.name or "key", {**facts, "fingerprint": public.fingerprint, "text": public.to_text()})

@@ -1,0 +1,235 @@
+"""``streamsketch round``: the sum of several parties' sketches with one noise."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._agreeing import L1, OneCoordinate, load_projection, neighbours_of
+from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
+from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
+from streamsketch.cli._reading import load_raw_file, new_file
+from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
+from streamsketch.core import current_limits, locked, read_bounded, write_whole
+from streamsketch.parties import Key, PublicKey, Round
+from streamsketch.privacy import Mechanism, mechanism_names
+from streamsketch.release import PastRelease, RawSketch, replace_raw, united
+
+ROUND, CONTRIBUTION = ".json", ".contribution"
+_SPENT = ".rounds"  # beside a private key: the rounds that it contributed to
+_MOST_ROUNDS = 1 << 28  # bytes
+
+RoundFile = Annotated[Path, typer.Argument(help="the .json file of the round", metavar="ROUND")]
+
+
+def new(  # noqa: PLR0913 - the fields of a round
+    output: Annotated[Path, typer.Argument(help="the .json file to write", metavar="ROUND")],
+    *,
+    party: Parties = None,
+    epsilon: Annotated[float, typer.Option(help="Privacy loss bound ε, > 0.")],
+    delta: Annotated[float, typer.Option(help="Probability δ in [0, 1) with which it may fail.")] = 0.0,
+    agreement: Annotated[
+        Path | None, typer.Option(help="The agreement of all parties, which says projection and bound.")
+    ] = None,
+    projection: Annotated[Path | None, typer.Option(help="Without one: the projection, a JSON file.")] = None,
+    l1: L1 = None,
+    one_coordinate: OneCoordinate = None,
+    unit: Annotated[str | None, typer.Option(help="What one unit is, in a word; by default event.")] = None,
+    mechanism: Annotated[str, typer.Option(help=f"Which noise: {', '.join(mechanism_names())}.")] = "auto",
+    honest: Annotated[
+        int | None,
+        typer.Option(help="How many parties surely follow the round and keep their shares; by default all."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
+
+    The bound is on what one unit contributes to all parties together.
+    """
+    new_file(output, ROUND, "a round")
+    stated = neighbours_of(l1, None, one_coordinate, unit or "event", 1)
+    agreed = None if agreement is None else ss.Agreement.load(agreement)
+    if (agreed is None) == (projection is None):
+        raise ss.InvalidInputError(
+            "say what is sketched: --agreement FILE, or --projection FILE and a bound; one of them"
+        )
+    if agreed is not None and stated is None:
+        stated = agreed.neighbours
+    if stated is None:
+        raise ss.InvalidInputError("say how much one unit can change: --l1 BOUND or --one-coordinate BOUND")
+    made = Round(
+        load_projection(projection) if agreed is None else agreed.projection,  # type: ignore[arg-type] # one is there
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=stated,
+        mechanism=mechanism,
+        honest=honest,
+        parties=public_keys(party) or (),
+    )
+    write_whole(output, made.to_json().encode())
+    _show(output, made, as_json=as_json)
+
+
+def show(file: RoundFile, *, as_json: Json = False) -> None:
+    """Show what a round agrees on, its fingerprint, and who has signed it."""
+    _show(file, _read(file), as_json=as_json)
+
+
+def sign(
+    file: RoundFile,
+    *,
+    key: KeyOption,
+    party: Parties = None,
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Sign a round, in its file: you agree with it, and know each key in it to be its party's.
+
+    Give the keys that you know as --party, each handed over on a way that nobody can change it on: a round that lists
+    another key is refused, as whoever swaps a key can take the masks of its owner away.
+    """
+    signer = private_key(key, passphrase_file)
+    with locked(file):
+        agreed = _read(file)
+        _check_known(agreed, [signer.public, *(public_keys(party) or ())])
+        signed = agreed.signed(signer)
+        write_whole(file, signed.to_json().encode())
+    _show(file, signed, as_json=as_json)
+
+
+def contribute(  # noqa: PLR0913 - a command's options are its parameters
+    file: RoundFile,
+    raw: Annotated[Path, typer.Argument(help="a .raw-sketch file of one stream", metavar="RAW")],
+    *,
+    key: KeyOption,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .contribution file to write and to send.")],
+    passphrase_file: PassphraseFile = None,
+    again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    as_json: Json = False,
+) -> None:
+    """Write what a party sends in a round: its sketch behind its share of the noise and its masks.
+
+    Once for each round. It counts as a release from now on, also if the others do not complete the round: a missing
+    party may still do so. The raw file records it, and the key, in a file beside it, that it took part.
+    """
+    new_file(output, CONTRIBUTION, "a contribution")
+    agreed, signer = _read(file), private_key(key, passphrase_file)
+    with _taking_part(key, signer, agreed), locked(raw):
+        held = load_raw_file(raw)
+        if not isinstance(held.state, ss.Sketch):
+            raise ss.InvalidInputError(f"{raw} holds many keys, and a round is of one stream")
+        if held.releases and not again:
+            raise ss.InvalidInputError(
+                f"{raw} was released before: {'; '.join(str(past.guarantee) for past in held.releases)}. Say --again "
+                f"if that is meant: the same people pay for each release"
+            )
+        sent = agreed.contribute(held.state, signer, ledger=opened_for(ledger, dataset), dataset=dataset)
+        replace_raw(_remembering(held, agreed), raw)
+        write_whole(output, sent)
+    if as_json:
+        show_json({"file": str(output), "round": agreed.fingerprint, "guarantee": guarantee_fields(agreed.guarantee)})
+        return
+    show_facts(str(output), {"to the round": agreed.fingerprint, "spends": str(agreed.guarantee)})
+
+
+def combine(
+    file: RoundFile,
+    contributions: Annotated[list[Path], typer.Argument(help="all parties' .contribution files", metavar="FILE")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .sketch file to write.")],
+    as_json: Json = False,
+) -> None:
+    """Add up the contributions of all parties: a release with one noise, the same whoever adds them up."""
+    new_file(output, ".sketch", "a release")
+    agreed = _read(file)
+    most = current_limits().max_bytes
+    released = agreed.combine(read_bounded(path, most) for path in contributions)
+    released.save(output)
+    if as_json:
+        show_json({"file": str(output), "guarantee": guarantee_fields(released.guarantee)})
+        return
+    facts = {"guarantee": str(released.guarantee), "squared norm": str(ss.squared_norm(released))}
+    show_facts(str(output), facts)
+
+
+def _read(path: Path) -> Round:
+    """Return the round in a file, its signatures checked; errors name the file."""
+    try:
+        return Round.from_json(read_bounded(path, current_limits().max_header_bytes, "max_header_bytes"))
+    except ss.StreamsketchError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _check_known(agreed: Round, known: list[PublicKey]) -> None:
+    prints = {one.fingerprint for one in known}
+    unknown = [str(one) for one in agreed.parties if one.fingerprint not in prints]
+    if unknown:
+        raise ss.InvalidInputError(
+            f"the round lists keys that you did not name: {', '.join(unknown)}. Give the public key of each "
+            f"other party as --party FILE, once you know it to be theirs"
+        )
+
+
+@contextmanager
+def _taking_part(path: Path, key: Key, agreed: Round) -> Iterator[None]:
+    """Keep a key to one contribution a round, also in other processes: a file beside it lists the rounds.
+
+    It does before anything is made; if nothing comes of it, the round is taken off again.
+    """
+    record = path.with_name(path.name + _SPENT)
+    with locked(record):
+        spent = _rounds_in(record)
+        if agreed.fingerprint in spent:
+            raise ss.InvalidInputError(
+                f"{key.public} contributed to round {agreed.fingerprint[:16]}… already, as {record} says: the "
+                f"difference of two contributions is in the clear. Send the same file again, or make a new round"
+            )
+        _write_rounds(record, [*spent, agreed.fingerprint])
+    try:
+        yield
+    except BaseException:
+        with locked(record):
+            _write_rounds(record, [one for one in _rounds_in(record) if one != agreed.fingerprint])
+        raise
+
+
+def _rounds_in(record: Path) -> list[str]:
+    return read_bounded(record, _MOST_ROUNDS).decode(errors="replace").split() if record.exists() else []
+
+
+def _write_rounds(record: Path, rounds: list[str]) -> None:
+    write_whole(record, "".join(f"{one}\n" for one in rounds).encode(), secret=True)
+
+
+def _remembering(held: RawSketch, agreed: Round) -> RawSketch:
+    """Return the raw sketch with the round in its record, before anything is sent."""
+    stated = dataclasses.replace(agreed.guarantee, mechanism=Mechanism.stated(str(agreed.guarantee.mechanism)))
+    past = PastRelease(stated, agreed.round_id[:8].hex())
+    return dataclasses.replace(held, releases=united([held.releases, [past]]))
+
+
+def _show(path: Path, agreed: Round, *, as_json: bool) -> None:
+    signed = set(agreed.signers())
+    missing = [one for one in agreed.parties if one not in signed]
+    if as_json:
+        parties = [
+            {"name": one.name, "fingerprint": one.fingerprint, "signed": one in signed} for one in agreed.parties
+        ]
+        fields: dict[str, Any] = {"file": str(path), "fingerprint": agreed.fingerprint, "parties": parties}
+        show_json({**fields, "guarantee": guarantee_fields(agreed.guarantee)})
+        return
+    facts = {
+        "guarantee": str(agreed.guarantee),
+        "parties": "\n".join(map(str, agreed.parties)),
+        "not signed yet": "\n".join(map(str, missing)),
+        "fingerprint": agreed.fingerprint,
+    }
+    show_facts(str(path), {name: fact for name, fact in facts.items() if fact})
+    if not missing:
+        say("All parties have signed: each may contribute.")

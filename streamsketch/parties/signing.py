@@ -1,0 +1,234 @@
+"""Signatures: who made a file, and that nobody changed it since."""
+
+import datetime as dt
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from streamsketch.core import current_limits, locked, read_bounded, short, write_whole
+from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
+from streamsketch.parties import envelope
+from streamsketch.parties.inside import MAGIC, signature_inside, signed_table
+from streamsketch.parties.keys import Key, PublicKey
+from streamsketch.parties.ledger import Receipt
+from streamsketch.parties.statements import MEDIA_TYPE, Statement, described, payload_of, statement_of
+from streamsketch.release import Encoded, PublishedTable
+
+BUNDLE = ".intoto.jsonl"
+"""What the name of a file of signatures ends in, after the name of the file that they are of."""
+_MOST_BUNDLE = 1 << 20
+_MOST_LINES = 1024
+
+
+def sign(
+    path: str | os.PathLike[str],
+    key: Key,
+    *,
+    receipt: Receipt | None = None,
+    expires: dt.datetime | dt.date | None = None,
+    inside: bool = False,
+) -> Path:
+    """Sign a file, beside it: whoever has the signer's public key can tell that nobody changed it since.
+
+    The signature is a statement (in-toto, version 1) in an envelope (DSSE) in a line of ``PATH.intoto.jsonl``, where
+    in-toto's tools look for it. It says the file's SHA-256, what it holds, its guarantee, the fingerprint of its
+    agreement and the version of this library, and is for everybody who may see the file. Others may sign the same file:
+    each has a line, and a new signature takes the place of the same key's earlier ones.
+
+    Parameters
+    ----------
+    path
+        A release, a table of them, published signs, a mean of local reports, an agreement, a round or a contribution;
+        `MeanAggregator.to_bytes` and `Round.contribute` give bytes to write to a file. Nothing else is signed, so that
+        nobody signs a raw sketch by mistake and sends it.
+    key
+        Of the signer.
+    receipt
+        What `Ledger.charge` returned, to show that the release was charged: its number and hash are written, the names
+        of data sets are not.
+    expires
+        When the signature ends to count; a date is its last day, in UTC. Nobody but the signer can shorten it.
+
+    inside
+        Of a table: write it anew with the signature in its footer, so that it is one file. It replaces a signature that
+        is inside, and those beside it are then of other bytes. in-toto's tools do not look there.
+
+    Returns
+    -------
+    Path
+        The file with the signature.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file holds something else, ``expires`` is past or has no time zone, or ``inside`` is not for a table.
+    OSError
+        If a file cannot be read or written.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT, load
+    >>> from streamsketch.parties import Key, sign, verify
+    >>> path = getfixture("tmp_path") / "north.sketch"
+    >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+    >>> sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).save(path)
+    >>> north = Key.generate("North")
+    >>> sign(path, north).name
+    'north.sketch.intoto.jsonl'
+    >>> verify(path, north.public).guarantee
+    'ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4'
+    >>> load(path, signer=north.public).guarantee.epsilon
+    1.0
+    """
+    if not isinstance(key, Key):
+        raise TypeError(f"a file is signed by a Key, got a {type(key).__name__}")
+    path, ends = Path(path), _ends(expires)
+    data = read_bounded(path, current_limits().max_table_bytes, "max_table_bytes")
+    found = described(path, data)
+
+    def line_of(digest: str) -> bytes:
+        return envelope.sealed(payload_of(path, digest, found, receipt, ends, inside=inside), MEDIA_TYPE, key)
+
+    if inside:
+        table = Encoded.any_from_bytes(data) if data.startswith(MAGIC) else None
+        if not isinstance(table, PublishedTable):
+            raise InvalidInputError(f"{path} is no table, and has no place for a signature inside; sign it beside")
+        write_whole(path, signed_table(table.to_arrow(), line_of))
+        return path
+    line = line_of(hashlib.sha256(data).hexdigest())
+    bundle = bundle_of(path)
+    with locked(bundle):
+        kept = [one for one in _lines(bundle) if _claimed(one) != key.public.fingerprint] if bundle.exists() else []
+        write_whole(bundle, b"".join(one + b"\n" for one in [*kept, line]))
+    return bundle
+
+
+def verify(
+    path: str | os.PathLike[str], signer: PublicKey | Iterable[PublicKey], *, content: bytes | None = None
+) -> Statement:
+    """Return what a signer states of a file, once the signature beside it is known to be theirs and of these bytes.
+
+    Parse the statement's ``content``, not the file again, which may have changed since:
+    ``Agreement.from_json(verify("sales.json", north).content)``. `streamsketch.load` does so by itself.
+
+    Parameters
+    ----------
+    path
+        The file; signatures are read from ``PATH.intoto.jsonl``, and of a table from its footer.
+    signer
+        The public key of who must have signed, known from elsewhere; of several keys, one of them.
+    content
+        The bytes of the file, if they were read already.
+
+    Raises
+    ------
+    SignatureError
+        If there is no signature of one of these keys, it does not fit, it is of other bytes, or it has expired.
+    WireFormatError
+        If the file is longer than `Limits.max_table_bytes`.
+    OSError
+        If the file cannot be read.
+    """
+    path, signers = Path(path), _signers(signer)
+    if content is None:
+        content = read_bounded(path, current_limits().max_table_bytes, "max_table_bytes")
+    bundle = bundle_of(path)
+    held = signature_inside(content) if content.startswith(MAGIC) else None
+    if held is None and not bundle.exists():
+        raise SignatureError(f"{path} is not signed: there is no {bundle}. Ask who made it for that file, too")
+    digest = hashlib.sha256(content).hexdigest()
+    lines = [(line, digest) for line in _lines(bundle)] if bundle.exists() else []
+    refused: list[_RefusedError] = []
+    for line, of in [*lines, *([] if held is None else [held])]:
+        try:
+            return _checked(line, path, content, signers, of, inside=of is not digest)
+        except _RefusedError as error:  # a line of somebody else, perhaps: another one may do
+            refused.append(error)
+    if not refused:
+        raise SignatureError(f"{path} is not signed: {bundle} is empty")
+    raise SignatureError(str(max(refused, key=lambda one: one.steps)))
+
+
+def bundle_of(path: Path) -> Path:
+    """Return the name of the file with a file's signatures."""
+    return path.with_name(path.name + BUNDLE)
+
+
+class _RefusedError(Exception):
+    """Why a line is no signature of a file, and after how many steps: of several, the furthest is worth saying."""
+
+    def __init__(self, steps: int, problem: str) -> None:
+        super().__init__(problem)
+        self.steps = steps
+
+
+def _checked(
+    line: bytes, path: Path, content: bytes, signers: tuple[PublicKey, ...], digest: str, *, inside: bool
+) -> Statement:
+    """Return the statement in a line of signatures, of bytes with this digest."""
+    try:
+        found = envelope.parsed(line)
+    except SignatureError:
+        raise _RefusedError(0, f"{path} is not signed: {bundle_of(path)} holds nothing that is a signature") from None
+    signer = found.signer_among(signers)
+    if signer is None:
+        among = " or ".join(map(str, signers))
+        raise _RefusedError(1, f"{path} is signed by the key {found.claimed[:16]!a}, and not by {among}")
+    if not found.is_signed_by(signer):
+        raise _RefusedError(2, f"the signature of {path} is not by {signer}, as it says: it was forged, or changed")
+    if found.kind != MEDIA_TYPE:
+        raise _RefusedError(3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, and no statement of a file")
+    try:
+        said = statement_of(found.payload, signer, content, inside=inside)
+    except SignatureError as error:
+        raise _RefusedError(3, f"what {signer} signed beside {path} is no statement of it: {error}") from None
+    if said.sha256 != digest and said.name != path.name:
+        raise _RefusedError(4, f"the signature of {signer} beside {path} is of another file, {said.name}")
+    if said.sha256 != digest:
+        raise _RefusedError(
+            5,
+            f"{path} was changed after {signer} signed it: its SHA-256 is {digest[:16]}…, and {said.sha256[:16]}… was "
+            f"signed. Ask for the file again",
+        )
+    if said.expires is not None and said.expires <= dt.datetime.now(dt.UTC):
+        raise _RefusedError(6, f"the signature of {signer} on {path} expired at {said.expires}; ask for a new one")
+    return said
+
+
+def _signers(given: PublicKey | Iterable[PublicKey]) -> tuple[PublicKey, ...]:
+    signers = (given,) if isinstance(given, PublicKey) else tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(one, PublicKey) for one in signers):
+        raise TypeError("signer must be PublicKey objects: key.public of a Key, or PublicKey.from_text")
+    if not signers:
+        raise InvalidInputError("signer names no key, so nothing could be signed by it; leave it out, or give one")
+    return signers
+
+
+def _lines(bundle: Path) -> list[bytes]:
+    try:
+        lines = [line for line in read_bounded(bundle, _MOST_BUNDLE).splitlines() if line.strip()]
+    except WireFormatError:
+        raise SignatureError(f"{bundle} is longer than {_MOST_BUNDLE} bytes, which no signatures are") from None
+    if len(lines) > _MOST_LINES:
+        raise SignatureError(f"{bundle} has {len(lines)} lines, and at most {_MOST_LINES} are read")
+    return lines
+
+
+def _claimed(line: bytes) -> str:
+    try:
+        return envelope.parsed(line).claimed
+    except SignatureError:
+        return ""
+
+
+def _ends(expires: dt.datetime | dt.date | None) -> dt.datetime | None:
+    if expires is None:
+        return None
+    if not isinstance(expires, dt.datetime):
+        expires = dt.datetime.combine(expires + dt.timedelta(days=1), dt.time(), dt.UTC)
+    if expires.tzinfo is None:
+        raise InvalidInputError(f"expires must have a time zone, got {short(str(expires))}; say tzinfo=datetime.UTC")
+    if expires <= dt.datetime.now(dt.UTC):
+        raise InvalidInputError(f"expires must be ahead, got {short(str(expires))}")
+    return expires

@@ -1,0 +1,202 @@
+"""Statements: what a signature says of a file, in the form of in-toto's Statement, version 1."""
+
+import dataclasses
+import datetime as dt
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from streamsketch._version import __version__
+from streamsketch.agreement import Agreement, check_fingerprint
+from streamsketch.core import MAX_TEXT, check_text, current_limits, is_printable
+from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError
+from streamsketch.parties import envelope
+from streamsketch.parties.keys import PublicKey
+from streamsketch.parties.ledger import Receipt
+from streamsketch.parties.rounds import CONTRIBUTION, Round
+from streamsketch.release import Encoded, Published
+
+MEDIA_TYPE = "application/vnd.in-toto+json"
+_TYPE = "https://in-toto.io/Statement/v1"
+_PREDICATE = "urn:streamsketch:file:v1"
+BESIDE, INSIDE = "sha256", "sha256WithoutSignature"
+_NAMELESS = "_"  # in-toto's, where a name means nothing
+_MOST_TEXT = 1 << 14  # of a guarantee with all its conditions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What somebody signed about a file.
+
+    Parameters
+    ----------
+    name
+        Of the file when it was signed; it may have another one since.
+    sha256
+        Of its bytes, as hexadecimal text; where the signature is inside, with spaces in its place.
+    kind
+        What it holds: the name of a class of this package, or Contribution.
+    guarantee
+        The guarantee of a release or a round, as text; None for what has none of its own.
+    agreement
+        The fingerprint of the agreement that it follows or is, if any.
+    library
+        The version of streamsketch that signed.
+    receipt
+        Of the ledger's entry that was charged, if the signer says one: its number and hash, without data sets.
+    expires
+        After which the signature counts no more, if there is such a time.
+    signer
+        Whose signature was verified.
+    content
+        The file's bytes that were verified: parse these, and not the file again.
+    """
+
+    name: str
+    sha256: str
+    kind: str
+    guarantee: str | None
+    agreement: str | None
+    library: str
+    receipt: Receipt | None
+    expires: dt.datetime | None
+    signer: PublicKey
+    content: bytes = dataclasses.field(repr=False, compare=False)
+
+
+class Described(NamedTuple):
+    """What a file holds, as far as statements say it."""
+
+    kind: str
+    guarantee: str | None
+    agreement: str | None
+
+
+def described(path: Path, data: bytes) -> Described:
+    """Return what a file holds.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no release, sum of reports, agreement, round or contribution, or no sound one.
+    """
+    try:
+        return _described_json(data) if data[:1] == b"{" else _described_release(data)
+    except StreamsketchError as error:
+        raise InvalidInputError(
+            f"{path} is no sound release, mean of local reports, agreement, round or contribution, and nothing else is "
+            f"signed: {error}"
+        ) from None
+
+
+def payload_of(
+    path: Path,
+    digest: str,
+    found: Described,
+    receipt: Receipt | None,
+    expires: dt.datetime | None,
+    *,
+    inside: bool = False,
+) -> bytes:
+    """Return the statement to sign, as JSON: of the SHA-256 of a file, or of all but the signature inside it."""
+    name = path.name if len(path.name) <= MAX_TEXT and is_printable(path.name) else _NAMELESS
+    fields = {
+        "_type": _TYPE,
+        "subject": [{"name": name, "digest": {INSIDE if inside else BESIDE: digest}}],
+        "predicateType": _PREDICATE,
+        "predicate": {
+            **found._asdict(),
+            "library": __version__,
+            "receipt": None if receipt is None else {"number": receipt.number, "digest": receipt.digest},
+            "expires": None if expires is None else expires.isoformat(),
+        },
+    }
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def statement_of(payload: bytes, signer: PublicKey, content: bytes, *, inside: bool = False) -> Statement:
+    """Return the statement in a payload whose signature was verified; fields of others are passed over.
+
+    Raises
+    ------
+    SignatureError
+        If it is none of a file of this package.
+    """
+    if len(payload) > current_limits().max_json_bytes:
+        raise SignatureError("the statement is longer than max_json_bytes")
+    try:
+        fields = json.loads(payload)
+        if (fields["_type"], fields["predicateType"]) != (_TYPE, _PREDICATE):
+            raise KeyError  # noqa: TRY301 - as for all that is missing
+        (subject,) = fields["subject"]
+        said = fields["predicate"]
+        receipt = said["receipt"]
+        expires = None if said["expires"] is None else dt.datetime.fromisoformat(said["expires"])
+        found = Statement(
+            name=_text("name", subject["name"]),
+            sha256=_digest(subject["digest"][INSIDE if inside else BESIDE]),
+            kind=_text("kind", said["kind"]),
+            guarantee=_guarantee(said["guarantee"]),
+            agreement=said["agreement"],
+            library=_text("library", said["library"]),
+            receipt=None if receipt is None else Receipt(_number(receipt["number"]), _digest(receipt["digest"]), ()),
+            expires=expires,
+            signer=signer,
+            content=content,
+        )
+        if found.agreement is not None:
+            check_fingerprint(found.agreement)
+        if expires is not None and expires.tzinfo is None:
+            raise ValueError  # noqa: TRY301 - a time of nowhere
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # InvalidInputError is a ValueError
+        raise SignatureError("the signed text is no statement of a file as streamsketch signs them") from None
+    return found
+
+
+def _described_json(data: bytes) -> Described:
+    try:
+        names = set(json.loads(data))
+    except (ValueError, RecursionError):
+        raise InvalidInputError("its JSON is damaged") from None
+    if "payload" in names:
+        envelope_kind = envelope.parsed(data).kind
+        if envelope_kind != CONTRIBUTION:
+            raise InvalidInputError(f"it is an envelope of {envelope_kind[:80]!a}")
+        return Described("Contribution", None, None)
+    if "round" in names:
+        return Described("Round", str(Round.from_json(data).guarantee), None)
+    return Described("Agreement", None, Agreement.from_json(data).fingerprint)
+
+
+def _described_release(data: bytes) -> Described:
+    found: Any = Encoded.any_from_bytes(data)
+    kind = type(found).__name__
+    return (
+        Described(kind, str(found.guarantee), found.agreement)
+        if isinstance(found, Published)
+        else Described(kind, None, None)
+    )
+
+
+def _guarantee(text: Any) -> str | None:
+    if text is not None and not (isinstance(text, str) and 0 < len(text) <= _MOST_TEXT and is_printable(text)):
+        raise ValueError
+    return text
+
+
+def _text(name: str, value: Any) -> str:
+    check_text(name, value)
+    return str(value)
+
+
+def _digest(value: Any) -> str:
+    if not isinstance(value, str) or len(bytes.fromhex(value)) != hashlib.sha256().digest_size:
+        raise ValueError
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError
+    return value
