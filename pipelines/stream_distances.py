@@ -98,7 +98,7 @@ def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, bea
     changes = (
         releases
         | "Changes" >> WindowChanges(by=arguments.by)
-        | "As rows" >> beam.MapTuple(_change, comparison_schema(pa.string(), by=arguments.by).names[2])
+        | "As rows" >> beam.Map(_change, comparison_schema(pa.string(), by=arguments.by).names[2])
     )
     pairs = (
         releases
@@ -179,7 +179,8 @@ def connection(database: str) -> Callable[[], Any]:
     return connect
 
 
-def _change(key: Any, estimate: ss.Estimate, name: str) -> tuple[Any, dict[str, Any]]:
+def _change(keyed: tuple[Any, ss.Estimate], name: str) -> tuple[Any, dict[str, Any]]:
+    key, estimate = keyed
     low, high = estimate.interval(0.95)
     row = {name: estimate.value, "standard_error": estimate.standard_error, "low_95": low, "high_95": high}
     return key, {column: number if math.isfinite(number) else None for column, number in row.items()}
