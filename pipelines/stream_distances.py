@@ -35,6 +35,7 @@ from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, T
 from streamsketch.beam.streams import (
     BoundAcrossWindows,
     DecodeMessages,
+    ReadGrowingFolder,
     WindowChanges,
     WindowDistances,
     WriteFilesOnce,
@@ -45,7 +46,7 @@ from streamsketch.beam.streams import (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job with command-line arguments until it is ended; return the exit status."""
-    known, rest = parser().parse_known_args(arguments)
+    known, rest = parsed(arguments)
     options = PipelineOptions([*rest, "--streaming"])
     options.view_as(StandardOptions).runner = options.view_as(StandardOptions).runner or "FnApiRunner"
     try:
@@ -65,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def messages(arguments: argparse.Namespace, pipeline: beam.Pipeline) -> beam.PCollection:
     """Return the messages of the source that the arguments name."""
     windows = {"delay": arguments.delay, "size": arguments.window, "offset": arguments.offset}
+    if arguments.folder is not None:
+        names = schema_of(arguments).names
+        return pipeline | "Folder" >> ReadGrowingFolder(arguments.folder, names, time=arguments.time, **windows)
     return pipeline | "Topic" >> ReadTopic(arguments.servers, arguments.topic, expansion=arguments.expansion, **windows)
 
 
@@ -179,6 +183,21 @@ def connection(database: str) -> Callable[[], Any]:
     return connect
 
 
+def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Return the job's arguments and Beam's; those that contradict each other end the program."""
+    found = _parser()
+    known, rest = found.parse_known_args(arguments)
+    topic = {"--servers": known.servers, "--topic": known.topic, "--expansion": known.expansion}
+    given, missing = ([name for name, value in topic.items() if (value is None) == absent] for absent in (False, True))
+    if known.folder is None and missing:
+        found.error(f"the stream comes from --folder, or from {', '.join(topic)}; {', '.join(missing)} is missing")
+    if known.folder is not None and given:
+        found.error(f"the stream comes from --folder; leave out {', '.join(given)}")
+    if known.folder is not None and known.format != "arrow":
+        found.error("--format is of Kafka's messages, and --folder has Parquet files; leave it out")
+    return known, rest
+
+
 def _change(keyed: tuple[Any, ss.Estimate], name: str) -> tuple[Any, dict[str, Any]]:
     key, estimate = keyed
     low, high = estimate.interval(0.95)
@@ -186,8 +205,7 @@ def _change(keyed: tuple[Any, ss.Estimate], name: str) -> tuple[Any, dict[str, A
     return key, {column: number if math.isfinite(number) else None for column, number in row.items()}
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return what reads the job's arguments."""
+def _parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m pipelines.stream_distances",
         description="Private comparisons of a stream that never ends.",
@@ -200,6 +218,7 @@ def parser() -> argparse.ArgumentParser:
     source.add_argument(
         "--expansion", metavar="HOST:PORT", help="Beam's expansion service, with ReadLog on its class path"
     )
+    source.add_argument("--folder", metavar="DIR", help="folder of Parquet files that grows, instead of a topic")
     source.add_argument("--format", choices=["arrow", "json"], default="arrow", help="of a message (default arrow)")
     data = found.add_argument_group("data")
     data.add_argument("--time", required=True, metavar="COLUMN", help="column of event times")

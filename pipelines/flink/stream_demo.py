@@ -32,7 +32,7 @@ from pipelines.flink.cluster import FlinkCluster
 from pipelines.flink.kafka import Kafka
 from pipelines.flink.processes import STOPPING, StartError
 from pipelines.replay import Check, check
-from pipelines.stream_distances import parser as job_parser
+from pipelines.stream_distances import parsed
 from streamsketch.beam.streams import encoded_batch
 
 FLIGHTS = Path(__file__).resolve().parents[1] / "data" / "flights.parquet"
@@ -81,7 +81,7 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
             job.kill()
             job.wait()
         console.print("Computing the topic again, in batch, which only the operator could do …")
-        named, _ = job_parser().parse_known_args(arguments)
+        named, _ = parsed(arguments)
         found = check(named, 1, kafka.read(TOPIC))
     windows = DAYS * 86_400 // WINDOW
     console.print(

@@ -1,0 +1,97 @@
+"""`pipelines.stream_distances` from end to end, on a folder that grows while the job runs."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from pipelines.stream_distances import main
+from tests.beam.streams.job import KEYS, Row, end, options, published, put, run
+from tests.beam.streams.prism import BASE, MINUTE
+
+FIRST: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 30), ("UA", "EWR-SFO", "N2", 61)]
+THEN: list[Row] = [("AA", "JFK-SFO", "N3", 70), ("AA", "JFK-LAX", "N4", 130), ("AA", "late", "N5", 6)]
+
+
+def grow(folder: Path) -> None:
+    put(folder / "log", "001.parquet", FIRST)
+    time.sleep(1.5)
+    put(folder / "log", "002.parquet", THEN[:1])
+    put(folder / "log", "003.parquet", THEN[1:])
+    time.sleep(0.5)
+    end(folder / "log")
+
+
+def sums_of(key: str, minute: int) -> list[int]:
+    """Return the sums of a key's rows in a minute, but for the late one."""
+    sketch = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=2013).sketch()
+    for carrier, route, _, at in FIRST + THEN:
+        if carrier == key and at // MINUTE == minute and route != "late":
+            sketch.update(route, 1)
+    return [int(cell) for cell in sketch.state()]
+
+
+@pytest.fixture(params=["FnApiRunner", "Prism"])
+def runner(request: pytest.FixtureRequest) -> list[str]:
+    if request.param == "Prism":
+        found: list[str] = request.getfixturevalue("prism")
+        return found
+    return ["--runner=FnApiRunner"]
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # sums without noise
+@pytest.mark.usefixtures("no_noise", "root_key")
+def test_each_window_of_a_growing_folder_is_released_and_compared_once(runner: list[str], tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    assert run(tmp_path, runner, lambda: grow(tmp_path)) == 0
+    windows = [time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(BASE + MINUTE * minute)) for minute in range(3)]
+    found = published(tmp_path)
+    expected = {f"{window}/{key}.sketch" for window in windows for key in KEYS}
+    expected |= {f"{window}/{key}.change" for window in windows[1:] for key in KEYS}
+    expected |= {f"{window}/pairs.json" for window in windows}
+    assert found.keys() == expected
+
+    releases = {name: ss.load(tmp_path / "out/flights" / name) for name in found if name.endswith(".sketch")}
+    assert {str(one.guarantee.neighbours) for one in releases.values()} == {
+        str(ss.L1(10, unit="aircraft in one window of 60 s", max_keys=1))
+    }
+    sums = {name: release.values.tolist() for name, release in releases.items()}
+    assert sums == {
+        f"{window}/{key}.sketch": sums_of(key, minute) for minute, window in enumerate(windows) for key in KEYS
+    }
+    for key in KEYS:
+        change = json.loads(found[f"{windows[1]}/{key}.change"])
+        pair = [releases[f"{window}/{key}.sketch"] for window in windows[:2]]
+        assert change["squared_distance"] == pytest.approx(ss.squared_distance(*pair).value)
+    (row,) = json.loads(found[f"{windows[0]}/pairs.json"])
+    assert (row["first"], row["second"]) == tuple(KEYS)
+
+    restored = run(tmp_path, runner, lambda: None, output=tmp_path / "restored", epoch=1)
+    assert restored == 0
+    again = {path.name: path.read_bytes() for path in (tmp_path / "restored/flights" / windows[0]).iterdir()}
+    assert again == {name.split("/")[1]: content for name, content in found.items() if name.startswith(windows[0])}
+
+    assert run(tmp_path, runner, lambda: None) == 0, "a new epoch, whose releases are refused"
+    assert published(tmp_path) == found
+    assert len(list((tmp_path / "claims").glob("flights.*.epoch"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"folder": None}, "comes from --folder, or from --servers, --topic, --expansion; .* is missing"),
+        ({"folder": None, "servers": "a:1", "topic": "b"}, "--expansion is missing"),
+        ({"topic": "b"}, "leave out --topic"),
+        ({"format": "json"}, "--format is of Kafka's messages"),
+    ],
+)
+def test_a_stream_has_one_source(
+    changed: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(options(tmp_path, **changed))
+    assert re.search(message, capsys.readouterr().err)
