@@ -99,24 +99,24 @@ def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, bea
         public_windows=(arguments.start, arguments.stop),
         projection=projection,
     )
+    held, alarms = releases | "Write releases" >> _sink(arguments)
     changes = (
-        releases
+        held  # not what the sink refused: a comparison with that would publish it
         | "Changes" >> WindowChanges(by=arguments.by)
         | "As rows" >> beam.Map(_change, comparison_schema(pa.string(), by=arguments.by).names[2])
     )
     pairs = (
-        releases
+        held
         | "Pairs" >> WindowDistances(len(arguments.public_keys), by=arguments.by)
         | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
     )
-    slots, alarms = releases | "Write releases" >> _sink(arguments)
     files = arguments.output
     changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(files, arguments.stream, suffix="change")
     paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(files, arguments.stream, suffix="json")
     return {
         "sketches": sketches,
         "releases": releases,
-        "slots": slots,
+        "held": held,
         "alarms": (alarms, change_alarms, pair_alarms) | "All alarms" >> beam.Flatten(),
         "distances": (changed, paired) | "All distances" >> beam.Flatten(),
         "late": late,

@@ -43,7 +43,7 @@ class Alarm(NamedTuple):
 
 
 class _WriteOnce(beam.PTransform):
-    """Write ``KV[key, release]`` in windows to slots: ``→ (PCollection[Slot], PCollection[Alarm])``."""
+    """Write ``KV[key, release]`` in windows to slots: ``→ (held, PCollection[Alarm])``."""
 
     def __init__(self, stream: str) -> None:
         super().__init__()
@@ -56,12 +56,16 @@ class _WriteOnce(beam.PTransform):
     def expand(self, releases: beam.PCollection) -> Any:
         """Apply the transform."""
         step = beam.ParDo(_Write(self._stream, self._slots()))
-        outputs = releases | "Write once" >> step.with_output_types(Slot).with_outputs(ALARMS, main="written")
-        return outputs.written, outputs[ALARMS]
+        typed = step.with_output_types(releases.element_type)
+        outputs = releases | "Write once" >> typed.with_outputs(ALARMS, main="held")
+        return outputs.held, outputs[ALARMS]
 
 
 class WriteFilesOnce(_WriteOnce):
-    """Write each release to a file that is created once: ``KV[key, PrivateSketch] → (slots, alarms)``.
+    """Write each release to a file that is created once: ``KV[key, PrivateSketch] → (held, alarms)``.
+
+    The first output has the releases that their files hold. Compute from it whatever else you publish: a release that
+    was refused is not public, and a comparison with it would reveal it.
 
     The file of a key in a window is ``FOLDER/STREAM/2013-01-01T05-00-00Z/KEY.sketch``. A second writer with the same
     bytes changes nothing. With other bytes it changes nothing either and raises an alarm: an element of the second
@@ -87,7 +91,7 @@ class WriteFilesOnce(_WriteOnce):
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
     >>> folder = getfixture("tmp_path")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     slots, alarms = (
+    ...     held, alarms = (
     ...         pipeline
     ...         | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
     ...         | TumblingWindows(3600)
@@ -108,14 +112,14 @@ class WriteFilesOnce(_WriteOnce):
 
 
 class WriteRowsOnce(_WriteOnce):
-    """Insert each release into an SQL table unless its row is there: ``KV[key, PrivateSketch] → (slots, alarms)``.
+    """Insert each release into an SQL table unless its row is there: ``KV[key, PrivateSketch] → (held, alarms)``.
 
     For SQLite and PostgreSQL, by ``INSERT … ON CONFLICT DO NOTHING``. The table is created if it does not exist::
 
         stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
         PRIMARY KEY (stream, window_start, kind, key)
 
-    Alarms as in `WriteFilesOnce`.
+    Outputs as in `WriteFilesOnce`.
 
     Parameters
     ----------
@@ -178,7 +182,7 @@ class _Write(beam.DoFn):
             _LOG.error("A slot has other bytes than this release, which is not published: %s", slot)
             yield beam.pvalue.TaggedOutput(ALARMS, alarm)
             return
-        yield slot
+        yield keyed
 
 
 def _content(result: Any) -> bytes:

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,20 @@ def test_each_window_of_a_growing_folder_is_released_and_compared_once(runner: l
     assert run(tmp_path, runner, lambda: None) == 0, "a new epoch, whose releases are refused"
     assert published(tmp_path) == found
     assert len(list((tmp_path / "claims").glob("flights.*.epoch"))) == 2
+
+
+@pytest.mark.usefixtures("root_key")
+def test_nothing_is_computed_from_a_release_that_was_refused(tmp_path: Path) -> None:
+    """A comparison with it would publish it, and the window would have been released twice."""
+    put(tmp_path / "log", "001.parquet", FIRST + THEN[:-1])
+    end(tmp_path / "log")
+    local, ends = ["--runner=FnApiRunner"], [f"{datetime.fromtimestamp(BASE + MINUTE * n, UTC)}" for n in (1, 2)]
+    first = tmp_path / "out/flights"
+    assert run(tmp_path, local, lambda: None, stop=ends[0]) == 0
+    assert run(tmp_path, local, lambda: None, stop=ends[1]) == 0
+    before, after = sorted(path.name for path in first.iterdir())
+    assert {path.name for path in (first / after).iterdir()} == {"AA.sketch", "UA.sketch", "pairs.json"}
+    assert {path.name for path in (first / before).iterdir()} == {"AA.sketch", "UA.sketch", "pairs.json"}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import streamsketch as ss
 from pipelines.flink.processes import Processes, free_ports, listens
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import Alarm, Slot, WriteFilesOnce, WriteRowsOnce
+from streamsketch.beam.streams.slots import slot_of
 from tests.beam.running import append_to, recorded
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -98,10 +99,14 @@ def write(sink: Sink, releases: list[Release], folder: Path) -> tuple[list[Slot]
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         stamped = [TimestampedValue((key, found), at) for at, key, found in releases]
         given = pipeline | beam.Create(stamped).with_output_types(tuple[Any, Any])
-        slots, alarms = given | TumblingWindows(60) | sink()
-        slots | "Record slots" >> beam.Map(append_to, str(folder / "slots"))
+        held, alarms = given | TumblingWindows(60) | sink()
+        held | "Slots" >> beam.Map(_slot) | "Record slots" >> beam.Map(append_to, str(folder / "slots"))
         alarms | "Record alarms" >> beam.Map(append_to, str(folder / "alarms"))
     return recorded(folder / "slots"), recorded(folder / "alarms")
+
+
+def _slot(keyed: tuple[Any, ss.PrivateSketch], window: Any = beam.DoFn.WindowParam) -> Slot:
+    return slot_of("test", keyed[0], window)
 
 
 def test_each_slot_is_filled_once(sink: tuple[Sink, Contents], tmp_path: Path) -> None:

@@ -130,14 +130,14 @@ def test_comparisons_appear_between_windows_and_between_keys(
 ) -> None:
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         releases = released(pipeline, root_key, stop=240)
-        slots, alarms = releases | WriteFilesOnce(str(tmp_path / "releases"), "test")
+        held, alarms = releases | WriteFilesOnce(str(tmp_path / "releases"), "test")
         return {
             "changes": releases | WindowChanges(by=by) | "A" >> beam.Map(with_minute),
             "pairs": releases
             | WindowDistances(3, by=by)
             | "B" >> beam.Map(lambda rows: (None, rows))
             | "D" >> beam.Map(with_minute),
-            "slots": slots,
+            "held": held | "E" >> beam.Map(with_minute),
             "alarms": alarms,
             "releases": releases | "C" >> beam.Map(with_minute),
         }
@@ -155,7 +155,7 @@ def test_comparisons_appear_between_windows_and_between_keys(
     for (key, start), value in changes.items():
         truth = ss.pairwise([by_slot[key, start], by_slot[key, start - 60]], by=by).value[0, 1]
         assert value == pytest.approx(truth, nan_ok=True)
-    assert len(found["slots"]) == len(set(found["slots"])) == 12
+    assert {(key, start): release for key, start, release in found["held"]} == by_slot
     assert found["alarms"] == []
     written = sorted((tmp_path / "releases").rglob("*.sketch"))
     assert sorted(path.read_bytes() for path in written) == sorted(release.to_bytes() for release in by_slot.values())
