@@ -15,21 +15,21 @@ Any further option goes to Beam. How keys, epochs, upgrades and restores work is
 
 import argparse
 import datetime as dt
-import importlib
 import logging
 import math
-import os
-import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 import streamsketch as ss
+from pipelines.databases import connection
+from pipelines.logs import logs
 from pipelines.sources import ReadTopic
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
 from streamsketch.beam.streams import (
@@ -38,10 +38,14 @@ from streamsketch.beam.streams import (
     ReadGrowingFolder,
     WindowChanges,
     WindowDistances,
+    WriteAlarms,
     WriteFilesOnce,
     WriteRowsOnce,
     configure_stream,
+    log_event,
 )
+
+_LOG = logging.getLogger("pipelines.stream_distances")  # whatever this module is run as
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,18 +53,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known, rest = parsed(arguments)
     options = PipelineOptions([*rest, "--streaming"])
     options.view_as(StandardOptions).runner = options.view_as(StandardOptions).runner or "FnApiRunner"
-    try:
-        pipeline = beam.Pipeline(options=options)
-        epoch = configure_stream(
-            pipeline, stream=known.stream, root_key=known.root_key, claims=known.claims, epoch=known.epoch
-        )
-        build(known, messages(known, pipeline))
-        print(f"stream {known.stream}, epoch {epoch}", flush=True)  # noqa: T201 - needed for a restore
-        pipeline.run().wait_until_finish()
-    except ss.StreamsketchError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        return 2
+    with logs(known.log, stream=known.stream) as always:
+        runs = False
+        try:
+            pipeline = _built(known, options, always)
+            runs = True
+            _run(pipeline)
+        except Exception as error:
+            ours = isinstance(error, ss.StreamsketchError)
+            # once it runs, even our errors say where in the data something is wrong
+            text = str(error) if ours and (known.log == "text" or not runs) else None
+            log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, text=text)
+            if known.log == "text" and not ours:
+                raise
+            return 2 if ours else 1
     return 0
+
+
+def _built(arguments: argparse.Namespace, options: PipelineOptions, always: dict[str, Any]) -> beam.Pipeline:
+    pipeline = beam.Pipeline(options=options)
+    secrets = {"stream": arguments.stream, "root_key": arguments.root_key, "claims": arguments.claims}
+    epoch = configure_stream(pipeline, **secrets, epoch=arguments.epoch)
+    always["epoch"] = epoch  # needed for a restore
+    build(arguments, messages(arguments, pipeline), epoch)
+    restored = arguments.epoch is not None
+    log_event(_LOG, logging.INFO, "launched", runner=type(pipeline.runner).__name__, restored=restored)
+    return pipeline
+
+
+def _run(pipeline: beam.Pipeline) -> None:
+    result = pipeline.run()
+    if job := getattr(result, "_job_id", None):
+        log_event(_LOG, logging.INFO, "submitted", job=job)
+    log_event(_LOG, logging.INFO, "ended", state=str(result.wait_until_finish()))
 
 
 def messages(arguments: argparse.Namespace, pipeline: beam.Pipeline) -> beam.PCollection:
@@ -72,7 +97,9 @@ def messages(arguments: argparse.Namespace, pipeline: beam.Pipeline) -> beam.PCo
     return pipeline | "Topic" >> ReadTopic(arguments.servers, arguments.topic, expansion=arguments.expansion, **windows)
 
 
-def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, beam.PCollection]:
+def build(
+    arguments: argparse.Namespace, log: beam.PCollection, epoch: int | None = None
+) -> dict[str, beam.PCollection]:
     """Let messages of a log become releases and distances, each written once; return what sinks and steps say."""
     projection = projection_of(arguments)
     decode = DecodeMessages(
@@ -99,7 +126,7 @@ def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, bea
         public_windows=(arguments.start, arguments.stop),
         projection=projection,
     )
-    held, alarms = releases | "Write releases" >> _sink(arguments)
+    held, alarms = releases | "Write releases" >> _sink(arguments, epoch)
     changes = (
         held  # not what the sink refused: a comparison with that would publish it
         | "Changes" >> WindowChanges(by=arguments.by)
@@ -110,14 +137,16 @@ def build(arguments: argparse.Namespace, log: beam.PCollection) -> dict[str, bea
         | "Pairs" >> WindowDistances(len(arguments.public_keys), by=arguments.by)
         | "Name them" >> beam.Map(lambda rows: ("pairs", rows))
     )
-    files = arguments.output
-    changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(files, arguments.stream, suffix="change")
-    paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(files, arguments.stream, suffix="json")
+    files: dict[str, Any] = {"folder": arguments.output, "stream": arguments.stream, "epoch": epoch}
+    changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(**files, suffix="change")
+    paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(**files, suffix="json")
+    all_alarms = (alarms, change_alarms, pair_alarms) | "All alarms" >> beam.Flatten()
+    all_alarms | "Write alarms" >> WriteAlarms(FileSystems.join(arguments.claims, f"{arguments.stream}.alarms"))
     return {
         "sketches": sketches,
         "releases": releases,
         "held": held,
-        "alarms": (alarms, change_alarms, pair_alarms) | "All alarms" >> beam.Flatten(),
+        "alarms": all_alarms,
         "distances": (changed, paired) | "All distances" >> beam.Flatten(),
         "late": late,
         "malformed": malformed,
@@ -160,27 +189,10 @@ def _bounds(arguments: argparse.Namespace, projection: ss.Projection, columns: d
     return BoundAcrossWindows(projection, max_windows=arguments.max_windows, period=arguments.period, **bounds)
 
 
-def _sink(arguments: argparse.Namespace) -> beam.PTransform:
+def _sink(arguments: argparse.Namespace, epoch: int | None) -> beam.PTransform:
     if arguments.database is None:
-        return WriteFilesOnce(arguments.output, arguments.stream)
-    return WriteRowsOnce(connection(arguments.database), arguments.stream)
-
-
-def connection(database: str) -> Callable[[], Any]:
-    """Return what connects to a database: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables."""
-    if database.startswith("sqlite:"):
-        path = database.removeprefix("sqlite:")
-        return lambda: sqlite3.connect(path, timeout=60)
-    if database != "postgresql":
-        raise ss.InvalidInputError(f"--database takes sqlite:PATH or postgresql, got {database!r:.80}")
-
-    def connect() -> Any:
-        driver = importlib.import_module("pg8000.dbapi")  # workers that write to PostgreSQL have it
-        password, name = os.environ.get("PGPASSWORD"), os.environ.get("PGDATABASE", "postgres")
-        host, port = os.environ.get("PGHOST", "127.0.0.1"), int(os.environ.get("PGPORT", "5432"))
-        return driver.connect(os.environ["PGUSER"], host, name, port, password)
-
-    return connect
+        return WriteFilesOnce(arguments.output, arguments.stream, epoch=epoch)
+    return WriteRowsOnce(connection(arguments.database), arguments.stream, epoch=epoch)
 
 
 def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
@@ -263,6 +275,12 @@ def _parser() -> argparse.ArgumentParser:
         "--by", default="distance", choices=["distance", "cosine"], help="what is compared by (default distance)"
     )
     run.add_argument("--database", metavar="sqlite:PATH|postgresql", help="where releases go instead")
+    run.add_argument(
+        "--log",
+        default="text",
+        choices=["text", "json"],
+        help="text, with all that Beam says, for the operator alone, or lines of JSON without private values",
+    )
     run.add_argument("--count-private-data", action="store_true", help="count late rows, for the operator alone")
     return found
 
@@ -277,5 +295,4 @@ def _moment(text: str) -> float:
 
 
 if __name__ == "__main__":
-    logging.getLogger().setLevel(logging.WARNING)
     sys.exit(main())

@@ -1,10 +1,12 @@
+from .alarms import Alarm, WriteAlarms
 from .budget import BoundAcrossWindows
 from .changes import WindowChanges, WindowDistances
 from .folder import ReadGrowingFolder
 from .lateness import PartitionClock, TakeOnTime
+from .logs import log_event
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
-from .sinks import Alarm, WriteFilesOnce, WriteRowsOnce
+from .sinks import WriteFilesOnce, WriteRowsOnce
 from .slots import Slot
 from .stable import StableParDo
 
@@ -19,9 +21,11 @@ __all__ = [
     "TakeOnTime",
     "WindowChanges",
     "WindowDistances",
+    "WriteAlarms",
     "WriteFilesOnce",
     "WriteRowsOnce",
     "claim_epoch",
     "configure_stream",
     "encoded_batch",
+    "log_event",
 ]

@@ -6,7 +6,7 @@ import json
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.internal import pickler
@@ -17,37 +17,25 @@ from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.claims import create_once
 from streamsketch.beam.keys import METRICS
+from streamsketch.beam.streams.alarms import Alarm
+from streamsketch.beam.streams.logs import log_event
 from streamsketch.beam.streams.slots import Slot, slot_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.release import Published
 
 ALARMS = "alarms"
 _LOG = logging.getLogger(__name__)
-_LONGEST_NAME = 200
-
-
-class Alarm(NamedTuple):
-    """A slot that somebody has written before, with other bytes; the first ones stay.
-
-    Parameters
-    ----------
-    slot
-        The slot.
-    held, offered
-        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits.
-    """
-
-    slot: Slot
-    held: str
-    offered: str
 
 
 class _WriteOnce(beam.PTransform):
     """Write ``KV[key, release]`` in windows to slots: ``→ (held, PCollection[Alarm])``."""
 
-    def __init__(self, stream: str) -> None:
+    result: str
+    """Which result of a slot this sink has: the end of a file's name, or the name of a table."""
+
+    def __init__(self, stream: str, epoch: int | None) -> None:
         super().__init__()
-        self._stream = stream
+        self._stream, self._epoch = stream, epoch
 
     @abstractmethod
     def _slots(self) -> "Slots":
@@ -55,7 +43,7 @@ class _WriteOnce(beam.PTransform):
 
     def expand(self, releases: beam.PCollection) -> Any:
         """Apply the transform."""
-        step = beam.ParDo(_Write(self._stream, self._slots()))
+        step = beam.ParDo(_Write(self._stream, self._slots(), self.result, self._epoch))
         typed = step.with_output_types(releases.element_type)
         outputs = releases | "Write once" >> typed.with_outputs(ALARMS, main="held")
         return outputs.held, outputs[ALARMS]
@@ -80,6 +68,8 @@ class WriteFilesOnce(_WriteOnce):
         Name of the stream.
     suffix
         End of the files' names. Other results than releases, such as dictionaries, are written as JSON.
+    epoch
+        Epoch of the job, which alarms and the log name.
 
     Examples
     --------
@@ -103,12 +93,12 @@ class WriteFilesOnce(_WriteOnce):
     ['1970-01-01T00-00-00Z', '1970-01-01T01-00-00Z']
     """
 
-    def __init__(self, folder: str, stream: str, *, suffix: str = "sketch") -> None:
-        super().__init__(stream)
-        self._folder, self._suffix = folder, suffix
+    def __init__(self, folder: str, stream: str, *, suffix: str = "sketch", epoch: int | None = None) -> None:
+        super().__init__(stream, epoch)
+        self._folder, self.result = folder, suffix
 
     def _slots(self) -> "Slots":
-        return _Files(self._folder, self._suffix)
+        return _Files(self._folder, self.result)
 
 
 class WriteRowsOnce(_WriteOnce):
@@ -129,6 +119,8 @@ class WriteRowsOnce(_WriteOnce):
         Name of the stream.
     table
         Name of the table.
+    epoch
+        As in `WriteFilesOnce`.
 
     Raises
     ------
@@ -136,14 +128,16 @@ class WriteRowsOnce(_WriteOnce):
         For a table's name of other characters than letters, digits and ``_``.
     """
 
-    def __init__(self, connect: Callable[[], Any], stream: str, *, table: str = "releases") -> None:
-        super().__init__(stream)
+    def __init__(
+        self, connect: Callable[[], Any], stream: str, *, table: str = "releases", epoch: int | None = None
+    ) -> None:
+        super().__init__(stream, epoch)
         if not (table.isascii() and table.isidentifier()):
             raise InvalidInputError(f"table must be letters, digits and '_', got {table!r:.80}")
-        self._connect, self._table = connect, table
+        self._connect, self.result = connect, table
 
     def _slots(self) -> "Slots":
-        return _Rows(self._connect, self._table)
+        return _Rows(self._connect, self.result)
 
 
 class Slots:
@@ -161,8 +155,8 @@ class Slots:
 
 
 class _Write(beam.DoFn):
-    def __init__(self, stream: str, slots: Slots) -> None:
-        self._stream, self._slots = stream, slots
+    def __init__(self, stream: str, slots: Slots, result: str, epoch: int | None) -> None:
+        self._stream, self._slots, self._result, self._epoch = stream, slots, result, epoch
 
     def setup(self) -> None:
         self._slots.open()
@@ -178,11 +172,16 @@ class _Write(beam.DoFn):
             Metrics.counter(METRICS, "written").inc()
         elif held != content:
             Metrics.counter(METRICS, ALARMS).inc()
-            alarm = Alarm(slot, hashlib.sha256(held).hexdigest(), hashlib.sha256(content).hexdigest())
-            _LOG.error("A slot has other bytes than this release, which is not published: %s", slot)
-            yield beam.pvalue.TaggedOutput(ALARMS, alarm)
+            self._say(slot)
+            digests = [hashlib.sha256(image).hexdigest() for image in (held, content)]
+            yield beam.pvalue.TaggedOutput(ALARMS, Alarm(slot, self._result, self._epoch, *digests))
             return
         yield keyed
+
+    def _say(self, slot: Slot) -> None:
+        text = "the slot holds other bytes than this result, which is not published"
+        where = {"stream": slot.stream, "epoch": self._epoch, "window": slot.window, "key": slot.file}
+        log_event(_LOG, logging.ERROR, "alarm", **where, result=self._result, text=text)
 
 
 def _content(result: Any) -> bytes:
@@ -197,10 +196,7 @@ class _Files(Slots):
         self._folder, self._suffix = folder, suffix
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        name = slot.file
-        if len(name) > _LONGEST_NAME:
-            name = "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{name}.{self._suffix}"))
+        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{slot.file}.{self._suffix}"))
         if create_once(path, content, mode=0o644):
             return None
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:

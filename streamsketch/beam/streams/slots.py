@@ -1,5 +1,7 @@
 """Names of what a stream publishes: one slot for each key and window."""
 
+import datetime as dt
+import hashlib
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -9,6 +11,8 @@ from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.keys import plain_key
 
+_LONGEST_NAME = 200  # of a file, with room for what stands before and behind it
+_1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _KEYS = FastPrimitivesCoder()  # deterministic for text, bytes and integers
 
 
@@ -39,8 +43,10 @@ class Slot(NamedTuple):
     @property
     def file(self) -> str:
         """Name of a file for the slot: no two keys share one."""
-        quoted = quote(self.key, safe=" ")
-        return {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quoted
+        name = {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quote(self.key, safe=" ")
+        if len(name) <= _LONGEST_NAME:
+            return name
+        return "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
 
     def __str__(self) -> str:
         return f"{self.stream} {self.window} {self.file}"
@@ -48,11 +54,24 @@ class Slot(NamedTuple):
 
 def slot_of(stream: str, key: Any, window: IntervalWindow) -> Slot:
     """Return the slot of a key in a window."""
+    return Slot(stream, int(window.start.micros), *named_key(key))
+
+
+def named_key(key: Any) -> tuple[str, str]:
+    """Return ``kind`` and ``key`` of a key's slots."""
     plain = plain_key(key, "keys of a stream")
-    start = int(window.start.micros)
     if isinstance(plain, bytes):
-        return Slot(stream, start, "bytes", plain.hex())
-    return Slot(stream, start, "integer" if isinstance(plain, int) else "text", str(plain))
+        return "bytes", plain.hex()
+    return "integer" if isinstance(plain, int) else "text", str(plain)
+
+
+def window_start(name: str) -> int | None:
+    """Return the start of the window that `Slot.window` names, in microseconds, or None for another name."""
+    day, _, moment = name.partition("T")
+    try:
+        return (dt.datetime.fromisoformat(f"{day}T{moment.replace('-', ':')}") - _1970) // dt.timedelta(microseconds=1)
+    except (ValueError, TypeError):  # no moment, or none with a zone
+        return None
 
 
 def encoded_key(key: Any) -> bytes:

@@ -1,6 +1,8 @@
 """A slot is filled once: the same bytes again are nothing, other bytes an alarm."""
 
+import hashlib
 import importlib
+import json
 import os
 import shutil
 import sqlite3
@@ -17,8 +19,8 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from pipelines.flink.processes import Processes, free_ports, listens
 from streamsketch.beam import TumblingWindows
-from streamsketch.beam.streams import Alarm, Slot, WriteFilesOnce, WriteRowsOnce
-from streamsketch.beam.streams.slots import slot_of
+from streamsketch.beam.streams import Alarm, Slot, WriteAlarms, WriteFilesOnce, WriteRowsOnce
+from streamsketch.beam.streams.slots import slot_of, window_start
 from tests.beam.running import append_to, recorded
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -40,7 +42,7 @@ def files(tmp_path: Path) -> tuple[Sink, Contents]:
             found[path.parent.name, path.stem] = path.read_bytes()
         return found
 
-    return lambda: WriteFilesOnce(str(tmp_path / "out"), "test"), contents
+    return lambda: WriteFilesOnce(str(tmp_path / "out"), "test", epoch=3), contents
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def rows(connect: Callable[[], Any]) -> tuple[Sink, Contents]:
         connection.close()
         return {(slot.window, slot.file): content for slot, content in found.items()}
 
-    return lambda: WriteRowsOnce(connect, "test"), contents
+    return lambda: WriteRowsOnce(connect, "test", table="releases", epoch=3), contents
 
 
 @pytest.fixture(params=["files", "sqlite", "postgres"])
@@ -101,6 +103,7 @@ def write(sink: Sink, releases: list[Release], folder: Path) -> tuple[list[Slot]
         given = pipeline | beam.Create(stamped).with_output_types(tuple[Any, Any])
         held, alarms = given | TumblingWindows(60) | sink()
         held | "Slots" >> beam.Map(_slot) | "Record slots" >> beam.Map(append_to, str(folder / "slots"))
+        alarms | WriteAlarms(str(folder / "kept"))
         alarms | "Record alarms" >> beam.Map(append_to, str(folder / "alarms"))
     return recorded(folder / "slots"), recorded(folder / "alarms")
 
@@ -109,7 +112,9 @@ def _slot(keyed: tuple[Any, ss.PrivateSketch], window: Any = beam.DoFn.WindowPar
     return slot_of("test", keyed[0], window)
 
 
-def test_each_slot_is_filled_once(sink: tuple[Sink, Contents], tmp_path: Path) -> None:
+def test_each_slot_is_filled_once(
+    sink: tuple[Sink, Contents], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     transform, contents = sink
     releases = [(at, key, release()) for at in (0, 60) for key in ("AA", "a/b ü", 7, "=7", b"\x00\xff")]
     slots, alarms = write(transform, releases, tmp_path / "first")
@@ -120,11 +125,23 @@ def test_each_slot_is_filled_once(sink: tuple[Sink, Contents], tmp_path: Path) -
 
     assert set(write(transform, releases, tmp_path / "again")[0]) == set(slots)
     at, key, _ = releases[0]
-    others, (alarm,) = write(transform, [(at, key, release()), *releases[1:3]], tmp_path / "other")
+    caplog.clear()
+    refused = release()
+    others, (alarm,) = write(transform, [(at, key, refused), *releases[1:3]], tmp_path / "other")
     assert set(others) < set(slots)
     assert len(others) == 2
     assert alarm.slot == Slot("test", 0, "text", "AA")
-    assert alarm.held != alarm.offered
+    assert alarm.epoch == 3
+    assert [alarm.held, alarm.offered] == [
+        hashlib.sha256(one.to_bytes()).hexdigest() for one in (releases[0][2], refused)
+    ]
+    (said,) = [json.loads(one.getMessage()) for one in caplog.records if "alarm" in one.getMessage()]
+    assert (said["event"], said["stream"], said["epoch"], said["key"]) == ("alarm", "test", 3, "AA")
+    assert alarm.offered not in str(said), "it is not public"
+    (kept,) = (tmp_path / "other/kept").iterdir()
+    assert kept.name == f"1970-01-01T00-00-00Z AA.{alarm.result}.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert json.loads(kept.read_bytes())["offered"] == alarm.offered
     assert contents() == held, "the first stays"
 
 
@@ -133,6 +150,16 @@ def test_two_long_keys_share_no_file(files: tuple[Sink, Contents], tmp_path: Pat
     slots, alarms = write(transform, [(0, "ü" * 200 + end, release()) for end in "ab"], tmp_path / "long")
     assert len(slots) == len(contents()) == 2
     assert alarms == []
+
+
+@pytest.mark.parametrize("start", [0, 1, 1_356_998_400_000_000, 1_356_998_400_250_000, -60_000_000])
+def test_a_window_is_read_back_from_its_name(start: int) -> None:
+    assert window_start(Slot("test", start, "text", "AA").window) == start
+
+
+@pytest.mark.parametrize("name", ["alarms", "2013-01-01", "2013-01-01T05-00-00", ".tmp", ""])
+def test_other_names_are_no_windows(name: str) -> None:
+    assert window_start(name) is None
 
 
 @pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])

@@ -1,0 +1,75 @@
+"""Logs of a job on standard error: lines of JSON without private values, or text."""
+
+import contextlib
+import datetime as dt
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+from streamsketch.beam.streams.logs import EVENT
+
+Form: TypeAlias = Literal["json", "text"]
+
+_OURS = ("streamsketch", "pipelines")
+_FIRST = ("time", "level", "event", "text")
+
+
+@contextlib.contextmanager
+def logs(form: Form, **always: Any) -> Iterator[dict[str, Any]]:
+    """Write logs of the block to standard error, each with certain fields; yield these, to which more may be added.
+
+    ``"json"``: an object a line. Of loggers that are not ours it says that there was something, where and when, but not
+    what: Beam's and Arrow's messages and tracebacks may hold data. ``"text"`` has all, for the operator alone.
+    """
+    handler, root, ours = logging.StreamHandler(), logging.getLogger(), [logging.getLogger(name) for name in _OURS]
+    handler.setFormatter(_Json(always) if form == "json" else _Text(always))
+    before = root.handlers, root.level, [logger.level for logger in ours]
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    for logger in ours:
+        logger.setLevel(logging.INFO)
+    logging.captureWarnings(form == "json")
+    try:
+        yield always
+    finally:
+        logging.captureWarnings(capture=False)
+        root.handlers, level, levels = before
+        for logger, own in zip((root, *ours), (level, *levels), strict=True):
+            logger.setLevel(own)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Return a record's fields, with its text if it is an event or another message of ours."""
+    found: dict[str, Any] | None = getattr(record, EVENT, None)
+    if found is not None:
+        return found
+    time = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
+    where = {"logger": record.name, "line": record.lineno}
+    said = {"text": record.getMessage()} if record.name.split(".")[0] in _OURS else {}
+    return {"time": time, "level": record.levelname, "event": "message", **said, **where}
+
+
+class _Json(logging.Formatter):
+    def __init__(self, always: dict[str, Any]) -> None:
+        super().__init__()
+        self._always = always
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = _fields(record)
+        first = {name: fields[name] for name in _FIRST if name in fields}
+        return json.dumps({**first, **self._always, **fields}, ensure_ascii=False)
+
+
+class _Text(logging.Formatter):
+    def __init__(self, always: dict[str, Any]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._always = always
+
+    def format(self, record: logging.LogRecord) -> str:
+        if getattr(record, EVENT, None) is None:
+            return super().format(record)
+        fields = {**self._always, **_fields(record)}
+        time, level, event, text = (fields.pop(name, None) for name in _FIRST)
+        named = "".join(f" {name}={value}" for name, value in fields.items())
+        return f"{time} {level} {event}{named}" + (f": {text}" if text else "")

@@ -1,0 +1,65 @@
+"""Alarms of sinks that write once, kept for the operator."""
+
+import datetime as dt
+import json
+from typing import NamedTuple
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+
+from streamsketch.beam.claims import create_once
+from streamsketch.beam.streams.slots import Slot
+
+
+class Alarm(NamedTuple):
+    """A slot that somebody has written before, with other bytes; the first ones stay.
+
+    Secret, for the operator alone: what was refused is not public, and its digest would let others check a guess of it.
+
+    Parameters
+    ----------
+    slot
+        The slot.
+    result
+        Which result of the slot: the end of its file's name, or the name of its table.
+    epoch
+        Epoch of the job that was refused, if the sink was told.
+    held, offered
+        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits.
+    """
+
+    slot: Slot
+    result: str
+    epoch: int | None
+    held: str
+    offered: str
+
+
+class WriteAlarms(beam.PTransform):
+    """Write alarms to files for the operator: ``PCollection[Alarm] → None``.
+
+    The file is ``FOLDER/2013-01-01T05-00-00Z KEY.sketch.json``, of mode 0600, and is created once: a slot's first alarm
+    stays. Names of slots are public, and so is how many files there are; the contents are **secret**.
+
+    Parameters
+    ----------
+    folder
+        A folder that all workers share, on a local or mounted file system, gs:// or s3://, beside the claims and not
+        where results are published.
+    """
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def expand(self, alarms: beam.PCollection) -> None:
+        """Apply the transform."""
+        alarms | "Keep" >> beam.Map(_keep, self._folder)
+
+
+def _keep(alarm: Alarm, folder: str) -> None:
+    slot = alarm.slot
+    fields = {**slot._asdict(), "window": slot.window, **alarm._asdict(), "slot": str(slot)}
+    fields["noticed"] = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    name = f"{slot.window} {slot.file}.{alarm.result}.json"
+    create_once(str(FileSystems.join(folder, name)), json.dumps(fields, ensure_ascii=False).encode() + b"\n")
