@@ -235,7 +235,7 @@ def _parser() -> argparse.ArgumentParser:
     data = found.add_argument_group("data")
     data.add_argument("--time", required=True, metavar="COLUMN", help="column of event times")
     data.add_argument("--key", required=True, metavar="COLUMN", help="column that names the party")
-    data.add_argument("--index", required=True, type=_names, metavar="COLUMN[,COLUMN…]", help="columns of the index")
+    data.add_argument("--index", required=True, type=names_in, metavar="COLUMN[,COLUMN…]", help="columns of the index")
     data.add_argument("--value", metavar="COLUMN", help="column of values; without it each row counts 1")
     data.add_argument("--resolution", default="1", metavar="STEP", help="grid step of the values (default 1)")
     windows = found.add_argument_group("windows")
@@ -245,9 +245,9 @@ def _parser() -> argparse.ArgumentParser:
         "--delay", required=True, type=float, metavar="SECONDS", help="how far events may be out of order"
     )
     windows.add_argument(
-        "--start", required=True, type=_moment, metavar="TIME", help="first window to release, ISO 8601"
+        "--start", required=True, type=moment_of, metavar="TIME", help="first window to release, ISO 8601"
     )
-    windows.add_argument("--stop", type=_moment, metavar="TIME", help="release no window from here on")
+    windows.add_argument("--stop", type=moment_of, metavar="TIME", help="release no window from here on")
     privacy = found.add_argument_group("privacy")
     privacy.add_argument("--epsilon", required=True, type=float, help="privacy loss bound, in nats")
     privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
@@ -260,7 +260,7 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--period", type=float, metavar="SECONDS", help="bound a unit in each period, not each window")
     privacy.add_argument("--max-windows", default=1, type=int, metavar="N", help="windows of one unit in a period")
     privacy.add_argument("--mechanism", default="auto", help="auto, laplace, gaussian or least-variance (default auto)")
-    privacy.add_argument("--public-keys", required=True, type=_names, metavar="KEY[,KEY…]", help="keys to release")
+    privacy.add_argument("--public-keys", required=True, type=names_in, metavar="KEY[,KEY…]", help="keys to release")
     sketch = found.add_argument_group("sketch")
     sketch.add_argument("--sketch-dim", default=1024, type=int, metavar="K", help="cells a sketch (default 1024)")
     sketch.add_argument("--sparsity", default=4, type=int, metavar="S", help="cells an event meets (default 4)")
@@ -285,11 +285,13 @@ def _parser() -> argparse.ArgumentParser:
     return found
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """Return names that stand between commas."""
     return [name.strip() for name in text.split(",")]
 
 
-def _moment(text: str) -> float:
+def moment_of(text: str) -> float:
+    """Return a time in ISO 8601 as seconds after 1970; without a zone it is in UTC."""
     moment = dt.datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
 

@@ -1,0 +1,209 @@
+"""What a stream's sink holds, looked at from outside: nothing but what is public."""
+
+import contextlib
+import datetime as dt
+import math
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import streamsketch as ss
+from pipelines.databases import connection
+from streamsketch.beam.streams.slots import Slot, named_key, window_start
+
+
+class Sink(ABC):
+    """Where a stream's releases are."""
+
+    @abstractmethod
+    def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
+        """Return the keys, as kind and text or as file names, of each window from a start on, in microseconds."""
+
+
+class Folder(Sink):
+    """A local or mounted folder of `WriteFilesOnce`; keys are the names of their files."""
+
+    def __init__(self, folder: Path, stream: str) -> None:
+        self._folder = folder / stream
+
+    def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
+        """Return them; a folder that is not there yet has none."""
+        found = {}
+        for window in self._folder.iterdir() if self._folder.exists() else ():
+            start = window_start(window.name)
+            if start is not None and start >= since:
+                found[start] = {("file", path.name) for path in window.iterdir()}
+        return found
+
+
+class Database(Sink):
+    """A table of `WriteRowsOnce`."""
+
+    def __init__(self, database: str, stream: str) -> None:
+        self._connect, self._stream = connection(database, read_only=True), stream
+        self._mark = "?" if database.startswith("sqlite:") else "%s"
+
+    def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
+        """Return them."""
+        asked = (
+            f"SELECT window_start, kind, key FROM releases WHERE stream = {self._mark} AND window_start >= {self._mark}"  # noqa: S608 - marks
+        )
+        found = defaultdict(set)
+        with contextlib.closing(self._connect()) as connected:
+            cursor = connected.cursor()
+            cursor.execute(asked, (self._stream, since))
+            for start, kind, key in cursor.fetchall():
+                found[start].add((kind, key))
+        return dict(found)
+
+
+class Seen(NamedTuple):
+    """What was seen of a stream.
+
+    Parameters
+    ----------
+    releases
+        Releases of public keys, from the first window on.
+    newest_end
+        End of the newest window in which every key is there, in seconds after 1970; None if there is no such window.
+    missing
+        Windows behind the newest one in the sink in which a key is missing.
+    alarms
+        Alarms that the operator has kept; None where nobody said where they are.
+    """
+
+    releases: int = 0
+    newest_end: float | None = None
+    missing: int = 0
+    alarms: int | None = None
+
+
+class Watch:
+    """Looks at a stream's sink now and then, and judges whether the stream is well.
+
+    It is well if its newest complete window ended, or came, less than ``stale_after`` seconds ago, and no window behind
+    the newest one has lacked a key for so long.
+
+    Parameters
+    ----------
+    sink
+        Where the releases are.
+    keys
+        The public keys.
+    start
+        The first window that counts: a time in it, in seconds after 1970.
+    size, offset
+        Length and start of the windows in seconds.
+    stale_after
+        Patience in seconds.
+    patience
+        How many seconds may pass between two looks.
+    alarms
+        Folder of alarms, whose files are counted and not read.
+    clock
+        Says the time; for tests.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
+        self,
+        sink: Sink,
+        keys: Sequence[Any],
+        *,
+        start: float,
+        size: float,
+        offset: float = 0,
+        stale_after: float,
+        patience: float = 60,
+        alarms: Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._sink, self._clock, self._alarms = sink, clock, alarms
+        self._stale_after, self._patience = stale_after, patience
+        self._size, begin = round(size * 10**6), round(offset * 10**6)
+        self._since = (round(start * 10**6) - begin) // self._size * self._size + begin
+        names = [named_key(key) for key in keys]
+        self._keys = set(names) | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
+        self._count = len(set(names))
+        self._settled = 0  # releases in windows before `_since`
+        self._newest: int | None = None  # start of the newest complete window
+        self.seen: Seen | None = None
+        self._looked = self._advanced = clock()
+        self._lacking: dict[int, float] = {}
+        self._trouble: str | None = None
+
+    def look(self) -> None:
+        """Look at the sink and the alarms; what cannot be read makes the stream unwell, and raises nothing."""
+        try:
+            there = {start: len(keys & self._keys) for start, keys in self._sink.keys(self._since).items()}
+            alarms = self._alarm_count()
+        except Exception as error:  # noqa: BLE001 - drivers have errors of their own, and a watch goes on
+            self._trouble = f"the sink cannot be read: {type(error).__name__}"
+            return
+        self._trouble, self._looked = None, self._clock()
+        newest = max((start for start, count in there.items() if count), default=self._since)
+        complete = [start for start, count in there.items() if count == self._count]
+        while self._since < newest and there.get(self._since) == self._count:
+            self._settled += there.pop(self._since)
+            self._since += self._size
+        if complete and (self._newest is None or max(complete) > self._newest):
+            self._advanced = self._looked if self.seen is not None else -math.inf  # nobody saw when it came
+            self._newest = max(complete)
+        lacking = [start for start in range(self._since, newest, self._size) if there.get(start, 0) < self._count]
+        self._lacking = {start: self._lacking.get(start, self._looked) for start in lacking}
+        end = None if self._newest is None else (self._newest + self._size) / 10**6
+        self.seen = Seen(self._settled + sum(there.values()), end, len(lacking), alarms)
+
+    @property
+    def lag(self) -> float | None:
+        """Seconds since the end of the newest complete window."""
+        end = None if self.seen is None else self.seen.newest_end
+        return None if end is None else self._clock() - end
+
+    def complaints(self) -> list[str]:
+        """Return what is wrong, in sentences; nothing if the stream is well."""
+        now, found = self._clock(), []
+        if self._trouble is not None:
+            found.append(self._trouble)
+        elif now - self._looked > self._patience:
+            found.append(f"the sink has not answered for {now - self._looked:.0f} s")
+        lag = self.lag
+        quiet = now - self._advanced
+        if (lag is None or lag > self._stale_after) and quiet > self._stale_after:
+            found.append(f"no window was completed for {quiet if lag is None else min(lag, quiet):.0f} s")
+        overdue = sum(now - since > self._stale_after for since in self._lacking.values())
+        if overdue:
+            found.append(f"{overdue} windows lack keys and are behind the newest one")
+        return found
+
+    def health(self) -> dict[str, Any]:
+        """Return what a health page says."""
+        complaints, lag, seen = self.complaints(), self.lag, self.seen or Seen()
+        end = seen.newest_end
+        return {
+            "healthy": not complaints,
+            "time": dt.datetime.fromtimestamp(self._clock(), dt.UTC).isoformat(timespec="seconds"),
+            "complaints": complaints,
+            "releases": seen.releases,
+            "newest_window_end": None if end is None else dt.datetime.fromtimestamp(end, dt.UTC).isoformat(),
+            "lag_seconds": None if lag is None else round(lag, 3),
+            "windows_missing_keys": seen.missing,
+            "alarms": seen.alarms,
+        }
+
+    def _alarm_count(self) -> int | None:
+        if self._alarms is None:
+            return None
+        names = [path.name for path in self._alarms.iterdir()] if self._alarms.exists() else []
+        return sum(name.endswith(".json") and name[0] != "." for name in names)
+
+
+def sink_of(output: str | None, database: str | None, stream: str) -> Sink:
+    """Return the sink that arguments name: a folder, or a database."""
+    if database is not None:
+        return Database(database, stream)
+    if output is None or "://" in output:
+        raise ss.InvalidInputError(f"--output takes a local or mounted folder, got {output!r:.80}; mount it")
+    return Folder(Path(output), stream)

@@ -1,0 +1,242 @@
+"""A stream watched from outside: what its sink holds, whether it goes on, and nothing else."""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.watching import Watch, sink_of
+from tests.beam.streams.job import KEYS, end, options, put, run
+from tests.beam.streams.prism import BASE, MINUTE, ROOT
+
+pytest.importorskip("prometheus_client")
+from prometheus_client.parser import text_string_to_metric_families
+
+from pipelines.stream_watch import Server, main
+
+ROWS = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "EWR-SFO", "N3", 130)]
+
+
+@pytest.fixture(scope="module", params=["folder", "sqlite"])
+def stream(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str | None]:
+    """Return what a job left behind that was launched twice: three windows, all of which were refused once."""
+    place = tmp_path_factory.mktemp("stream")
+    (place / "root key").write_bytes(bytes(32))
+    (place / "root key").chmod(0o600)
+    put(place / "log", "001.parquet", ROWS)
+    end(place / "log")
+    database = f"sqlite:{place}/releases.db" if request.param == "sqlite" else None
+    for _ in range(2):
+        assert run(place, ["--runner=FnApiRunner"], lambda: None, database=database) == 0
+    return place, database
+
+
+@pytest.fixture
+def copy(stream: tuple[Path, str | None], tmp_path: Path) -> tuple[Path, str | None]:
+    """Return a copy of it to change."""
+    place, database = stream
+    shutil.copytree(place, tmp_path / "copy")
+    return tmp_path / "copy", database and f"sqlite:{tmp_path}/copy/releases.db"
+
+
+def remove(copy: tuple[Path, str | None], minute: int, key: str) -> None:
+    place, database = copy
+    if database is None:
+        window = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(BASE + MINUTE * minute))
+        (place / "out/flights" / window / f"{key}.sketch").unlink()
+        return
+    with contextlib.closing(sqlite3.connect(place / "releases.db")) as connected:
+        start = (BASE + MINUTE * minute) * 10**6
+        assert connected.execute("DELETE FROM releases WHERE window_start = ? AND key = ?", (start, key)).rowcount == 1
+        connected.commit()
+
+
+def watch(stream: tuple[Path, str | None], clock: Callable[[], float], **changed: Any) -> Watch:
+    place, database = stream
+    given: dict[str, Any] = {
+        "start": BASE,
+        "size": MINUTE,
+        "stale_after": 100,
+        "alarms": place / "claims/flights.alarms",
+    }
+    return Watch(sink_of(str(place / "out"), database, "flights"), KEYS, **given | changed, clock=clock)
+
+
+@contextlib.contextmanager
+def served(watched: Watch) -> Iterator[Callable[[str], tuple[int, str]]]:
+    with Server(watched, "flights", 0) as server:
+
+        def get(path: str) -> tuple[int, str]:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=10) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.read().decode()
+
+        yield get
+
+
+def numbers(text: str) -> dict[str, float]:
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            assert sample.labels == {"stream": "flights"}
+            found[sample.name.removeprefix("streamsketch_stream_")] = sample.value
+    return found
+
+
+def test_metrics_and_health_say_what_the_sink_holds(stream: tuple[Path, str | None]) -> None:
+    last = BASE + 3 * MINUTE
+    watched = watch(stream, lambda: last + 7.5)
+    watched.look()
+    with served(watched) as get:
+        status, text = get("/metrics")
+        assert status == 200
+        assert numbers(text) == {
+            "healthy": 1,
+            "releases": 6,
+            "newest_window_end_seconds": last,
+            "lag_seconds": 7.5,
+            "windows_missing_keys": 0,
+            "alarms": 6,
+        }
+        status, line = get("/health")
+        assert (status, line.count("\n")) == (200, 1)
+        assert json.loads(line)["healthy"]
+        assert get("/")[0] == 404
+
+
+def test_a_stream_that_stands_still_becomes_unhealthy(copy: tuple[Path, str | None]) -> None:
+    now = BASE + 3 * MINUTE + 20.0
+    watched = watch(copy, lambda: now)
+    watched.look()
+    assert watched.complaints() == []
+    now += 90
+    watched.look()
+    with served(watched) as get:
+        status, line = get("/health")
+        assert status == 503
+        assert json.loads(line)["complaints"] == ["no window was completed for 110 s"]
+        assert numbers(get("/metrics")[1])["healthy"] == 0
+
+
+def test_a_backlog_that_is_worked_off_is_healthy_however_old(copy: tuple[Path, str | None], tmp_path: Path) -> None:
+    now = BASE + 10.0**6
+    place, _ = copy
+    kept = shutil.copytree(place, tmp_path / "kept")
+    remove(copy, 2, "AA")
+    watched = watch(copy, lambda: now)
+    watched.look()
+    assert watched.complaints() == ["no window was completed for 999880 s"]
+    shutil.copytree(kept, place, dirs_exist_ok=True)
+    watched.look()
+    assert watched.complaints() == []
+    now += 101
+    watched.look()
+    assert watched.complaints() == ["no window was completed for 101 s"]
+
+
+def test_a_key_that_is_missing_is_seen(copy: tuple[Path, str | None]) -> None:
+    now = BASE + 3 * MINUTE + 1.0
+    remove(copy, 1, "UA")
+    watched = watch(copy, lambda: now, stale_after=1000)
+    watched.look()
+    assert watched.seen is not None
+    assert (watched.seen.missing, watched.seen.releases) == (1, 5)
+    assert watched.complaints() == [], "it may still come"
+    now += 1001
+    watched.look()
+    assert "1 windows lack keys and are behind the newest one" in watched.complaints()
+
+
+def test_the_newest_window_is_not_complete_before_all_keys_are_there(copy: tuple[Path, str | None]) -> None:
+    remove(copy, 2, "AA")
+    watched = watch(copy, lambda: BASE + 3.0 * MINUTE)
+    watched.look()
+    assert watched.seen is not None
+    assert (watched.seen.missing, watched.seen.newest_end) == (0, BASE + 2 * MINUTE)
+
+
+def test_a_sink_that_cannot_be_read_is_unhealthy_and_one_without_releases_is_not_yet(tmp_path: Path) -> None:
+    now = BASE + 0.0
+    unread = watch((tmp_path, f"sqlite:{tmp_path}/none.db"), lambda: now)
+    unread.look()
+    assert unread.complaints() == ["the sink cannot be read: OperationalError"]
+    assert not (tmp_path / "none.db").exists(), "a watch changes nothing"
+    empty = watch((tmp_path, None), lambda: now)
+    empty.look()
+    assert empty.complaints() == []
+    now += 101
+    empty.look()
+    assert empty.complaints() == ["no window was completed for 101 s"]
+    assert empty.seen is not None
+    assert empty.seen.alarms == 0
+
+
+def test_a_watch_that_hangs_is_unhealthy(copy: tuple[Path, str | None]) -> None:
+    now = BASE + 3 * MINUTE + 1.0
+    watched = watch(copy, lambda: now, stale_after=1000)
+    watched.look()
+    now += 61
+    assert watched.complaints() == ["the sink has not answered for 61 s"]
+
+
+def arguments(place: Path) -> list[str]:
+    names = {"output", "stream", "window", "start", "public-keys"}
+    own = [one for one in options(place) if one.split("=")[0].removeprefix("--") in names]
+    return [*own, f"--alarms={place}/claims/flights.alarms", "--port=0", f"--health={place}/health.json", "--every=0.1"]
+
+
+def test_the_health_file_is_there_while_it_watches(copy: tuple[Path, str | None]) -> None:
+    stop, place = threading.Event(), copy[0]
+    watching = threading.Thread(target=main, args=(arguments(place), stop))
+    watching.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not (place / "health.json").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert json.loads((place / "health.json").read_text()).keys() >= {"healthy", "time", "complaints"}
+    finally:
+        stop.set()
+        watching.join()
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux who listens where")
+def test_it_listens_on_loopback_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pipelines.stream_watch", *arguments(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:  # noqa: S603 - our own
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            addresses = listening(process.pid)
+        finally:
+            process.terminate()
+        assert process.wait() == 0
+    port = int(said.split(":")[2].split("/")[0])
+    assert addresses == {f"0100007F:{port:04X}"}, said
+
+
+def listening(process: int) -> set[str]:
+    """Return the addresses at which a process listens, as Linux writes them."""
+    held = set()
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            held.add(str(descriptor.readlink()))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        rows = [row.split() for row in Path("/proc/net", table).read_text().splitlines()[1:]]
+        found |= {row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in held}
+    return found
