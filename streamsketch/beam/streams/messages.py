@@ -2,7 +2,7 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
@@ -12,7 +12,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
-from streamsketch.beam.events import column_of
+from streamsketch.beam.events import RowBuffer, column_of
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.once import LATE
 from streamsketch.errors import InvalidInputError
@@ -20,6 +20,17 @@ from streamsketch.errors import InvalidInputError
 Format: TypeAlias = Literal["arrow", "json"]
 
 MALFORMED = "malformed"
+_UNSOUND = (
+    pa.ArrowException,
+    OSError,
+    InvalidInputError,
+    ValueError,
+    TypeError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading a message may raise; OSError where it ends early."""
 
 
 class DecodeMessages(beam.PTransform):
@@ -27,9 +38,11 @@ class DecodeMessages(beam.PTransform):
 
     A message holds rows of one window; its own timestamp is the earliest of them, or any of that window. An empty
     message is a heartbeat. Rows whose time is in a window before their message's are late, as their message was too
-    late for them. A message that cannot be decoded is set aside, as stopping for it would stop the stream for good.
+    late for them. A row that cannot be decoded is dropped, and no other with it: what one unit wrote must not remove
+    what others did. Its message is set aside, as stopping for it would stop the stream for good.
 
-    The second and third outputs are **secret**, for monitoring alone: batches of late rows, and messages as they came.
+    The second and third outputs are **secret**, for monitoring alone: batches of late rows, and messages as they came
+    of which rows were dropped.
 
     Parameters
     ----------
@@ -43,7 +56,7 @@ class DecodeMessages(beam.PTransform):
         ``"arrow"``: an Arrow IPC stream a message, the fast way. ``"json"``: a JSON object, or one a line; times are
         numbers of the column's unit since 1970, or text in ISO 8601.
     count_private_data
-        Count late rows and malformed messages as Beam metrics (``rows_late``, ``messages_malformed``): data without
+        Count late rows and messages set aside as Beam metrics (``rows_late``, ``messages_malformed``): data without
         noise, for the operator's eyes only.
 
     Raises
@@ -84,6 +97,24 @@ def encoded_batch(batch: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
+def _plain_if_alone(column: pa.Array) -> pa.Array:
+    """Return a column of one row without its dictionary, whose other words may be unsound."""
+    if len(column) != 1 or not pa.types.is_dictionary(column.type):
+        return column
+    column.indices.validate(full=True)
+    place = column.indices[0].as_py()
+    if place is None:
+        return pa.nulls(1, column.type.value_type)
+    if not 0 <= place < len(column.dictionary):
+        raise InvalidInputError("a row names a word that its dictionary does not have")
+    return column.dictionary.slice(place, 1)
+
+
+def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    is_coded = pa.types.is_dictionary(column.type) and column.type.value_type == kind
+    return column if is_coded else column.cast(kind)
+
+
 class _Decode(beam.DoFn):
     def __init__(self, schema: pa.Schema, time: str, window: tuple[int, int], format: Format, count: bool) -> None:  # noqa: A002, FBT001
         self._schema, self._time, self._window, self._format, self._count = schema, time, window, format, count
@@ -91,12 +122,11 @@ class _Decode(beam.DoFn):
     def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any]:
         if not message:
             return
-        try:
-            batches = [self._shaped(batch) for batch in self._decoded(message)]
-        except (pa.ArrowException, InvalidInputError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        found = list(self._decoded(message))
+        batches = [batch for batch in found if batch is not None]
+        if len(batches) < len(found):
             self._add(f"messages_{MALFORMED}", 1)
             yield beam.pvalue.TaggedOutput(MALFORMED, TimestampedValue(message, MIN_TIMESTAMP))
-            return
         for batch in batches:
             on_time, late = self._split(batch, moment.micros)
             if on_time.num_rows:
@@ -105,28 +135,60 @@ class _Decode(beam.DoFn):
                 self._add("rows_late", late.num_rows)
                 yield beam.pvalue.TaggedOutput(LATE, TimestampedValue(late, MIN_TIMESTAMP))
 
-    def _decoded(self, message: bytes) -> list[pa.RecordBatch]:
-        if self._format == "arrow":
+    def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | None]:
+        """Yield the rows of a message that are sound, and None for those that are not."""
+        if self._format == "json":
+            yield from self._lines(message)
+            return
+        try:
             with pa.ipc.open_stream(message) as reader:
-                return list(reader)
-        rows = [json.loads(line) for line in message.decode().splitlines() if line.strip()]
-        return [pa.RecordBatch.from_pylist([self._row(row) for row in rows], self._schema)]
+                batches = list(reader)
+                self._shaped(pa.RecordBatch.from_pylist([], schema=reader.schema))  # what is wrong in every row
+        except _UNSOUND:
+            yield None
+            return
+        for batch in batches:
+            yield from self._sound(batch)
 
-    def _row(self, row: Any) -> Mapping[str, Any]:
+    def _lines(self, message: bytes) -> Iterator[pa.RecordBatch | None]:
+        rows = RowBuffer()
+        for line in filter(bytes.strip, message.splitlines()):
+            try:
+                rows.add(self._row(json.loads(line.decode())))
+            except _UNSOUND:
+                yield None
+        for group in rows.take():
+            yield from self._sound(group)
+
+    def _row(self, row: Any) -> Sequence[Any]:
         if not isinstance(row, dict):
             raise TypeError("a row must be a JSON object")
-        moment = row.get(self._time)
-        return row | {self._time: dt.datetime.fromisoformat(moment)} if isinstance(moment, str) else row
+        if isinstance(moment := row.get(self._time), str):
+            given = dt.datetime.fromisoformat(moment)
+            row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
+        return [row.get(name) for name in self._schema.names]
+
+    def _sound(self, rows: pa.RecordBatch | list[Sequence[Any]]) -> Iterator[pa.RecordBatch | None]:
+        try:
+            yield self._shaped(rows) if isinstance(rows, pa.RecordBatch) else self._typed(rows)
+        except _UNSOUND:
+            if len(rows) <= 1:
+                yield None
+                return
+            middle = len(rows) // 2
+            yield from self._sound(rows[:middle])
+            yield from self._sound(rows[middle:])
+
+    def _typed(self, rows: list[Sequence[Any]]) -> pa.RecordBatch:
+        arrays = [pa.array(column) for column in zip(*rows, strict=True)]  # given the type, it would truncate fractions
+        return self._shaped(pa.RecordBatch.from_arrays(arrays, names=self._schema.names))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = []
-        for field in self._schema:
-            column = column_of(batch, field.name)
-            is_coded = pa.types.is_dictionary(column.type) and column.type.value_type == field.type
-            columns.append(column if is_coded else column.cast(field.type))
-        found = pa.RecordBatch.from_arrays(columns, names=self._schema.names)
-        found.validate(full=True)  # it may come from anybody
-        return found
+        columns = [_plain_if_alone(column_of(batch, field.name)) for field in self._schema]
+        for column in columns:
+            column.validate(full=True)  # it may come from anybody, and Arrow's kernels trust what they get
+        cast = [_as_type(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        return pa.RecordBatch.from_arrays(cast, names=self._schema.names)
 
     def _split(self, batch: pa.RecordBatch, moment: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         if moment <= MIN_TIMESTAMP.micros:
