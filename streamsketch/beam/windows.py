@@ -145,7 +145,8 @@ def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
         column.dictionary_decode().dictionary_encode() if is_long else column
         for column, is_long in zip(batch.columns, long, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    types = [(name, column.type) for name, column in zip(batch.schema.names, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types, batch.schema.metadata))  # which says it was cast
 
 
 def _micros(length: TimestampTypes) -> int:

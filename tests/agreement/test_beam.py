@@ -10,7 +10,15 @@ import pytest
 from apache_beam.testing.util import assert_that
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ReadColumns, ReleasePerKey, SketchPerKey, read_batches
+from streamsketch.beam import (
+    BoundContributions,
+    MergeSketches,
+    ReadColumns,
+    ReleasePerKey,
+    SketchPerKey,
+    TumblingWindows,
+    read_batches,
+)
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
@@ -108,3 +116,20 @@ def test_a_batch_is_cast_once() -> None:
     other = AGREEMENT.replace(title="Returns")
     with pytest.raises(ss.IncompatibleAgreementsError, match=f"by the agreement {AGREEMENT.fingerprint}"):
         other.cast(cast)
+
+
+def test_windows_of_a_batch_with_long_dictionaries_still_know_that_it_was_cast() -> None:
+    agreement = AGREEMENT.replace(
+        index={"item": "text", "price": "decimal(2)", "at": "timestamp"}, value=None, unit=None
+    )
+    words = pa.array([f"item {number}" for number in range(100)]).dictionary_encode()
+    times = pa.array([number * 10**6 for number in range(100)], pa.timestamp("us"))
+    batch = pa.RecordBatch.from_pydict({"land": ["D"] * 100, "item": words, "price": [0.29] * 100, "at": times})
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        cast = pipeline | beam.Create([agreement.cast(batch)]) | TumblingWindows(10, column="at")
+        cells = cast | SketchPerKey(agreement) | beam.Values() | beam.WindowInto(beam.window.GlobalWindows())
+        total = cells | beam.CombineGlobally(MergeSketches(agreement.projection))
+        expected = ss.sketch(pa.table(batch.to_pydict()), agreement)["D"]
+        assert_that(
+            total, lambda found: [one.state().tolist() for one in found] == [expected.state().tolist()] or 1 / 0
+        )
