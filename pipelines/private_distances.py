@@ -116,7 +116,7 @@ def _read(known: argparse.Namespace) -> dict[str, Any]:
 def _check_options(parser: argparse.ArgumentParser, known: argparse.Namespace) -> None:
     """Read the options that are text, and refuse those that contradict each other."""
     try:
-        follow(parser, known)
+        follow(parser, known, "window", "time", "time_format")
         known.index = names_given(known.index, "--index") if known.agreed is None else known.index
         known.public_keys = known.public_key and names_given(known.public_key, "--public-key")
         if known.public_keys and known.agreed is not None:

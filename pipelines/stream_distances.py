@@ -28,6 +28,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 import streamsketch as ss
+from pipelines.agreeing import follow
 from pipelines.databases import connection
 from pipelines.logs import logs
 from pipelines.sources import ReadTopic
@@ -92,8 +93,8 @@ def messages(arguments: argparse.Namespace, pipeline: beam.Pipeline) -> beam.PCo
     """Return the messages of the source that the arguments name."""
     windows = {"delay": arguments.delay, "size": arguments.window, "offset": arguments.offset}
     if arguments.folder is not None:
-        names = schema_of(arguments).names
-        return pipeline | "Folder" >> ReadGrowingFolder(arguments.folder, names, time=arguments.time, **windows)
+        columns = [*(arguments.agreed or schema_of(arguments)).names, arguments.time]
+        return pipeline | "Folder" >> ReadGrowingFolder(arguments.folder, columns, time=arguments.time, **windows)
     return pipeline | "Topic" >> ReadTopic(arguments.servers, arguments.topic, expansion=arguments.expansion, **windows)
 
 
@@ -103,7 +104,7 @@ def build(
     """Let messages of a log become releases and distances, each written once; return what sinks and steps say."""
     projection = projection_of(arguments)
     decode = DecodeMessages(
-        schema_of(arguments),
+        arguments.agreed or schema_of(arguments),
         time=arguments.time,
         size=arguments.window,
         offset=arguments.offset,
@@ -116,7 +117,7 @@ def build(
         batches
         | "Windows" >> TumblingWindows(arguments.window, offset=arguments.offset, column=arguments.time)
         | "Bound" >> _bounds(arguments, projection, columns)
-        | "Sketch" >> SketchPerKey(projection, **columns)
+        | "Sketch" >> (SketchPerKey(arguments.agreed) if arguments.agreed else SketchPerKey(projection, **columns))
     )
     releases = sketches | "Release" >> ReleasePerKey(
         epsilon=arguments.epsilon,
@@ -155,6 +156,9 @@ def build(
 
 def projection_of(arguments: argparse.Namespace) -> ss.Projection:
     """Return the public map."""
+    if arguments.agreed is not None:
+        agreed: ss.Projection = arguments.agreed.projection
+        return agreed
     return ss.SJLT(
         dim=ss.HASHED_DIM,
         sketch_dim=arguments.sketch_dim,
@@ -207,6 +211,12 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[st
         found.error(f"the stream comes from --folder; leave out {', '.join(given)}")
     if known.folder is not None and known.format != "arrow":
         found.error("--format is of Kafka's messages, and --folder has Parquet files; leave it out")
+    try:
+        follow(found, known)
+        if known.agreed is not None:
+            known.public_keys = known.agreed.keys_of(known.public_keys)
+    except (ss.StreamsketchError, OSError) as error:
+        found.error(str(error))
     return known, rest
 
 
@@ -234,10 +244,13 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--format", choices=["arrow", "json"], default="arrow", help="of a message (default arrow)")
     data = found.add_argument_group("data")
     data.add_argument("--time", required=True, metavar="COLUMN", help="column of event times")
-    data.add_argument("--key", required=True, metavar="COLUMN", help="column that names the party")
-    data.add_argument("--index", required=True, type=names_in, metavar="COLUMN[,COLUMN…]", help="columns of the index")
+    data.add_argument(
+        "--agreement", metavar="FILE", help="what all parties sketch by: columns, types, bound, projection"
+    )
+    data.add_argument("--key", metavar="COLUMN", help="column that names the party")
+    data.add_argument("--index", type=names_in, metavar="COLUMN[,COLUMN…]", help="columns of the index")
     data.add_argument("--value", metavar="COLUMN", help="column of values; without it each row counts 1")
-    data.add_argument("--resolution", default="1", metavar="STEP", help="grid step of the values (default 1)")
+    data.add_argument("--resolution", metavar="STEP", help="grid step of the values (default 1)")
     windows = found.add_argument_group("windows")
     windows.add_argument("--window", required=True, type=float, metavar="SECONDS", help="length of a window")
     windows.add_argument("--offset", default=0.0, type=float, metavar="SECONDS", help="where windows start (default 0)")
@@ -253,18 +266,16 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--delta", default=0.0, type=float, help="its failure probability (default 0)")
     privacy.add_argument("--unit-column", metavar="COLUMN", help="column of the privacy unit, which is then clipped")
     privacy.add_argument("--unit", help="what is protected, in a word (default: the unit's column, or event)")
-    privacy.add_argument(
-        "--max-keys", default=1, type=int, metavar="N", help="keys of one unit in a window (default 1)"
-    )
-    privacy.add_argument("--l1", default="1", metavar="BOUND", help="sum of |value| of one unit and key (default 1)")
+    privacy.add_argument("--max-keys", type=int, metavar="N", help="keys of one unit in a window (default 1)")
+    privacy.add_argument("--l1", metavar="BOUND", help="sum of |value| of one unit and key (default 1)")
     privacy.add_argument("--period", type=float, metavar="SECONDS", help="bound a unit in each period, not each window")
     privacy.add_argument("--max-windows", default=1, type=int, metavar="N", help="windows of one unit in a period")
     privacy.add_argument("--mechanism", default="auto", help="auto, laplace, gaussian or least-variance (default auto)")
     privacy.add_argument("--public-keys", required=True, type=names_in, metavar="KEY[,KEY…]", help="keys to release")
     sketch = found.add_argument_group("sketch")
-    sketch.add_argument("--sketch-dim", default=1024, type=int, metavar="K", help="cells a sketch (default 1024)")
-    sketch.add_argument("--sparsity", default=4, type=int, metavar="S", help="cells an event meets (default 4)")
-    sketch.add_argument("--seed", default=2013, type=int, help="public seed of the projection (default 2013)")
+    sketch.add_argument("--sketch-dim", type=int, metavar="K", help="cells a sketch (default 1024)")
+    sketch.add_argument("--sparsity", type=int, metavar="S", help="cells an event meets (default 4)")
+    sketch.add_argument("--seed", type=int, help="public seed of the projection (default 2013)")
     run = found.add_argument_group("stream")
     run.add_argument("--stream", required=True, metavar="NAME", help="name of the stream")
     run.add_argument("--root-key", required=True, type=Path, metavar="FILE", help="32 bytes on every worker, mode 0600")

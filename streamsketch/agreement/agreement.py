@@ -206,11 +206,12 @@ class Agreement:
         keys, units = (None if one is None else found.column(one.name) for one in (self.key, self.unit))
         return Events(keys, indices, steps, units, batch.num_rows - found.num_rows)
 
-    def cast(self, batch: pa.RecordBatch, first: int = 1) -> pa.RecordBatch:
+    def cast(self, batch: pa.RecordBatch, first: int = 1, *, beside: str | None = None) -> pa.RecordBatch:
         """Return the agreed columns of a batch, of the agreed types, without rows in which something is missing.
 
         Integers, booleans and decimals become int64, as they are hashed, and values numbers. The batch says in its
-        schema that it was cast, so that it is cast once; errors as `events`.
+        schema that it was cast, so that it is cast once; errors as `events`. A further column, such as one of times,
+        may stand ``beside`` them: it stays as it is.
         """
         done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
         if done == self.fingerprint:
@@ -221,6 +222,7 @@ class Agreement:
                 f"steps one agreement"
             )
         columns = {name: plain(batch.column(name)) for name in self.names}
+        further = {} if beside is None or beside in columns else {beside: batch.column(beside)}
         absent = {name: missing(column) for name, column in columns.items()}
         gone = functools.reduce(lambda some, more: some | more, absent.values())
         rows: Rows = range(first, first + batch.num_rows)
@@ -233,11 +235,14 @@ class Agreement:
                 )
             rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
             columns = {name: column.filter(kept) for name, column in columns.items()}
+            further = {name: column.filter(kept) for name, column in further.items()}
         typed = {column.name: cast(columns[column.name], column, rows) for column in self._typed}
         if self.value is not None and self.value not in typed:
             typed[self.value] = numbers(columns[self.value], self.value, self.projection.grid, rows)
-        schema = pa.schema([(name, typed[name].type) for name in self.names], {_CAST: self.fingerprint.encode()})
-        return pa.RecordBatch.from_arrays([typed[name] for name in self.names], schema=schema)
+        found = {name: typed[name] for name in self.names} | further
+        types = [(name, column.type) for name, column in found.items()]
+        schema = pa.schema(types, {_CAST: self.fingerprint.encode()})
+        return pa.RecordBatch.from_arrays(list(found.values()), schema=schema)
 
     def keys_of(self, names: Sequence[Any]) -> list[Any]:
         """Return keys, such as those named to be public, as the agreed type; errors as `batches`."""

@@ -12,6 +12,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
+from streamsketch.agreement import Agreement
 from streamsketch.beam.events import RowBuffer, column_of
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.once import LATE
@@ -20,6 +21,7 @@ from streamsketch.errors import InvalidInputError
 Format: TypeAlias = Literal["arrow", "json"]
 
 MALFORMED = "malformed"
+_TIME = pa.timestamp("us", "UTC")
 _UNSOUND = (
     pa.ArrowException,
     OSError,
@@ -47,9 +49,10 @@ class DecodeMessages(beam.PTransform):
     Parameters
     ----------
     schema
-        Columns of the batches, all of which the messages have; others are dropped.
+        Columns of the batches, all of which the messages have; others are dropped. Or an `Agreement`, which says the
+        columns and casts them: a row that breaks it is as one that cannot be decoded. `SketchPerKey` takes the same.
     time
-        Column of Arrow times, of which windows are made.
+        Column of Arrow times, of which windows are made; under an agreement it may stand beside the agreed columns.
     size, offset
         Length and start of the windows in seconds, as in `TumblingWindows`.
     format
@@ -62,12 +65,12 @@ class DecodeMessages(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For another format, or a time column that is not one of times.
+        For another format, or a time column that is not one of times: agreed, it is of type ``timestamp``.
     """
 
     def __init__(
         self,
-        schema: pa.Schema,
+        schema: pa.Schema | Agreement,
         *,
         time: str,
         size: float,
@@ -78,8 +81,7 @@ class DecodeMessages(beam.PTransform):
         super().__init__()
         if format not in ("arrow", "json"):
             raise InvalidInputError(f"format must be 'arrow' or 'json', got {format!r}")
-        if time not in schema.names or not pa.types.is_timestamp(schema.field(time).type):
-            raise InvalidInputError(f"the schema needs a column {time!r} of Arrow timestamps, got {schema.names}")
+        _check_time(schema, time)
         self._step = _Decode(schema, time, (round(size * 10**6), round(offset * 10**6)), format, count_private_data)
 
     def expand(self, messages: beam.PCollection) -> Any:
@@ -95,6 +97,18 @@ def encoded_batch(batch: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def _check_time(schema: pa.Schema | Agreement, time: str) -> None:
+    if isinstance(schema, Agreement):
+        agreed = {column.name: column.type for column in (schema.key, *schema.index, schema.unit) if column is not None}
+        if agreed.get(time, "timestamp") != "timestamp" or time == schema.value:
+            raise InvalidInputError(
+                f"the column {time!r} must hold times, and the agreement has it as {agreed.get(time, 'values')}; agree "
+                f"on timestamp, or name another column"
+            )
+    elif time not in schema.names or not pa.types.is_timestamp(schema.field(time).type):
+        raise InvalidInputError(f"the schema needs a column {time!r} of Arrow timestamps, got {schema.names}")
 
 
 def _plain_if_alone(column: pa.Array) -> pa.Array:
@@ -116,8 +130,16 @@ def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 class _Decode(beam.DoFn):
-    def __init__(self, schema: pa.Schema, time: str, window: tuple[int, int], format: Format, count: bool) -> None:  # noqa: A002, FBT001
+    def __init__(
+        self,
+        schema: pa.Schema | Agreement,
+        time: str,
+        window: tuple[int, int],
+        format: Format,  # noqa: A002
+        count: bool,  # noqa: FBT001
+    ) -> None:
         self._schema, self._time, self._window, self._format, self._count = schema, time, window, format, count
+        self._names = list(dict.fromkeys([*schema.names, time]))
 
     def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any]:
         if not message:
@@ -166,7 +188,7 @@ class _Decode(beam.DoFn):
         if isinstance(moment := row.get(self._time), str):
             given = dt.datetime.fromisoformat(moment)
             row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
-        return [row.get(name) for name in self._schema.names]
+        return [row.get(name) for name in self._names]
 
     def _sound(self, rows: pa.RecordBatch | list[Sequence[Any]]) -> Iterator[pa.RecordBatch | None]:
         try:
@@ -181,14 +203,20 @@ class _Decode(beam.DoFn):
 
     def _typed(self, rows: list[Sequence[Any]]) -> pa.RecordBatch:
         arrays = [pa.array(column) for column in zip(*rows, strict=True)]  # given the type, it would truncate fractions
-        return self._shaped(pa.RecordBatch.from_arrays(arrays, names=self._schema.names))
+        texts = [column.cast(pa.string()) if pa.types.is_null(column.type) else column for column in arrays]
+        return self._shaped(pa.RecordBatch.from_arrays(texts, names=self._names))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [_plain_if_alone(column_of(batch, field.name)) for field in self._schema]
-        for column in columns:
+        columns = {name: _plain_if_alone(column_of(batch, name)) for name in self._names}
+        for column in columns.values():
             column.validate(full=True)  # it may come from anybody, and Arrow's kernels trust what they get
-        cast = [_as_type(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
-        return pa.RecordBatch.from_arrays(cast, names=self._schema.names)
+        if isinstance(self._schema, Agreement):
+            if self._time not in self._schema.names:
+                columns[self._time] = columns[self._time].cast(_TIME)
+            # without the message's own schema, which might say that it was cast already
+            return self._schema.cast(pa.RecordBatch.from_pydict(columns), beside=self._time)
+        cast = [_as_type(columns[field.name], field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(cast, names=self._names)
 
     def _split(self, batch: pa.RecordBatch, moment: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         if moment <= MIN_TIMESTAMP.micros:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ Row = tuple[str, str, str, int]
 """Carrier, route, aircraft, and seconds after `BASE`."""
 
 
-def put(folder: Path, name: str, rows: list[Row], schema: pa.Schema = SCHEMA) -> None:
+def put(folder: Path, name: str, rows: Sequence[tuple[Any, ...]], schema: pa.Schema = SCHEMA) -> None:
     """Let a file appear whole."""
     folder.mkdir(exist_ok=True)
     stamped = [(*row[:-1], (BASE + row[-1]) * 10**6) for row in rows]

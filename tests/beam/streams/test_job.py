@@ -4,13 +4,16 @@ import json
 import re
 import time
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import streamsketch as ss
 from pipelines.stream_distances import main
+from pipelines.watching import Watch, sink_of
 from tests.beam.streams.job import KEYS, Row, end, options, published, put, run
 from tests.beam.streams.prism import BASE, MINUTE
 
@@ -110,3 +113,67 @@ def test_a_stream_has_one_source(
     with pytest.raises(SystemExit):
         main(options(tmp_path, **changed))
     assert re.search(message, capsys.readouterr().err)
+
+
+AGREED = pa.schema(
+    {
+        "shop": pa.int64(),
+        "item": pa.string(),
+        "paid": pa.string(),
+        "buyer": pa.string(),
+        "time": pa.timestamp("us", "UTC"),
+    }
+)
+BOUGHT = [  # one row breaks the agreement, and in two something is missing
+    (7, "a", "1.25", "Ann", 5),
+    (8, "b", "0.50", "Bob", 6),
+    (7, "b", "much", "Cyd", 7),
+    (8, "b", None, "Dan", 8),
+    (8, "", "0.33", "Eve", 9),
+    (8, "a", "2.00", "Fay", 61),
+]
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # sums without noise
+@pytest.mark.usefixtures("no_noise", "root_key")
+@pytest.mark.parametrize("unit", ["buyer", None])
+def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
+    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+    agreement = ss.Agreement(
+        projection,
+        key={"shop": "integer"},
+        index="item",
+        value="paid",
+        unit=unit,
+        neighbours=ss.L1(5, unit="sale"),
+        missing="drop",
+    )
+    agreement.save(tmp_path / "agreement.json")
+    put(tmp_path / "log", "001.parquet", BOUGHT, AGREED)
+    end(tmp_path / "log")
+    said: dict[str, Any] = dict.fromkeys(["key", "index", "unit-column", "l1", "sketch-dim"])
+    said |= {"agreement": tmp_path / "agreement.json", "public-keys": "7,8"}
+    said |= {"stop": datetime.fromtimestamp(BASE + MINUTE, UTC).isoformat()}
+    assert run(tmp_path, ["--runner=FnApiRunner"], lambda: None, **said) == 0
+    (window,) = (tmp_path / "out/flights").iterdir()
+    assert {path.name for path in window.iterdir()} == {"=7.sketch", "=8.sketch", "pairs.json"}
+    watched = Watch(sink_of(str(tmp_path / "out"), None, "flights"), [7, 8], start=BASE, size=MINUTE, stale_after=60)
+    watched.look()
+    assert watched.seen is not None
+    assert watched.seen.releases == 2
+    for key, item, cents in ((7, "a", 125), (8, "b", 50)):
+        release = ss.load(window / f"={key}.sketch")
+        sketch = projection.sketch()
+        sketch.update(item, Fraction(cents, 100))
+        assert release.values.tolist() == sketch.state().tolist()
+        assert release.agreement == agreement.fingerprint
+        assert release.guarantee.neighbours == ss.L1(5, unit="sale in one window of 60 s")
+
+
+def test_an_agreement_stands_beside_no_option_that_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(options(tmp_path, agreement=tmp_path / "agreement.json"))
+    assert "leave out --key, --index, --unit-column, --l1, --sketch-dim" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(options(tmp_path, key=None))
+    assert "required: --key, or --agreement" in capsys.readouterr().err

@@ -110,3 +110,82 @@ def test_a_message_of_another_kind_is_set_aside(whole: bytes) -> None:
 def test_the_schema_has_a_time() -> None:
     with pytest.raises(ss.InvalidInputError, match="needs a column 'amount' of Arrow timestamps"):
         DecodeMessages(SCHEMA, time="amount", size=60)
+
+
+# --- under an agreement ---------------------------------------------------------------------------------------------
+
+PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+AGREEMENT = ss.Agreement(
+    PROJECTION,
+    key="key",
+    index={"price": "decimal(2)"},
+    value="paid",
+    unit="unit",
+    neighbours=ss.L1(10),
+    missing="drop",
+)
+
+
+def agreed_rows(message: bytes, agreement: ss.Agreement = AGREEMENT, **how: Any) -> tuple[list[Any], int]:
+    """Return the rows as an agreement casts them, and how many messages are set aside."""
+    found, aside = [], 0
+    for element in DecodeMessages(agreement, time="time", size=60, **how)._step.process(message, MOMENT):
+        if isinstance(element, beam.pvalue.TaggedOutput):
+            aside += 1
+        else:
+            assert element.equals(agreement.cast(element)), "it is cast once"
+            found += [(row["key"], row["price"], row["time"].timestamp()) for row in element.to_pylist()]
+    return found, aside
+
+
+ROWS = [  # key, price, paid, unit, time
+    {"key": "a", "price": 0.29, "paid": 1.5, "unit": "u", "time": 61},
+    {"key": None, "price": 0.5, "paid": 1.0, "unit": "u", "time": 62},
+    {"key": "b", "price": 0.07, "paid": 2.0, "unit": "v", "time": 63},
+    {"key": "c", "price": 0.001, "paid": 2.0, "unit": "v", "time": 64},
+    {"key": "d", "price": 1.0, "paid": 2.0, "unit": "v", "time": 65},
+]
+GOOD = [("a", 29, 61.0), ("b", 7, 63.0), ("d", 100, 65.0)]
+
+
+@pytest.mark.parametrize("form", ["arrow", "json"])
+def test_rows_that_break_an_agreement_fall_alone_and_times_stay_with_theirs(form: Any) -> None:
+    stamped = [row | {"time": row["time"] * 10**6} for row in ROWS]
+    table = pa.RecordBatch.from_pylist(stamped)
+    typed = table.set_column(4, "time", table.column("time").cast(pa.timestamp("us")))
+    whole = encoded_batch(typed) if form == "arrow" else "\n".join(map(json.dumps, stamped)).encode()
+    found, aside = agreed_rows(whole, format=form)
+    assert (sorted(found), aside) == (GOOD, 1)
+    refusing = AGREEMENT.replace(missing="refuse")
+    found, aside = agreed_rows(whole, refusing, format=form)
+    assert (sorted(found), aside) == (GOOD, 1)
+
+
+def test_a_row_in_which_something_is_missing_is_dropped_where_that_is_agreed() -> None:
+    whole = json.dumps(ROWS[1]).encode()
+    assert agreed_rows(whole, format="json") == ([], 0)
+    assert agreed_rows(whole, AGREEMENT.replace(missing="refuse"), format="json") == ([], 1)
+
+
+def test_a_message_cannot_say_that_it_was_cast() -> None:
+    rows = {
+        "key": ["a"],
+        "price": [0.29],
+        "paid": [1.5],
+        "unit": ["u"],
+        "time": pa.array([61 * 10**6], pa.timestamp("us")),
+    }
+    table = pa.RecordBatch.from_pydict(rows)
+    metadata = AGREEMENT.cast(table).schema.metadata
+    assert agreed_rows(encoded_batch(table.replace_schema_metadata(metadata))) == (GOOD[:1], 0)
+
+
+def test_an_agreed_time_is_a_timestamp() -> None:
+    by_time = AGREEMENT.replace(index={"price": "decimal(2)", "time": "timestamp"})
+    rows = pa.RecordBatch.from_pylist([ROWS[0] | {"time": 61 * 10**6}])
+    rows = rows.set_column(4, "time", rows.column("time").cast(pa.timestamp("us", "UTC")))
+    (batch,) = DecodeMessages(by_time, time="time", size=60)._step.process(encoded_batch(rows), MOMENT)
+    assert batch.schema.names == by_time.names
+    for wrong in (AGREEMENT.replace(index={"time": "date"}), AGREEMENT.replace(value="time")):
+        with pytest.raises(ss.InvalidInputError, match="the column 'time' must hold times"):
+            DecodeMessages(wrong, time="time", size=60)
