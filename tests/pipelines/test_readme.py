@@ -1,5 +1,6 @@
 """The commands of pipelines/README.md are right, as far as one machine can tell."""
 
+import importlib
 import re
 import shlex
 import subprocess
@@ -7,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import private_distances
+from pipelines import private_distances, stream_distances
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "pipelines/README.md").read_text(), re.MULTILINE | re.DOTALL)
 COMMANDS = [
     line for _, text in BLOCKS for line in text.replace("\\\n", " ").splitlines() if "private_distances" in line
 ]
+WATCH = [line for _, text in BLOCKS for line in text.replace("\\\n", " ").splitlines() if "stream_watch" in line]
+STREAMS = [line for _, text in BLOCKS for line in text.replace("\\\n", " ").splitlines() if "stream_distances" in line]
 LINES_OF_OPTIONS = [line for language, text in BLOCKS if language == "text" for line in text.splitlines()]
 
 
@@ -42,6 +45,16 @@ def test_the_job_takes_the_options_of_every_command(command: str) -> None:
 @pytest.mark.parametrize("line", LINES_OF_OPTIONS)
 def test_the_job_takes_every_line_of_options(line: str) -> None:
     check([*arguments_of(COMMANDS[0]), *shlex.split(line)])
+
+
+def test_the_stream_and_its_watch_take_the_options_of_their_commands() -> None:
+    (stream,), (watch,) = STREAMS, WATCH
+    known, _ = stream_distances.parsed(shlex.split(stream)[3:])
+    assert known.sketch_dim == 1024
+    pytest.importorskip("prometheus_client")
+    watched = importlib.import_module("pipelines.stream_watch")._parser().parse_args(shlex.split(watch)[3:])
+    assert (watched.stream, watched.start) == (known.stream, known.start)
+    assert str(watched.alarms) == f"{known.claims}/{known.stream}.alarms"
 
 
 def test_the_first_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
