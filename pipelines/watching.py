@@ -136,11 +136,13 @@ class Watch:
 
     def look(self) -> None:
         """Look at the sink and the alarms; what cannot be read makes the stream unwell, and raises nothing."""
+        what = "alarms"
         try:
-            there = {start: len(keys & self._keys) for start, keys in self._sink.keys(self._since).items()}
             alarms = self._alarm_count()
+            what = "sink"
+            there = {start: len(keys & self._keys) for start, keys in self._sink.keys(self._since).items()}
         except Exception as error:  # noqa: BLE001 - drivers have errors of their own, and a watch goes on
-            self._trouble = f"the sink cannot be read: {type(error).__name__}"
+            self._trouble = f"the {what} cannot be read: {type(error).__name__}"
             return
         self._trouble, self._looked = None, self._clock()
         newest = max((start for start, count in there.items() if count), default=self._since)
@@ -196,7 +198,8 @@ class Watch:
     def _alarm_count(self) -> int | None:
         if self._alarms is None:
             return None
-        names = [path.name for path in self._alarms.iterdir()] if self._alarms.exists() else []
+        siblings = [path.name for path in self._alarms.parent.iterdir()]  # there is no folder before the first alarm
+        names = [path.name for path in self._alarms.iterdir()] if self._alarms.name in siblings else []
         return sum(name.endswith(".json") and name[0] != "." for name in names)
 
 

@@ -171,6 +171,10 @@ def test_the_newest_window_is_not_complete_before_all_keys_are_there(copy: tuple
 
 def test_a_sink_that_cannot_be_read_is_unhealthy_and_one_without_releases_is_not_yet(tmp_path: Path) -> None:
     now = BASE + 0.0
+    lost = watch((tmp_path, None), lambda: now)
+    lost.look()
+    assert lost.complaints() == ["the alarms cannot be read: FileNotFoundError"], "there are no claims there"
+    (tmp_path / "claims").mkdir()
     unread = watch((tmp_path, f"sqlite:{tmp_path}/none.db"), lambda: now)
     unread.look()
     assert unread.complaints() == ["the sink cannot be read: OperationalError"]
