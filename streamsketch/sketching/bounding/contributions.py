@@ -240,7 +240,8 @@ class Reader:
     def _note(self, values: Any, steps: Ints) -> None:
         """Count rows whose values are off the grid, and note the largest."""
         step = float(self._projection.grid)
-        amounts = np.ones(steps.size) if values is None else np.array(values, dtype=np.float64)
+        amounts = values.cast(pa.float64()).to_numpy() if isinstance(values, pa.Array) else values
+        amounts = np.ones(steps.size) if amounts is None else np.array(amounts, dtype=np.float64)
         off = np.abs(amounts / step - steps) > _OFF_GRID * np.maximum(1.0, np.abs(steps))
         self._summary.rows_truncated += int(off.sum())  # type: ignore[union-attr]
         self._summary.largest_value = max(self._summary.largest_value, float(np.abs(amounts).max()))  # type: ignore[union-attr]
@@ -262,12 +263,19 @@ class Reader:
             return Fraction(0)
         return max(min(Fraction(value), Fraction(self._reach)), Fraction(-self._reach))
 
+    def _is_near(self, values: pa.Array) -> bool:
+        """Return whether decimals are short, and all within the reach."""
+        if not len(values) or not pa.types.is_decimal128(values.type) or abs(values.type.scale) > _MAX_EXPONENT:
+            return False
+        ends = pc.min_max(values)
+        return bool(-self._reach <= ends["min"].as_py() and ends["max"].as_py() <= self._reach)
+
     def _within_reach(self, values: Any) -> Any:
         """Clip values before they are quantised to 63 bits."""
         if not isinstance(values, pa.Array):
             return [self._nearer(value) for value in values]
         if pa.types.is_decimal(values.type) or len(values) == 0:
-            return self._within_reach(values.to_pylist())
+            return values if self._is_near(values) else self._within_reach(values.to_pylist())
         array = values.to_numpy(zero_copy_only=False)
         if array.dtype.kind == "f":
             return np.clip(array.astype(np.float64), -float(self._reach), float(self._reach))
