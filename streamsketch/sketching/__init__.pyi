@@ -1,9 +1,9 @@
-from .bounding.agreed import bound, bound_batches
+from .bounding.agreed import agreed_columns, bound, bound_batches
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.digests import UnitDigests
 from .bounding.summary import BoundingSummary
-from .bounding.units import Batch, bound_units, unit_totals
+from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound_units, unit_totals
 from .encoding import encode_batch
 from .keyed import keyed_steps
 from .sketch import Sketch
@@ -11,6 +11,7 @@ from .table import SketchTable
 
 __all__ = [
     "MAX_LIMIT",
+    "SECRET_BYTES",
     "Batch",
     "Bounded",
     "BoundingSummary",
@@ -19,7 +20,9 @@ __all__ = [
     "Reader",
     "Sketch",
     "SketchTable",
+    "UnitBounds",
     "UnitDigests",
+    "agreed_columns",
     "bound",
     "bound_batches",
     "bound_units",

@@ -111,8 +111,13 @@ def _cast(batches: Iterable[pa.RecordBatch], agreement: Agreement, summary: Boun
         gone = batch.num_rows - found.num_rows
         summary.rows_read += gone
         summary.rows_blank += gone
-        keys, units, values = (
-            None if name is None else found.column(name)
-            for name in (agreement.key and agreement.key.name, agreement.unit and agreement.unit.name, agreement.value)
-        )
-        yield keys, tuple(found.column(column.name) for column in agreement.index), values, units
+        yield agreed_columns(found, agreement)
+
+
+def agreed_columns(found: pa.RecordBatch, agreement: Agreement) -> Batch:
+    """Return the columns of a batch that an agreement has cast, as `bound_units` takes them."""
+    keys, units, values = (
+        None if name is None else found.column(name)
+        for name in (agreement.key and agreement.key.name, agreement.unit and agreement.unit.name, agreement.value)
+    )
+    return keys, tuple(found.column(column.name) for column in agreement.index), values, units

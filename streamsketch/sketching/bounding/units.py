@@ -25,7 +25,8 @@ Batch: TypeAlias = tuple[Any, Any, Any, Any]
 WHOLE = 9_223_371_950_454_774_999
 """The moment of a slot without windows: the last one of Beam's global window, so that both choose alike."""
 
-_SECRET_BYTES = 32
+SECRET_BYTES = 32
+"""How long the secret is by which keys are chosen and values clipped."""
 
 
 def bound_units(
@@ -111,23 +112,53 @@ def add_bounded(
     folder: str | os.PathLike[str] | None = None,
 ) -> SketchTable:
     """Add what the bounds leave of whole units to a table that is empty, and return it; as `bound_units`."""
-    projection = table.projection
-    check_clip(clip)
-    limit, squared = _limit(projection, neighbours, clip)
-    kept, together = _kept_keys(neighbours, max_keys)
-    bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip, "together": together, "squared": squared}
-    public = None if public_keys is None else frozenset(public_keys)
-    found, secret = BoundingSummary(), os.urandom(_SECRET_BYTES)
+    bounds = UnitBounds(table.projection, neighbours, max_keys=max_keys, clip=clip, public_keys=public_keys)
+    found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
     with GroupedEvents(folder) as events:
-        for part in _read(batches, Reader(projection, secret, found), public, found):
+        for part in bounds.read(batches, secret, found):
             events.add(part)
         for group in events.groups():
-            left = bounded(group, secret=secret, **bounds)
-            table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
-            found.add(left.tally, projection)
+            bounds.add_to(table, group, secret, found)
     if summary is not None:
         summary.merge(found)
     return table
+
+
+class UnitBounds:
+    """What one privacy unit may add to a table, ready to be applied to events that are read and clipped in two steps.
+
+    Parameters
+    ----------
+    projection, neighbours, max_keys, clip, public_keys
+        As in `bound_units`, with its errors.
+    """
+
+    def __init__(
+        self,
+        projection: Projection,
+        neighbours: "Neighbours",
+        *,
+        max_keys: int | None = None,
+        clip: Clip = "scale",
+        public_keys: Iterable[Any] | None = None,
+    ) -> None:
+        check_clip(clip)
+        limit, squared = _limit(projection, neighbours, clip)
+        kept, together = _kept_keys(neighbours, max_keys)
+        self._projection = projection
+        self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip}
+        self._bounds |= {"together": together, "squared": squared}
+        self._public = None if public_keys is None else frozenset(public_keys)
+
+    def read(self, batches: Iterable[Batch], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
+        """Yield the valid events of batches, of public keys if any are named; count what is dropped."""
+        yield from _read(batches, Reader(self._projection, secret, summary), self._public, summary)
+
+    def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
+        """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
+        left = bounded(events, secret=secret, **self._bounds)
+        table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
+        summary.add(left.tally, self._projection)
 
 
 def unit_totals(
@@ -165,7 +196,7 @@ def unit_totals(
     """
     totals = [np.empty(0)]
     with GroupedEvents(folder) as events:
-        for part in _read(batches, Reader(projection, os.urandom(_SECRET_BYTES)), None, BoundingSummary()):
+        for part in _read(batches, Reader(projection, os.urandom(SECRET_BYTES)), None, BoundingSummary()):
             events.add(part)
         for group in events.groups():
             net = netted(group)
