@@ -1,6 +1,6 @@
 from . import carryless
 from .carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter, hash_tile, multiply_add
-from .files import locked, remove_partial, write_whole
+from .files import held, locked, remove_partial, write_new, write_whole
 from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
 from .jit import kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
@@ -40,6 +40,7 @@ __all__ = [
     "field_elements",
     "filled",
     "hash_tile",
+    "held",
     "is_printable",
     "json_fields",
     "kernel",
@@ -54,5 +55,6 @@ __all__ = [
     "remove_partial",
     "short",
     "warn_outside",
+    "write_new",
     "write_whole",
 ]

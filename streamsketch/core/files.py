@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from streamsketch.errors import InvalidInputError
+
 try:
     import fcntl
 except ImportError:  # not on Windows
@@ -56,6 +58,69 @@ def remove_partial(path: str | os.PathLike[str]) -> None:
         for found in target.parent.iterdir():
             if partial.fullmatch(found.name):
                 found.unlink(missing_ok=True)
+
+
+def write_new(path: str | os.PathLike[str], data: bytes, *, modified: float | None = None) -> bool:
+    """Write a file that must not be there yet, whole or not at all; return whether it was not.
+
+    What an interrupted call for the same name left behind is removed, so one process at a time may write a name.
+
+    Parameters
+    ----------
+    path
+        The destination, which is never replaced.
+    data
+        The content.
+    modified
+        The time the file shows, in seconds since 1970, so that it does not show when it was written.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, or the file system knows no hard links.
+    """
+    target = Path(path).resolve()
+    remove_partial(target)
+    partial = target.with_name(f".{target.name}.{os.urandom(_RANDOM_BYTES).hex()}")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ALL)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if modified is not None:
+                os.utime(partial, (modified, modified))
+            os.fsync(file.fileno())
+        try:
+            os.link(partial, target)  # fails where the file exists; with O_EXCL others could see it half written
+        except FileExistsError:
+            return False
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return True
+
+
+@contextlib.contextmanager
+def held(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a file for as long as the block runs, by an empty lock file beside it that stays.
+
+    Raises
+    ------
+    InvalidInputError
+        If another process holds it. On systems without such locks, nothing is held.
+    """
+    target = Path(path).resolve()
+    descriptor = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, _OWNER)
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InvalidInputError(f"{path} is in use by another process; end that one first") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
