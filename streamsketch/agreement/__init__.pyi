@@ -1,4 +1,5 @@
 from .agreement import Agreement, Events
+from .casts import missing
 from .columns import Column, is_type
 from .infer import agree
 from .same import Agreed, check_agreed, check_fingerprint, check_same, fingerprint_of
@@ -14,4 +15,5 @@ __all__ = [
     "check_same",
     "fingerprint_of",
     "is_type",
+    "missing",
 ]

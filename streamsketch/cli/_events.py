@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -24,7 +25,7 @@ from streamsketch.sketching import keyed_steps
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
 STDIN = "-"
-_PIECE_BYTES = 1 << 20
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def read_file(
     if named in ("csv", "jsonl") and not reading.bad.stops:
         file = pa.OSFile(os.fspath(path))
         lines = reading.lines(str(path), named)
-        for piece in lines.pieces(blocks_of(uncompressed(file, str(path)), str(path), _PIECE_BYTES)):
+        for piece in lines.pieces(blocks_of(uncompressed(file, str(path)), str(path), PIECE_BYTES)):
             lines.add(piece, add)
             on_read(file.tell())
         return
@@ -284,6 +285,22 @@ def stream_blocks(descriptor: int, stop: Stop, wait: Callable[[], float | None])
         if descriptor not in ready:
             yield None
         else:
-            yield (block := os.read(descriptor, _PIECE_BYTES))
+            yield (block := os.read(descriptor, PIECE_BYTES))
             if not block:
                 return
+
+
+class Snapshots:
+    """When the next one is due."""
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+        self.taken()
+
+    def taken(self) -> None:
+        """Count from now on."""
+        self._due = monotonic() + self._every
+
+    def wait(self) -> float:
+        """Return how many seconds are left."""
+        return max(0.0, self._due - monotonic())

@@ -24,25 +24,29 @@ class BadLines:
     ----------
     how
         ``stop``, ``skip`` or the name of a new file, for its owner's eyes only.
+    more
+        Whether a file that is there is added to.
     """
 
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: str, *, more: bool = False) -> None:
         self.stops = how == "stop"
         self.count = 0
         self.path = None if how in ("stop", "skip") else Path(how)
-        if self.path is not None and self.path.exists():
+        if self.path is not None and self.path.exists() and not more:
             raise ss.InvalidInputError(f"{self.path} already exists; bad lines are written to a new file")
 
     def __enter__(self) -> Self:
         if self.path is not None:
-            write_whole(self.path, b"", secret=True)
+            if not self.path.exists():
+                write_whole(self.path, b"", secret=True)
             self._file = self.path.open("ab", buffering=0)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.path is not None:
+            empty = not self._file.tell()
             self._file.close()
-            if not self.count:
+            if empty:
                 self.path.unlink(missing_ok=True)
 
     def take(self, line: bytes, why: str, header: bytes = b"") -> None:
@@ -50,7 +54,9 @@ class BadLines:
         if self.stops:
             raise ss.InvalidInputError(why)
         if self.path is not None:
-            self._file.write((header + b"\n" if header and not self.count else b"") + line.removesuffix(b"\n") + b"\n")
+            self._file.write(
+                (header + b"\n" if header and not self._file.tell() else b"") + line.removesuffix(b"\n") + b"\n"
+            )
         self.count += 1
 
     def __str__(self) -> str:
@@ -85,6 +91,8 @@ class Lines:
     bad: BadLines
     delimiter: str = ","
     any_text: bool = False
+    mark: Callable[[bytes], None] | None = None
+    """Gets the bytes of all whole lines, as they are yielded."""
     _first: bytes = b""
     _header: list[str] | None = None
     _number: int = field(default=1)
@@ -105,21 +113,34 @@ class Lines:
                 yield b""
                 continue
             ended = not block
-            whole, rest = whole_lines(rest + block, self.form, self.delimiter, ended=ended)
+            data = rest + block
+            whole, rest = whole_lines(data, self.form, self.delimiter, ended=ended)
             while len(rest) > LONGEST_LINE:
                 line, _, after = rest.partition(b"\n")
                 why = f"{self._place} of {self.name} is longer than {LONGEST_LINE:,} bytes"
                 self._refuse(line, why)
                 whole, rest = whole_lines(after, self.form, self.delimiter, ended=ended)
+            if self.mark is not None:
+                self.mark(data[: len(data) - len(rest)])
             if self._number == 1:
                 whole = whole.removeprefix(codecs.BOM_UTF8)
             if self.form == "csv" and self._header is None and whole:
-                self._first, _, whole = whole.partition(b"\n")
-                self._header = csv_header(self._first, self.name, self.columns, self.delimiter)
-                self._number = 2
+                first, _, whole = whole.partition(b"\n")
+                self.go_on(2, first)
             yield whole
         if self.form == "csv" and self._header is None:  # what should have written it failed
             raise ss.InvalidInputError(f"{self.name} ended before its header line")
+
+    @property
+    def place(self) -> tuple[int, bytes]:
+        """The number of the next line, and the header of CSV: what `go_on` takes."""
+        return self._number, self._first
+
+    def go_on(self, number: int, header: bytes) -> None:
+        """Go on from a line that is not the first."""
+        if self.form == "csv" and header:
+            self._header = csv_header(header, self.name, self.columns, self.delimiter)
+        self._number, self._first = number, header
 
     def add(self, data: bytes, add: Callable[[pa.RecordBatch, int], None]) -> None:
         """Pass the events of whole lines on, all together if possible, and without the bad ones if not.
@@ -179,7 +200,7 @@ def whole_lines(data: bytes, form: str, delimiter: str = ",", *, ended: bool) ->
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
     end = after = 0
-    if form == "csv":
+    if form == "csv" and b'"' in data:
         for quoted in _quoted(delimiter).finditer(data):
             end = max(end, data.rfind(b"\n", after, quoted.start()) + 1)
             after = quoted.end()

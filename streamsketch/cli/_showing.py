@@ -3,12 +3,14 @@
 import difflib
 import json
 import math
+import os
 from typing import Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import streamsketch as ss
@@ -143,3 +145,17 @@ def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int, n
 def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
     """Return a guarantee as JSON fields."""
     return guarantee.to_dict() | {"text": str(guarantee)}
+
+
+def progress_bar() -> Progress:
+    """Return a bar for events, on the error output where that is a terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[events]:,} events"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or os.environ.get("TERM") == "dumb",
+    )

@@ -1,25 +1,22 @@
 """``streamsketch sketch``: from events to a raw sketch."""
 
 import contextlib
-import os
 import secrets
 import sys
 from pathlib import Path
-from time import monotonic
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import streamsketch as ss
 from streamsketch.agreement import check_agreed
 from streamsketch.cli._bounding import bounds_of, check_bounded, sketch_bounded
-from streamsketch.cli._events import STDIN, Columns, Format, Reading, Stop, read_file, stream_blocks
+from streamsketch.cli._endless import Endless
+from streamsketch.cli._events import STDIN, Columns, Format, Reading, Snapshots, Stop, read_file, stream_blocks
 from streamsketch.cli._intake import Intake
 from streamsketch.cli._lines import BadLines
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, counted, say, show_json
+from streamsketch.cli._showing import Json, counted, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter, window_seconds
 from streamsketch.release import SUFFIX, RawSketch, State, append_raw
@@ -27,7 +24,7 @@ from streamsketch.release import SUFFIX, RawSketch, State, append_raw
 _SKETCH_DIM, _SPARSITY = 1024, 4
 
 
-def sketch(  # noqa: PLR0913 - a command's options are its parameters
+def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
     inputs: Annotated[
         list[str], typer.Argument(help="CSV, JSON lines or Parquet files, or - for standard input", metavar="INPUT")
     ],
@@ -37,6 +34,11 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(help="What all parties sketch by, a JSON file: it says columns and types.", show_default=False),
     ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="What is released of each window of an endless log, a JSON file.", show_default=False),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="With --policy: wait for what a file grows by.")] = False,
     index: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,15 +116,28 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     event read before it began, and what came later is lost if the machine fails. SIGINT and SIGTERM write a last one.
     A line that is not finished is never taken. Files are taken all or not at all: interrupted, nothing is written.
 
+    With --policy, each window is released once when it is over, and the output is a .raw-stream state from which the
+    same command goes on, given the same log from its beginning or a file to seek in. A unit's events in a window are
+    clipped as the agreement says.
+
     With --unit-column, a unit's events are summed by key and index, then clipped to --l1 in each of at most --max-keys
     keys; rows with nulls, or without a unit, are dropped. The same holds with an agreement that names units and a
     bound. Otherwise the bounds that `release` states are asserted by you.
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
+    chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
+    if policy is not None or follow:
+        others = chosen | options | {"window": window, "time": time, "time_format": time_format, "append": append}
+        others |= {"unit_column": unit_column, "l1": l1, "max_keys": max_keys, "clip": clip}
+        agreed_by, released_by = _by_policy(agreement, policy, others)
+        Endless(
+            inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
+            follow=follow,
+        ).run(as_json=as_json)  # fmt: skip
+        return
     if (time is None) != (window is None) or (time_format is not None and time is None):
         raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
     size = None if window is None else window_seconds(window)
-    chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
     agreed_on = None if agreement is None else _agreement(agreement, chosen | options | {"window": window})
     if agreed_on is None and not index:
         raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
@@ -179,6 +194,16 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
 
 def _left_out(rows: int) -> str:
     return f"{counted(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
+
+
+def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, Any]) -> tuple[Path, Path]:
+    if policy is None:
+        raise ss.InvalidInputError("--follow is for streams released by a policy: --policy FILE")
+    if agreement is None:
+        raise ss.InvalidInputError("a policy releases what an agreement says is sketched: say --agreement FILE, too")
+    if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
+        raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {', '.join(given)}")
+    return agreement, policy
 
 
 def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
@@ -257,7 +282,7 @@ def _check_agreed(output: Path, raw: RawSketch, agreed: ss.Projection | ss.Agree
 
 def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:
     """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
-    with _progress() as progress:
+    with progress_bar() as progress:
         task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
         done = 0
         for path in paths:
@@ -274,7 +299,7 @@ def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float,
     """Add the events of a stream to a file, again and again."""
     # an hour into an endless stream is late to learn that it cannot be written
     intake.start(append_raw(intake.raw, output, new=new))
-    snapshots = _Snapshots(every)
+    snapshots = Snapshots(every)
 
     def snapshot() -> None:
         """Move what was read since the last one to the file, which others may have added to or moved away."""
@@ -286,7 +311,7 @@ def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float,
     lines = reading.lines("standard input", reading.form or "csv")
     with Stop() as stop:
         try:
-            with _progress() as progress:
+            with progress_bar() as progress:
                 task = progress.add_task("sketching", total=None, events=intake.there.events)
                 for piece in lines.pieces(stream_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
                     lines.add(piece, intake.add)
@@ -304,31 +329,3 @@ def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float,
     if number is not None:
         say(f"Stopped: {output}, secret, holds {held}. Go on with --append.")
         raise typer.Exit(128 + number)
-
-
-class _Snapshots:
-    """When the next one is due."""
-
-    def __init__(self, every: float) -> None:
-        self._every = every
-        self.taken()
-
-    def taken(self) -> None:
-        self._due = monotonic() + self._every
-
-    def wait(self) -> float:
-        """Return how many seconds are left."""
-        return max(0.0, self._due - monotonic())
-
-
-def _progress() -> Progress:
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[events]:,} events"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal or os.environ.get("TERM") == "dumb",
-    )

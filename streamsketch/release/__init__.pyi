@@ -10,6 +10,9 @@ from .checking.release import (
     with_norm,
 )
 from .checking.warn import QUICK_ENTRIES, mismatch, warn_of, warn_of_mismatches
+from .endless.policy import StreamPolicy
+from .endless.state import STREAM_SUFFIX
+from .endless.stream import Stream
 from .independence import check_disjoint, check_independent, check_same_place
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .noise_parts import NoisePart
@@ -39,6 +42,7 @@ from .spending import Spending, spending_of
 __all__ = [
     "QUICK_ENTRIES",
     "RELEASE_ID_BYTES",
+    "STREAM_SUFFIX",
     "SUFFIX",
     "Account",
     "AdditiveNoise",
@@ -60,6 +64,8 @@ __all__ = [
     "Spending",
     "State",
     "Stated",
+    "Stream",
+    "StreamPolicy",
     "Verdict",
     "append_raw",
     "charge",

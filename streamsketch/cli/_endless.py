@@ -1,0 +1,158 @@
+"""A log by a policy: windows released once each, and a state to go on from."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._events import STDIN, Format, Snapshots, Stop
+from streamsketch.cli._lines import BadLines, Lines
+from streamsketch.cli._log import Log
+from streamsketch.cli._showing import counted, progress_bar, say, show_json
+from streamsketch.core import held, remove_partial, write_whole
+from streamsketch.data import format_of
+from streamsketch.errors import BoundExceededWarning
+from streamsketch.release import STREAM_SUFFIX, Stream, StreamPolicy
+
+
+@dataclass(frozen=True)
+class Endless:
+    """What the options of `sketch` say of an endless stream."""
+
+    inputs: list[str]
+    output: Path
+    agreement: Path
+    policy: Path
+    form: Format | None
+    delimiter: str
+    bad_lines: str
+    every: float
+    summary: Path | None
+    follow: bool
+
+    def run(self, *, as_json: bool) -> None:
+        """Read the log until it ends, or for ever; write the state and releases."""
+        agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
+        policy.publisher(agreement)  # to find mistakes before anything is written
+        form, charge, left_out = self._checked(), _charge_of(policy, agreement), BadLines(self.bad_lines, more=True)
+        with ExitStack() as stack:
+            descriptor = sys.stdin.fileno()
+            if self.inputs != [STDIN]:
+                descriptor = stack.enter_context(Path(self.inputs[0]).open("rb", buffering=0)).fileno()
+            log = Log(descriptor, self._name)
+            if self.follow and not log.is_file:
+                raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
+            Path(policy.folder).mkdir(parents=True, exist_ok=True)
+            stack.enter_context(held(self.output))
+            bad = stack.enter_context(left_out)
+            names = list(dict.fromkeys([*agreement.names, policy.time]))
+            lines = Lines(self._name, form, names, names, bad, self.delimiter, any_text=True, mark=log.mark)
+            stream = Stream(policy, agreement, self.output, charge)
+            stack.enter_context(_warnings_said())
+            with Stop() as stop:
+                try:
+                    self._read(stream, log, lines, stop)
+                except ss.StreamsketchError as error:
+                    held_so_far = f"{self.output} holds what was read before, and goes on from there"
+                    raise ss.InvalidInputError(f"{error}. {held_so_far}") from None
+                number = stop.number
+        if bad.count:
+            say(str(bad))
+        facts = f"{counted(stream.events, 'event')}, {counted(stream.released, 'window')} released into {policy.folder}"
+        if number is not None:
+            say(f"Stopped: {self.output}, secret: {facts}. The same command goes on.")
+            raise typer.Exit(128 + number)
+        if as_json:
+            fields: dict[str, Any] = {"file": str(self.output), "secret": True, "events": stream.events}
+            fields |= {"windows": stream.released, "folder": policy.folder, "bad_lines": stream.bad_lines}
+            show_json(fields | {"agreement": agreement.fingerprint})
+        else:
+            say(f"{self.output}, secret: {facts}. Agreement {agreement.fingerprint}.")
+
+    def _read(self, stream: Stream, log: Log, lines: Lines, stop: Stop) -> None:
+        snapshots, bad, bad_before = Snapshots(self.every), lines.bad, stream.bad_lines
+        blocks = log.blocks(stop, snapshots.wait, follow=self.follow)
+        after = b"" if stream.place is None else log.go_on(stream.place, lines, blocks)
+        if stop.number is not None:
+            return
+
+        def snapshot() -> None:
+            stream.bad_lines = bad_before + bad.count
+            for name in stream.save(log.place(lines)):
+                say(f"warning: {name} was there already, of another state, and stays; this state releases none for it")
+            if self.summary is not None:
+                remove_partial(self.summary)
+                write_whole(self.summary, json.dumps(stream.summary, indent=2).encode() + b"\n", secret=True)
+            snapshots.taken()
+
+        snapshot()  # an hour into an endless stream is late to learn that it cannot be written
+        with progress_bar() as progress:
+            task = progress.add_task("sketching", total=None, events=stream.events)
+            for piece in lines.pieces(_with(after, blocks)):
+                lines.add(piece, stream.add)
+                progress.update(task, events=stream.events)
+                if stream.windows.is_over or not snapshots.wait():
+                    snapshot()
+        snapshot()  # not after an error, which may have left a piece half taken
+
+    @property
+    def _name(self) -> str:
+        return "standard input" if self.inputs == [STDIN] else self.inputs[0]
+
+    def _checked(self) -> str:
+        """Return the format, once the options fit together."""
+        if len(self.inputs) > 1:
+            raise ss.InvalidInputError("with --policy, one log is read: standard input (-) or one file")
+        if not 0 < self.every < float("inf"):
+            raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {self.every:g}")
+        if self.inputs == [STDIN] and sys.stdin is None:
+            raise ss.InvalidInputError("standard input (-) is closed; there is nothing to read")
+        form = self.form or ("" if self.inputs == [STDIN] else format_of(Path(self.inputs[0]).suffix))
+        if form not in ("csv", "jsonl"):
+            raise ss.InvalidInputError(
+                f"say what {self._name} is: --format csv, with a header line, or --format jsonl, not compressed"
+            )
+        if self.output.suffix != STREAM_SUFFIX or not self.output.parent.is_dir():
+            raise ss.InvalidInputError(
+                f"the state of a stream is written to a file named *{STREAM_SUFFIX} in a folder that is there, got "
+                f"{self.output}"
+            )
+        if self.summary is not None and (self.summary.suffix != ".json" or not self.summary.parent.is_dir()):
+            raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {self.summary}")
+        return form
+
+
+def _with(first: bytes, blocks: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    if first:
+        yield first
+    yield from blocks
+
+
+def _charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
+    if policy.ledger is None:
+        return None
+    if not Path(policy.ledger).is_file():
+        raise ss.InvalidInputError(f"there is no ledger {policy.ledger}; make it, and enter the data set's budget")
+    ledger = ss.Ledger(policy.ledger)
+    ledger.left(policy.dataset or "")
+
+    def charge(guarantee: ss.Guarantee, data_ids: Any, once: str) -> None:
+        ledger.charge(policy.dataset, guarantee, projection=agreement.projection, data_ids=data_ids, once=once)
+
+    return charge
+
+
+@contextmanager
+def _warnings_said() -> Iterator[None]:
+    """Say on standard error, which is the operator's, what exceeds the bound: once, as windows repeat it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", BoundExceededWarning)
+        warnings.showwarning = lambda message, *_: say(f"warning: {message}")
+        yield

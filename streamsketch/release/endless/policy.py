@@ -1,0 +1,320 @@
+"""Policies: what is released of an endless stream, window by window, and under which guarantee."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short
+from streamsketch.data import times_in, window_names, window_seconds
+from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.privacy import L1, L2, Neighbours, OneCoordinate
+from streamsketch.release.publish import AdditiveNoise, Calibrated
+from streamsketch.sketching import check_clip
+
+WITHIN = "none"
+"""The ``clip`` of rows that are asserted to keep to the bounds."""
+
+VERSION = 1
+_MICROS = 10**6
+_LARGEST = 1 << 61  # in microseconds: 73,000 years, so that sums and differences of times fit
+_RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
+_PLACES = ("folder", "ledger", "dataset")
+
+Clock: TypeAlias = Literal["events", "heartbeats"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StreamPolicy:
+    """What is released of an endless stream: one release for each window of event time, of every public key.
+
+    Windows follow each other without gaps from ``start`` on. The watermark is the newest time in the log less
+    ``delay``, and no clock is read: a window is over once the watermark is past its end, and an event is late, and
+    dropped, if its window was over before it in the log. So what is in a window is a function of the log.
+
+    Parameters
+    ----------
+    time, time_format
+        Column of event times; what text in it looks like, as of ``strptime``, by default ISO 8601. Times without a
+        zone are in UTC.
+    window, offset
+        Length of a window, in seconds or as ``"1 hour"``; where windows start, as long after 1970-01-01T00:00Z and
+        every window from there.
+    start
+        The first window, by its start as ISO 8601 has it: which windows are released must not depend on the data.
+    delay
+        How far events may be out of order, in seconds or as ``"5 min"``.
+    clock
+        What moves the watermark. ``"events"``: every row. One unit's events can then make others' late, so the
+        guarantee states a condition: none is ahead of those that follow by more than the delay. ``"heartbeats"``: only
+        rows whose agreed columns are all empty, which the log's writer puts in. Nothing a unit does then changes
+        which events are late or which windows are over, and no condition is needed.
+    epsilon, delta, mechanism
+        As in `Sketch.release`, for each window's table as a whole.
+    neighbours
+        How much one unit adds to one window, where the agreement does not say.
+    clip
+        ``"scale"`` or ``"cut"``, as in `bound`, where the agreement names a unit and a bound; ``"none"`` asserts that
+        rows keep to it.
+    public_keys
+        The keys to release, if the agreement has a key column.
+    folder
+        Where releases are written.
+    ledger, dataset
+        A ledger to charge each window to, and the data set in it. The charge is for ``neighbours`` as agreed on: a unit
+        in several windows pays for each.
+
+    Raises
+    ------
+    InvalidInputError
+        For values out of range, or lengths that are no whole number of microseconds.
+
+    Examples
+    --------
+    >>> policy = StreamPolicy(
+    ...     time="at", window="1 hour", start="2026-11-22", delay="5 min", epsilon=1.0, folder="releases"
+    ... )
+    >>> policy.name_of(policy.first + 13)
+    '2026-11-22T1300Z'
+    """
+
+    time: str
+    window: float | str
+    start: str
+    delay: float | str
+    epsilon: float
+    folder: str
+    time_format: str | None = None
+    offset: float | str = 0
+    clock: Clock = "events"
+    delta: float = 0.0
+    mechanism: str = "auto"
+    neighbours: Neighbours | None = None
+    clip: str = "scale"
+    public_keys: Sequence[Any] | None = None
+    ledger: str | None = None
+    dataset: str | None = None
+    # what follows from these, in microseconds
+    size: int = dataclasses.field(init=False)
+    first: int = dataclasses.field(init=False)
+    """The number of the first window: they are counted from ``offset``."""
+
+    def __post_init__(self) -> None:
+        for name in ("time", "start", "folder", "mechanism", "clip", "time_format", "ledger", "dataset"):
+            if (value := getattr(self, name)) is not None or name in _NEEDED:
+                check_text(f"the {name} of a policy", value)
+        if self.clock not in get_args(Clock):
+            raise InvalidInputError(f"clock must be one of {', '.join(get_args(Clock))}, got {short(self.clock)}")
+        if (self.ledger is None) != (self.dataset is None):
+            raise InvalidInputError("ledger and dataset go together: which data set of which ledger is charged")
+        if self.clip != WITHIN:
+            check_clip(self.clip)
+        if self.public_keys is not None:
+            if not self.public_keys:
+                raise InvalidInputError("public_keys is empty; list at least one key to release")
+            object.__setattr__(self, "public_keys", tuple(self.public_keys))
+        object.__setattr__(self, "size", _micros(self.window, "window"))
+        if not 0 <= self.offset_micros < self.size:
+            raise InvalidInputError(
+                f"offset must be shorter than a window, got {short(self.offset)} and {short(self.window)}"
+            )
+        object.__setattr__(self, "first", int(self.numbers(self._start)[0]))
+        if self.start_of(self.first) != self._start[0]:
+            near = self.name_of(self.first)
+            raise InvalidInputError(f"start must be where a window starts, such as {near}, got {short(self.start)}")
+
+    @property
+    def offset_micros(self) -> int:
+        """Where windows start, after 1970."""
+        return _micros(self.offset, "offset", least=0)
+
+    @property
+    def delay_micros(self) -> int:
+        """How far the watermark is behind the newest time."""
+        return _micros(self.delay, "delay", least=0)
+
+    @property
+    def _start(self) -> Ints:
+        return self.moments(pa.array([self.start]), "start", None)
+
+    # --- windows --------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def moments(column: pa.Array, name: str, form: str | None) -> Ints:
+        """Return times in microseconds since 1970: int64, (n,); errors as `times_in`, and for years beyond 70,000."""
+        found: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        if found.size and not -_LARGEST <= found.min() <= found.max() <= _LARGEST:
+            raise InvalidInputError(f"the column {name} holds a time that is more than 70,000 years off")
+        return found
+
+    def numbers(self, moments: Ints) -> Ints:
+        """Return the number of each moment's window: int64, (n,)."""
+        found: Ints = (moments - self.offset_micros) // self.size
+        return found
+
+    def over(self, newest: Ints) -> Ints:
+        """Return the number of the first window that is not over once a time was seen: int64, (n,)."""
+        return np.maximum(self.numbers(newest - self.delay_micros), self.first)
+
+    def start_of(self, number: int) -> int:
+        """Return where a window starts, in microseconds since 1970."""
+        return number * self.size + self.offset_micros
+
+    def name_of(self, number: int) -> str:
+        """Return a window's start as a file is named: a date, or a time in UTC without colons."""
+        # of a grid that holds all starts, so that each is the start of its window there
+        grid = np.gcd.reduce([self.size, self.offset_micros])
+        start = pa.array([self.start_of(number)], pa.timestamp("us"))
+        name: str = window_names(start, int(grid) / _MICROS)[0].as_py()
+        return name.replace(":", "")
+
+    # --- guarantee ------------------------------------------------------------------------------------------
+
+    def bounds_in(self, agreement: Agreement) -> Neighbours:
+        """Return how much one unit may add to one window.
+
+        Raises
+        ------
+        InvalidInputError
+            Unless the agreement says so, or the policy, and what is clipped fits to it.
+        """
+        if (self.neighbours is None) == (agreement.neighbours is None):
+            both = self.neighbours is not None
+            raise InvalidInputError(
+                f"{'both' if both else 'neither'} the agreement {'and' if both else 'nor'} the policy "
+                f"{'say' if both else 'says'} how much one unit adds: give neighbours in one of the two"
+            )
+        if self.clip != WITHIN and not (agreement.unit is not None and agreement.neighbours is not None):
+            raise InvalidInputError(
+                f"nothing can be clipped, since the agreement does not name a unit and a bound: make one that does, or "
+                f'say "clip": "{WITHIN}", which asserts that the rows keep to the bound'
+            )
+        if (agreement.key is None) != (self.public_keys is None):
+            say = "has no key column, so leave out" if agreement.key is None else "has a key column, so list"
+            raise InvalidInputError(f"the agreement {say} public_keys")
+        found: Neighbours = agreement.neighbours or self.neighbours  # type: ignore[assignment]
+        if agreement.key is None and found.max_keys != 1:
+            raise InvalidInputError(f"one stream has one key, and the neighbours say {found.max_keys} (max_keys)")
+        return found
+
+    def publisher(self, agreement: Agreement) -> Calibrated[Any]:
+        """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
+        near = self.bounds_in(agreement)
+        seconds = _shown(self.size)
+        within = dataclasses.replace(near, unit=f"{near.unit} in one window of {seconds} s")
+        noise = AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=within, mechanism=self.mechanism)
+        found = noise.calibrated(agreement.projection)
+        if self.clock == "heartbeats":
+            return found
+        condition = (
+            f"no event follows another in the log that is more than {_shown(self.delay_micros)} s newer, and the time "
+            f"of the newest event is public"
+        )
+        conditions = [*found.guarantee.conditions, condition]
+        return found.with_guarantee(dataclasses.replace(found.guarantee, conditions=conditions))
+
+    # --- as JSON --------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as what JSON can hold."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+        keys = None if self.public_keys is None else list(self.public_keys)
+        near = None if self.neighbours is None else self.neighbours.to_dict()
+        return {"policy": VERSION, **fields, "public_keys": keys, "neighbours": near}
+
+    def changed(self, before: dict[str, Any]) -> list[str]:
+        """Return which fields differ from those of an earlier `to_dict`, but for those that say where files are."""
+        now: dict[str, Any] = json.loads(json.dumps(self.to_dict()))
+        return sorted(name for name in now if name not in _PLACES and now[name] != before.get(name))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "StreamPolicy":
+        """Return the policy in JSON: one object with the fields of `StreamPolicy`, and ``"policy": 1``.
+
+        Raises
+        ------
+        InvalidInputError
+            For fields that are unknown, missing, repeated or of another type.
+        """
+        fields = json_fields(text, "a policy", {"public_keys", "neighbours"})
+        known = {"policy", *_FIELDS}
+        if wrong := sorted(fields.keys() - known):
+            raise InvalidInputError(f"a policy has no field {short(wrong[0])}; its fields are {', '.join(_FIELDS)}")
+        if gone := sorted({"policy", *_NEEDED} - fields.keys()):
+            raise InvalidInputError(f"a policy needs the field {gone[0]}")
+        if type(fields["policy"]) is not int or fields.pop("policy") != VERSION:
+            raise InvalidInputError(f'this release reads policies of version {VERSION}: say "policy": {VERSION}')
+        for name, value in fields.items():
+            if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
+                raise InvalidInputError(f"the {name} of a policy must be {_WORDS[_FIELDS[name]]}, got {short(value)}")
+        if fields.get("neighbours") is not None:
+            fields["neighbours"] = _neighbours(fields["neighbours"])
+        return StreamPolicy(**fields)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "StreamPolicy":
+        """Return the policy in a file; relative paths in it are from the file's folder; errors name the file."""
+        try:
+            found = StreamPolicy.from_json(read_bounded(path, current_limits().max_json_bytes, "max_json_bytes"))
+        except (InvalidInputError, WireFormatError) as error:
+            raise InvalidInputError(f"{Path(path)} is not a policy: {error}") from None
+        home = Path(path).parent
+        ledger = None if found.ledger is None else str(home / found.ledger)
+        return dataclasses.replace(found, folder=str(home / found.folder), ledger=ledger)
+
+
+_FIELDS: dict[str, Any] = {
+    "time": str,
+    "window": int | float | str,
+    "start": str,
+    "delay": int | float | str,
+    "epsilon": int | float,
+    "folder": str,
+    "time_format": str | None,
+    "offset": int | float | str,
+    "clock": str,
+    "delta": int | float,
+    "mechanism": str,
+    "neighbours": dict | None,
+    "clip": str,
+    "public_keys": list | None,
+    "ledger": str | None,
+    "dataset": str | None,
+}
+_NEEDED = tuple(_FIELDS)[:6]
+_WORDS: dict[Any, str] = {
+    str: "text",
+    str | None: "text or null",
+    int | float: "a number",
+    int | float | str: "seconds, or text such as '1 hour'",
+    dict | None: "an object of relation, bound, unit and max_keys, or null",
+    list | None: "a list of keys, or null",
+}
+
+
+def _neighbours(fields: dict[str, Any]) -> Neighbours:
+    relation = fields.get("relation")
+    if fields.keys() != {"relation", "bound", "unit", "max_keys"} or relation not in _RELATIONS:
+        raise InvalidInputError(
+            f"the neighbours of a policy have the fields relation ({', '.join(_RELATIONS)}), bound, unit and max_keys, "
+            f"got {short(fields)}"
+        )
+    return _RELATIONS[relation](fields["bound"], fields["unit"], fields["max_keys"])
+
+
+def _micros(length: float | str, name: str, *, least: int = 1) -> int:
+    seconds = length if length == 0 and least == 0 and not isinstance(length, str) else window_seconds(length)
+    micros = round(seconds * _MICROS)
+    if not least <= micros <= _LARGEST or abs(micros - seconds * _MICROS) > 1e-3:
+        raise InvalidInputError(f"{name} must be a whole number of microseconds of at most 70,000 years, got {length}")
+    return micros
+
+
+def _shown(micros: int) -> str:
+    return str(micros // _MICROS if micros % _MICROS == 0 else micros / _MICROS)

@@ -1,0 +1,184 @@
+"""An endless stream: read once, released once a window, and gone on with after any interruption."""
+
+import dataclasses
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement
+from streamsketch.core import write_new
+from streamsketch.data import DataIds
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import Guarantee
+from streamsketch.release.endless.policy import StreamPolicy
+from streamsketch.release.endless.state import Saved, read_state, write_state
+from streamsketch.release.endless.windows import NO_KEY, Windows
+from streamsketch.release.exceeded import warn_of_exceeded
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published_table import sketches_to_release
+from streamsketch.sketching import SECRET_BYTES, BoundingSummary, SketchTable
+
+Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
+"""Charges a window's release, once for each text; raises where it does not fit."""
+
+_ID_BYTES = 16
+_MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are written
+
+
+class Stream:
+    """Sums of a log by window of event time, each released once for all public keys when it is over.
+
+    A release is drawn, written into the state together with how far the log was read, and only then published, by
+    exclusive create. Killed at any point, a restart publishes the same bytes, or draws for the first time; a file that
+    is there is never replaced. Windows are released in their order, those without events too.
+
+    Parameters
+    ----------
+    policy, agreement
+        What is released, and what rows are cast to.
+    path
+        The secret state. The caller holds it (`held`) until the stream ends.
+    charge
+        Charges each window before it is drawn.
+
+    Raises
+    ------
+    InvalidInputError
+        If policy and agreement do not fit together, or the state is of another stream.
+    OSError
+        If the state cannot be read.
+    """
+
+    def __init__(
+        self, policy: StreamPolicy, agreement: Agreement, path: str | os.PathLike[str], charge: Charge | None = None
+    ) -> None:
+        self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
+        self._publisher = policy.publisher(agreement)
+        # of a unit in all its windows: releases of several add up for it
+        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.bounds_in(agreement))
+        self.place: dict[str, Any] | None = None
+        """How far the log was read: what the caller gives to `save`."""
+        self.events = self.released = self.bad_lines = 0
+        self._waiting: dict[int, bytes] = {}
+        if self._path.exists():
+            self._restore(read_state(self._path))
+        else:
+            self._id, self._secret = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(SECRET_BYTES)
+            self.windows = Windows(policy, agreement, self._secret)
+
+    def _restore(self, saved: Saved) -> None:
+        header, policy = saved.header, self._policy
+        if header["agreement"] != self._agreement.fingerprint:
+            raise InvalidInputError(
+                f"{self._path} follows the agreement {header['agreement']}, and this is {self._agreement.fingerprint}; "
+                f"begin a new state and a new folder, with a start after what was released"
+            )
+        if changed := policy.changed(header["policy"]):
+            raise InvalidInputError(
+                f"{self._path} follows a policy with another {', '.join(changed)}; begin a new state and a new folder, "
+                f"with a start after what was released"
+            )
+        self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
+        self.windows = Windows(policy, self._agreement, self._secret)
+        self.place = header["place"]
+        self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
+        self.windows.newest, self.windows.next = header["newest"], header["next"]
+        self.windows.counts.rows_late = header["rows_late"]
+        self.windows.counts.rows_before_start = header["rows_before_start"]
+        self.windows.counts.bounding = BoundingSummary(**header["bounding"])
+        self.windows.open = {number: self.windows.restored(data) for number, data in saved.windows.items()}
+        self._waiting = saved.waiting
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What was read and dropped, for the operator alone: secret."""
+        counts = self.windows.counts
+        late = {"rows_late": counts.rows_late, "rows_before_start": counts.rows_before_start}
+        return counts.bounding.to_dict() | late | {"bad_lines": self.bad_lines}
+
+    def add(self, batch: pa.RecordBatch, first: int) -> None:
+        """Add rows in the order of the log, counted from ``first``; nothing has changed after an error."""
+        self.events += self.windows.add(batch, first)
+
+    def save(self, place: dict[str, Any]) -> list[str]:
+        """Write the state with how far the log was read, and publish what is over; return what others had published.
+
+        Raises
+        ------
+        OSError
+            If something cannot be written.
+        LedgerError
+            If a release does not fit into what is left of the budget. It is not drawn; those before it are published.
+        """
+        taken: list[str] = []
+        self.place = place
+        while True:
+            try:
+                taken += self._draw()
+            finally:
+                write_state(self._saved(), self._path)
+                taken += self._publish()
+            if not self.windows.is_over:
+                return taken
+
+    def _draw(self) -> list[str]:
+        """Draw releases of windows that are over, not too many at once; return names that were there already."""
+        taken = []
+        while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
+            number = self.windows.next
+            table, summary = self.windows.closing()
+            if self.file_of(number).exists():  # of a state that was lost: it stays the only release
+                taken.append(self.file_of(number).name)
+            else:
+                if self._charge is not None:
+                    self._charge(self._spent, table.data_ids, f"{self._id.hex()} {self._policy.name_of(number)}")
+                self._waiting[number] = self._released(table)
+                self.released += 1
+            self.windows.advance(summary)
+        return taken
+
+    def _publish(self) -> list[str]:
+        """Publish what the state on disk holds, in the order of windows; return names that others had taken."""
+        taken = []
+        for number, data in self._waiting.items():
+            path, end = self.file_of(number), self._policy.start_of(number + 1)
+            if not write_new(path, data, modified=end / 10**6) and path.read_bytes() != data:
+                taken.append(path.name)
+        self._waiting = {}
+        return taken
+
+    def file_of(self, number: int) -> Path:
+        """Return where a window's release is."""
+        suffix = ".sketch" if self.windows.public is None else ".parquet"
+        return Path(self._policy.folder) / f"{self._policy.name_of(number)}{suffix}"
+
+    def _saved(self) -> Saved:
+        windows = self.windows
+        header = {
+            "stream": self._id.hex(),
+            "secret": self._secret.hex(),
+            "agreement": self._agreement.fingerprint,
+            "policy": self._policy.to_dict(),
+            "place": self.place,
+            "newest": windows.newest,
+            "next": windows.next,
+            "events": self.events,
+            "released": self.released,
+            "bad_lines": self.bad_lines,
+            "rows_late": windows.counts.rows_late,
+            "rows_before_start": windows.counts.rows_before_start,
+            "bounding": dataclasses.asdict(windows.counts.bounding),
+        }
+        return Saved(header, {number: one.to_bytes() for number, one in windows.open.items()}, dict(self._waiting))
+
+    def _released(self, table: SketchTable) -> bytes:
+        warn_of_exceeded(table.largest, self._publisher.guarantee.neighbours, table.projection)
+        if self.windows.public is None:
+            data: bytes = self._publisher.release(table.sketch_of(NO_KEY)).to_bytes()
+            return data
+        sketches = sketches_to_release(table, self.windows.public, keys_are_public=False)
+        return PrivateTable({key: self._publisher.release(sketch) for key, sketch in sketches.items()}).to_bytes()

@@ -1,0 +1,273 @@
+"""Windows of an endless stream: which rows are late, and what is in those that are not over."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamsketch.agreement import Agreement, missing
+from streamsketch.data import check_indices, key_column
+from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.release.endless.policy import WITHIN, StreamPolicy
+from streamsketch.release.raw_file import RawSketch, decode, encode
+from streamsketch.sketching import (
+    SECRET_BYTES,
+    BoundingSummary,
+    Contributions,
+    SketchTable,
+    UnitBounds,
+    agreed_columns,
+    concatenated,
+)
+
+Flags: TypeAlias = NDArray[np.bool_]
+
+NO_KEY = ""
+_BEFORE_ALL = -(1 << 61)
+_MOST_AHEAD = 10_000  # windows: a clock that is wrong by years would release as many empty ones
+_EVENT = ("unit_1", "unit_2", "key", "index", "steps")
+
+
+class UnitsWindow:
+    """Events with their units, which are clipped once all are there: 40 bytes each.
+
+    Parameters
+    ----------
+    agreement, bounds
+        Of the stream.
+    """
+
+    def __init__(self, agreement: Agreement, bounds: UnitBounds) -> None:
+        self._agreement, self._bounds = agreement, bounds
+        self._parts: list[Contributions] = []
+
+    def prepare(self, rows: pa.RecordBatch, secret: bytes, summary: BoundingSummary) -> Callable[[], None]:
+        """Return what adds rows that were cast, and cannot fail."""
+        # without the names of keys that are not public, which would pile up
+        columns = agreed_columns(rows, self._agreement)
+        parts = [part.compact() for part in self._bounds.read([columns], secret, summary)]
+        return lambda: self._parts.extend(parts)
+
+    def closed(self, secret: bytes, summary: BoundingSummary) -> SketchTable:
+        """Return what `bound` makes of its rows, if that draws this secret."""
+        table = SketchTable(self._agreement)
+        self._bounds.add_to(table, concatenated(self._parts), secret, summary)
+        return table
+
+    def to_bytes(self) -> bytes:
+        """Return the events as Arrow's stream format."""
+        events = concatenated(self._parts)
+        self._parts = [events]
+        keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
+        moment = str(events.slots[0][1] if events.slots else 0)
+        columns = [
+            *(pa.array(np.ascontiguousarray(events.units[:, word])) for word in (0, 1)),
+            pa.DictionaryArray.from_arrays(pa.array(events.codes), keys),
+            *map(pa.array, (events.indices, events.steps)),
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, names=list(_EVENT))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema.with_metadata({"moment": moment})) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_bytes(cls, data: bytes, agreement: Agreement, bounds: UnitBounds) -> Self:
+        """Return the window that `to_bytes` wrote."""
+        window = cls(agreement, bounds)
+        with pa.ipc.open_stream(data) as reader:
+            moment, batch = int(reader.schema.metadata[b"moment"]), reader.read_next_batch()
+        units = np.stack([batch.column(name).to_numpy() for name in _EVENT[:2]], axis=1)
+        keys = batch.column("key")
+        slots = [(key, moment) for key in keys.dictionary.to_pylist()]
+        rest: list[Any] = [keys.indices.to_numpy(), *(batch.column(name).to_numpy() for name in _EVENT[3:])]
+        window._parts = [Contributions(np.ascontiguousarray(units), slots, *rest)]
+        return window
+
+
+class SumsWindow:
+    """Sums by key, of rows that are asserted to keep to the bounds: the cells of each key.
+
+    Parameters
+    ----------
+    agreement
+        Of the stream.
+    public
+        Its public keys as an Arrow array; None for one stream.
+    """
+
+    def __init__(self, agreement: Agreement, public: pa.Array | None) -> None:
+        self._agreement, self._public = agreement, public
+        self._table, self._events = SketchTable(agreement), 0
+
+    def prepare(self, rows: pa.RecordBatch, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
+        """Return what adds rows that were cast, and cannot fail."""
+        summary.rows_read += rows.num_rows
+        if self._public is not None and self._agreement.key is not None:
+            kept = rows.filter(pc.is_in(rows.column(self._agreement.key.name), value_set=self._public))
+            summary.rows_of_other_keys += rows.num_rows - kept.num_rows
+            rows = kept
+        events = self._agreement.events(rows)
+        if events.indices.size:
+            check_indices(int(events.indices.view(np.uint64).max()), self._agreement.projection.dim)
+
+        def add() -> None:
+            if events.keys is None:
+                self._table.add_steps([NO_KEY], np.zeros(events.steps.size, np.int64), events.indices, events.steps)
+            else:
+                self._table.add_events(events)
+            self._events += events.steps.size
+
+        return add
+
+    def closed(self, _: bytes, __: BoundingSummary) -> SketchTable:
+        """Return the sums."""
+        return self._table
+
+    def to_bytes(self) -> bytes:
+        """Return the sums as a raw file."""
+        return encode(RawSketch(self._table, self._events))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, agreement: Agreement, public: pa.Array | None) -> Self:
+        """Return the window that `to_bytes` wrote."""
+        window, raw = cls(agreement, public), decode(data)
+        if not isinstance(raw.state, SketchTable):
+            raise WireFormatError("window", "holds no table")
+        window._table, window._events = raw.state, raw.events
+        return window
+
+
+@dataclasses.dataclass
+class Counts:
+    """What was read and dropped, for the operator alone."""
+
+    rows_late: int = 0
+    rows_before_start: int = 0
+    bounding: BoundingSummary = dataclasses.field(default_factory=BoundingSummary)
+
+
+class Windows:
+    """The windows of a stream that are not over, and its watermark.
+
+    Parameters
+    ----------
+    policy, agreement
+        Of the stream.
+    secret
+        32 bytes, from which each window's own is derived.
+    """
+
+    def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes) -> None:
+        self._policy, self._agreement, self._secret = policy, agreement, secret
+        near = policy.bounds_in(agreement)
+        self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
+        keys = [NO_KEY] if self.public is None else self.public
+        self._bounds = (
+            None
+            if policy.clip == WITHIN
+            else UnitBounds(agreement.projection, near, clip=policy.clip, public_keys=keys)  # type: ignore[arg-type]
+        )
+        self._public_column = None if self.public is None else key_column(self.public, "key")
+        self._agreed = [name for name in agreement.names if name != policy.time]
+        self.newest: int | None = None
+        """The newest time that moves the watermark, in microseconds."""
+        self.next = policy.first
+        """The number of the first window that was not closed."""
+        self.open: dict[int, UnitsWindow | SumsWindow] = {}
+        self.counts = Counts()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the next window is over."""
+        return self.newest is not None and self.next < int(self._policy.over(np.array([self.newest]))[0])
+
+    def add(self, batch: pa.RecordBatch, first: int) -> int:
+        """Add rows in the order of the log, and return how many are in windows; after an error nothing has changed.
+
+        A row is late if its window was over before it, so that batches of any size give the same windows.
+        """
+        policy, before = self._policy, _BEFORE_ALL if self.newest is None else self.newest
+        batch, blank = self._timed(batch)
+        moments = policy.moments(batch.column(policy.time), policy.time, policy.time_format)
+        beats, kept = self._kinds(batch)
+        moving = moments if policy.clock == "events" else np.where(beats, moments, _BEFORE_ALL)
+        newest = np.maximum.accumulate(np.append(before, moving))
+        numbers, over = policy.numbers(moments), policy.over(newest[:-1])
+        if (numbers > np.maximum(policy.numbers(newest[:-1]), policy.first) + _MOST_AHEAD).any():
+            raise InvalidInputError(
+                f"the column {policy.time} has a time that is more than {_MOST_AHEAD:,} windows after the rows before"
+            )
+        cast = self._agreement.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
+        numbers, timely = numbers[kept], (numbers >= over)[kept]
+        blank += int((~kept & ~beats).sum())
+        found = BoundingSummary(rows_read=blank, rows_blank=blank)
+        adding = []
+        for number in np.unique(numbers[timely]).tolist():
+            its = timely & (numbers == number)
+            window = self.open.get(number) or self._empty()
+            rows = cast if its.all() else cast.filter(pa.array(its))
+            adding.append((number, window, window.prepare(rows, self.secret_of(number), found)))
+        for number, window, add in adding:  # from here on nothing fails
+            add()
+            self.open[number] = window
+        early = int((numbers < policy.first).sum())
+        self.counts.rows_before_start += early
+        self.counts.rows_late += int((~timely).sum()) - early
+        self.counts.bounding.merge(found)
+        self.newest = None if newest[-1] == _BEFORE_ALL else int(newest[-1])
+        return int(timely.sum())
+
+    def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
+        """Return which rows are heartbeats, and which have all that the agreement asks for, as far as it drops rows."""
+        none = np.zeros(batch.num_rows, dtype=bool)  # where there is no other column than the time
+        empty = [missing(batch.column(name)) for name in self._agreed] or [none]
+        beats, blank = empty[0].copy(), empty[0].copy()
+        for more in empty[1:]:
+            beats &= more
+            blank |= more
+        return beats, ~blank if self._agreement.missing == "drop" else ~beats
+
+    def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
+        """Return the rows that have a time, and how many have not."""
+        untimed = missing(batch.column(self._policy.time))
+        if not untimed.any():
+            return batch, 0
+        if self._agreement.missing == "refuse":
+            raise InvalidInputError(
+                f"the column {self._policy.time} has nothing, null or blank, in a row, and the agreement refuses that"
+            )
+        return batch.filter(pa.array(~untimed)), int(untimed.sum())
+
+    def _empty(self) -> UnitsWindow | SumsWindow:
+        if self._bounds is None:
+            return SumsWindow(self._agreement, self._public_column)
+        return UnitsWindow(self._agreement, self._bounds)
+
+    def restored(self, data: bytes) -> UnitsWindow | SumsWindow:
+        """Return a window from its bytes."""
+        if self._bounds is None:
+            return SumsWindow.from_bytes(data, self._agreement, self._public_column)
+        return UnitsWindow.from_bytes(data, self._agreement, self._bounds)
+
+    def secret_of(self, number: int) -> bytes:
+        """Return by which secret the units of a window are digested, chosen and clipped."""
+        name = number.to_bytes(8, "little", signed=True)
+        return hashlib.blake2b(name, digest_size=SECRET_BYTES, key=self._secret, person=b"streamsketch.win").digest()
+
+    def closing(self) -> tuple[SketchTable, BoundingSummary]:
+        """Return the exact sketches of the next window, and what the bounds took; nothing has changed."""
+        summary = BoundingSummary()
+        window = self.open.get(self.next) or self._empty()
+        return window.closed(self.secret_of(self.next), summary), summary
+
+    def advance(self, summary: BoundingSummary) -> None:
+        """Leave the next window, with what its bounds took, and go on to the one after it."""
+        self.open.pop(self.next, None)
+        self.counts.bounding.merge(summary)
+        self.next += 1

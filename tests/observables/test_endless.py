@@ -1,0 +1,60 @@
+"""What an outsider sees of an endless stream: nothing of one unit, wherever its rows are and whenever they come."""
+
+from pathlib import Path
+
+import pytest
+
+from streamsketch.core.numbers import Ints
+from streamsketch.release import Stream
+from tests.endless.naive import AGREEMENT, KEYS, PROJECTION, Row, batch_of, beat, policy_of, windows_of
+from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
+
+CROWD = [Row(second, KEYS[second % 2], "a", 1, f"c{second}") for second in range(0, 240, 20)]
+LATE = Row(10, "north", "b", 1, "c10")
+WORLDS = [  # one unit less, early, late, far ahead, of another key and in an empty window; rows in another order
+    [beat(0), *CROWD, beat(100), LATE, *CROWD[:2], beat(400)],
+    [beat(0), Row(390, "west", "a", 2, "Ann"), *CROWD, beat(100), LATE, *CROWD[:2], beat(400)],
+    [beat(0), *CROWD, Row(99_999, "north", "a", 2, "Ann"), beat(100), LATE, *CROWD[:2], beat(400)],
+    [beat(0), *CROWD, beat(100), Row(2, "north", "a", 2, "Ann"), LATE, *CROWD[:2], beat(400)],
+    [beat(0), *CROWD, Row(2, "moon", "a", 2, "Ann"), beat(100), Row(270, "north", "a", 2, "Ann"), LATE, beat(400)],
+    [beat(0), *CROWD[::-1], beat(100), *CROWD[:2], LATE, beat(400)],
+]
+
+
+def exact(rows: list[Row], clock: str) -> list[Ints]:
+    """Return the cells of each window and key, in the order of publication."""
+    found, _ = windows_of(rows, clock=clock)
+    tables = []
+    for number in range(6):
+        table = PROJECTION.table()
+        for row in found.get(number, []):
+            table.update([row.shop], [row.item], [row.n])
+        tables += [table.sketch_of(key).state() for key in KEYS]
+    return tables
+
+
+def play(rows: list[Row], clock: str, folder: Path, patch: pytest.MonkeyPatch) -> Seen:
+    public = folder / "public"
+    public.mkdir(parents=True)
+    with observed(patch) as seen:
+        policy = policy_of(public, clock=clock, epsilon=1.0)
+        with hidden(patch, exact(rows, clock)):
+            stream = Stream(policy, AGREEMENT, folder / "secret.raw-stream")
+            for at in range(0, len(rows), 4):
+                stream.add(batch_of(rows[at : at + 4]), at + 1)
+            stream.save({})
+    times = {path.name: (path.stat().st_mtime_ns, path.stat().st_size) for path in public.iterdir()}
+    return seen | {"files": files_in(public), "times": times}
+
+
+def test_a_unit_changes_nothing_that_heartbeats_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = [play(rows, "heartbeats", tmp_path / str(n), monkeypatch) for n, rows in enumerate(WORLDS)]
+    assert [seen["end"] for seen in worlds] == ["done"] * len(worlds)
+    assert len(worlds[0]["files"]) == 6
+    assert_alike(worlds)
+
+
+def test_a_unit_that_decides_itself_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row far ahead, where rows move the watermark: what the condition of such releases excludes."""
+    worlds = [play(WORLDS[n], "events", tmp_path / str(n), monkeypatch) for n in (0, 2)]
+    assert differences(worlds)
