@@ -15,12 +15,16 @@ _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
+_LENGTH = struct.Struct(">i")
+
+
 class Record(NamedTuple):
     """A record of a topic; the timestamp is in milliseconds after 1970-01-01T00:00Z."""
 
     partition: int
     timestamp: int
     content: bytes
+    key: bytes = b""
 
 
 class Kafka:
@@ -90,14 +94,15 @@ class Kafka:
                 process.kill()
 
     def read(self, topic: str) -> Iterator[Record]:
-        """Yield all records that are in a topic now, each partition's in order."""
+        """Yield all records that are committed to a topic now, each partition's in order."""
         with subprocess.Popen(  # noqa: S603 - our own command
             self._tool("read", topic), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             records = cast("IO[bytes]", process.stdout)
             while header := records.read(_HEADER.size):
                 partition, timestamp, length = _HEADER.unpack(header)
-                yield Record(partition, timestamp, records.read(length))
+                content = records.read(length)
+                yield Record(partition, timestamp, content, records.read(*_LENGTH.unpack(records.read(_LENGTH.size))))
 
     def _tool(self, *arguments: str) -> list[str]:
         return self._java("256m", "Topic", self.servers, *arguments)

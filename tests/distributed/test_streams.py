@@ -39,11 +39,16 @@ def assert_is_the_topic(log: Log, folder: Folder, scratch: Path, epoch: int, sto
     assert noted == {name: sums for name, sums in exact.items() if name.split(" ")[0] in windows}
 
 
-@pytest.mark.parametrize("moment", ["before a release", "after a release"])
-def test_a_task_manager_killed(moment: str, cluster: FlinkCluster, log: Log, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("moment", "backend", "bundle"),
+    [("before a release", "filesystem", []), ("after a release", "rocksdb", ["--max_bundle_size=1"])],
+)
+def test_a_task_manager_killed(
+    moment: str, backend: str, bundle: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
+) -> None:
     folder = Folder(tmp_path / "stream")
     log.put(range(3))
-    with Job(cluster, log, folder) as job:
+    with Job(cluster, log, folder, *bundle, stream={"backend": backend}) as job:
         job.wait_for(lambda: len(folder.windows()) == 3, "the first windows")
         log.put(range(3, 5))
         if moment == "after a release":

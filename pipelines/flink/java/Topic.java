@@ -4,6 +4,7 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -18,8 +19,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * What the demo and the tests do with a topic, so that Python needs no client: {@code create TOPIC PARTITIONS}, {@code
- * write TOPIC} from standard input, {@code read TOPIC} to standard output. A record is its partition (int), timestamp
- * (long, ms), length (int) and bytes, big-endian. {@code write} flushes, and prints a line, when a record has no length.
+ * write TOPIC} from standard input, {@code read TOPIC} to standard output, what is committed. A record is its partition
+ * (int), timestamp (long, ms), length (int) and bytes, big-endian; one that is read has its key as well, length first.
+ * {@code write} flushes, and prints a line, when a record has no length.
  */
 public class Topic {
   public static void main(String[] arguments) throws Exception {
@@ -39,7 +41,7 @@ public class Topic {
 
   private static void write(Map<String, Object> server, String topic) throws Exception {
     var serializer = new ByteArraySerializer();
-    var settings = new java.util.HashMap<>(server);
+    var settings = new HashMap<>(server);
     settings.putAll(Map.of("acks", "all", "linger.ms", 5, "batch.size", 1 << 20, "max.request.size", 1 << 22));
     try (var producer = new KafkaProducer<>(settings, serializer, serializer);
         var input = new DataInputStream(new BufferedInputStream(System.in, 1 << 20))) {
@@ -64,7 +66,9 @@ public class Topic {
 
   private static void read(Map<String, Object> server, String topic) throws Exception {
     var deserializer = new ByteArrayDeserializer();
-    try (var consumer = new KafkaConsumer<>(server, deserializer, deserializer);
+    var settings = new HashMap<>(server);
+    settings.put("isolation.level", "read_committed");
+    try (var consumer = new KafkaConsumer<>(settings, deserializer, deserializer);
         var output = new DataOutputStream(new BufferedOutputStream(System.out, 1 << 20))) {
       var partitions =
           consumer.partitionsFor(topic).stream()
@@ -79,6 +83,9 @@ public class Topic {
           output.writeLong(record.timestamp());
           output.writeInt(record.value().length);
           output.write(record.value());
+          byte[] key = record.key() == null ? new byte[0] : record.key();
+          output.writeInt(key.length);
+          output.write(key);
         }
       }
     }
