@@ -15,6 +15,7 @@ Result = TypeVar("Result")
 SOURCES = (
     "core/carryless.py",
     "core/hashing.py",
+    "data/blake2b.py",
     "local/compressed.py",
     "local/directions.py",
     "local/kashin.py",

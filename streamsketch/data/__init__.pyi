@@ -1,5 +1,14 @@
 from . import data_ids
-from .columns import arrow_column, is_key_type, key_column, times_of, value_column, value_type
+from .columns import (
+    arrow_column,
+    is_bytes_type,
+    is_key_type,
+    joined_bytes,
+    key_column,
+    times_of,
+    value_column,
+    value_type,
+)
 from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import quantise, quantise_one
 from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
@@ -31,7 +40,9 @@ __all__ = [
     "from_list",
     "index_of",
     "indices_of",
+    "is_bytes_type",
     "is_key_type",
+    "joined_bytes",
     "json_batch",
     "key_column",
     "matrix_of",

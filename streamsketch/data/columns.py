@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 
 _FAMILIES: tuple[type, ...] = (bool, int, float, Decimal, str, bytes, dt.datetime, dt.date)
@@ -216,6 +217,35 @@ def is_key_type(kind: pa.DataType) -> bool:
             types.is_timestamp,
         )
     )
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Return whether Arrow values of a type are text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_bytes_type(kind: pa.DataType) -> bool:
+    """Return whether Arrow values of a type are bytes of any length."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def joined_bytes(array: pa.Array) -> tuple[NDArray[np.uint8], Ints]:
+    """Return all values of a column of text or bytes as one, and the end of each: uint8, (m,), and int64, (n,).
+
+    Raises
+    ------
+    InvalidInputError
+        For text that is not UTF-8.
+    """
+    if is_text_type(array.type):
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InvalidInputError("a text key is not valid UTF-8; fix it, or pass it as bytes") from None
+    array = array.cast(pa.large_binary())
+    ends = np.frombuffer(array.buffers()[1], dtype=np.int64, count=len(array) + 1, offset=8 * array.offset)
+    start, stop = int(ends[0]), int(ends[-1])
+    return np.frombuffer(array.buffers()[2] or b"", dtype=np.uint8)[start:stop], ends[1:] - start
 
 
 def times_of(array: pa.Array) -> list[Any]:

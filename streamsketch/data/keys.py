@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streamsketch.core import INT64_MAX, MAX_KEY, Ints, add_product, as_int64, field_elements
-from streamsketch.data.columns import key_column, value_type
+from streamsketch.data.blake2b import digest_column, keyed_state
+from streamsketch.data.columns import is_bytes_type, is_text_type, joined_bytes, key_column, value_type
 from streamsketch.errors import InvalidInputError
 
 HASHED_DIM = MAX_KEY + 1
 """The size of the fingerprint domain, 2^60: the `dim` that keys other than integers need."""
 
+_PERSON = b"streamsketch.key"
 _OUT_OF_RANGE = (
     "index {which}: indices must lie in [0, {dim}). "
     "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
@@ -143,22 +144,22 @@ def _require_hashed_dim(dim: int, what: str) -> None:
 
 
 def _fingerprints(array: pa.Array, seed: int) -> Ints:
-    words = _key_digests(array, _keyed(seed))[:, 0]
-    prints: Ints = (words & np.uint64(MAX_KEY)).astype(np.int64)
-    return prints
-
-
-def _key_digests(array: pa.Array, keyed: "hashlib.blake2b") -> NDArray[np.uint64]:
-    """Return the keyed digest of each key's canonical bytes, as little-endian words: uint64, (n, words).
-
-    Each distinct key is hashed once.
-    """
+    """Return the fingerprint of each key of an Arrow column without nulls; each distinct key is hashed once."""
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    digest = _digester(keyed)
-    digests = b"".join(digest(key) for key in _distinct_keys(encoded.dictionary))
-    words = np.frombuffer(digests, dtype="<u8").reshape(-1, keyed.digest_size // 8)
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    return words[codes] if len(words) else words
+    distinct = encoded.dictionary
+    if not len(distinct):
+        return np.empty(0, dtype=np.int64)
+    is_text = is_text_type(distinct.type)
+    if (is_text or is_bytes_type(distinct.type)) and not distinct.null_count:
+        data, stops = joined_bytes(distinct)
+        words = np.empty((len(distinct), 1), dtype=np.uint64)
+        digest_column(keyed_state(8, _seed_bytes(seed), _PERSON), ord("s" if is_text else "b"), data, stops, words)
+    else:
+        digest = _digester(_keyed(seed))
+        words = np.frombuffer(b"".join(map(digest, _distinct_keys(distinct))), dtype="<u8").reshape(-1, 1)
+    prints: Ints = (words[:, 0] & np.uint64(MAX_KEY)).astype(np.int64)
+    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False)
+    return prints[codes]
 
 
 def canonical_column(array: pa.Array) -> list[bytes]:
@@ -188,7 +189,11 @@ class _Days(int):
 
 
 def _keyed(seed: int) -> "hashlib.blake2b":
-    return hashlib.blake2b(digest_size=8, key=seed.to_bytes(8, "little"), person=b"streamsketch.key")
+    return hashlib.blake2b(digest_size=8, key=_seed_bytes(seed), person=_PERSON)
+
+
+def _seed_bytes(seed: int) -> bytes:
+    return seed.to_bytes(8, "little")
 
 
 def _digester(keyed: "hashlib.blake2b") -> Callable[[object], bytes]:

@@ -8,8 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.core import MAX_KEY, Ints, Words, kernel, multiply_add
-from streamsketch.data import canonical_column, value_type
-from streamsketch.errors import InvalidInputError
+from streamsketch.data import canonical_column, is_bytes_type, joined_bytes, value_type
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -59,25 +58,9 @@ def _as_bytes(units: pa.Array) -> tuple[int, Bytes, Ints]:
         rows[:, :8] = numbers.astype("<i8" if numbers.dtype.kind == "i" else "<u8").view(np.uint8).reshape(-1, 8)
         rows[:, 8] = numbers < 0
         return ord("i"), rows.ravel(), 9 * np.arange(1, numbers.size + 1, dtype=np.int64)
-    tag = ord("b")
-    if not pa.types.is_binary(kind) and not pa.types.is_large_binary(kind) and not pa.types.is_binary_view(kind):
-        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            tag, units = ord("t"), pa.array(canonical_column(units), pa.large_binary())
-        else:
-            tag = ord("s")
-            _check_text(units)
-    names = units.cast(pa.large_binary())
-    offsets = np.frombuffer(names.buffers()[1], dtype=np.int64, count=len(names) + 1, offset=8 * names.offset)
-    start, stop = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(names.buffers()[2] or b"", dtype=np.uint8)[start:stop]
-    return tag, data, offsets[1:] - start
-
-
-def _check_text(units: pa.Array) -> None:
-    try:
-        units.validate(full=True)
-    except pa.ArrowInvalid:
-        raise InvalidInputError("a privacy unit is not valid UTF-8") from None
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return ord("t"), *joined_bytes(pa.array(canonical_column(units), pa.large_binary()))
+    return ord("b" if is_bytes_type(kind) else "s"), *joined_bytes(units)
 
 
 @kernel
