@@ -1,5 +1,6 @@
 """Contribution bounding: what one privacy unit adds to a table of sketches, enforced before anything is added up."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -293,12 +294,13 @@ class _Prepare(beam.DoFn):
         parts, self._parts, self._rows = self._parts, {}, 0
         for window, found in parts.items():
             events = concatenated(found)
-            shards = events.units[:, 0] % np.uint64(self._shards)
+            shards = (events.units[:, 0] % np.uint64(self._shards)).astype(np.uint16)
             order = np.argsort(shards, kind="stable")
-            stops = np.searchsorted(shards[order], np.arange(self._shards), side="right")
-            for shard, rows in enumerate(np.split(order, stops[:-1])):
-                if rows.size:
-                    yield WindowedValue((shard, events.rows(rows).compact()), window.max_timestamp(), (window,))
+            events, stops = events.rows(order), np.cumsum(np.bincount(shards, minlength=self._shards)).tolist()
+            for shard, (start, stop) in enumerate(itertools.pairwise([0, *stops])):
+                if start < stop:
+                    part = events.rows(slice(start, stop)).compact()
+                    yield WindowedValue((shard, part), window.max_timestamp(), (window,))
 
     def _count_dropped(self, rows: int) -> None:
         if self.count and rows:

@@ -42,6 +42,7 @@ SOURCES = (
     "signs/hamming.py",
     "sketching/bounding/cut.py",
     "sketching/bounding/digests.py",
+    "sketching/bounding/runs.py",
     "sketching/bounding/scale.py",
 )
 """Files with kernels, or with code that is compiled into them."""

@@ -33,6 +33,7 @@ Slot: TypeAlias = tuple[Any, int]
 Row: TypeAlias = tuple[Any, Any, Any, Any]
 """(unit, key, index, value)."""
 
+_FEW_SLOTS = 32  # which weigh less than leaving some out takes
 _INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
 _MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in place of an error
@@ -69,12 +70,14 @@ class Contributions:
     def __len__(self) -> int:
         return self.codes.size
 
-    def rows(self, rows: NDArray[Any]) -> "Contributions":
-        """Return some of the events, selected by a mask or by positions."""
+    def rows(self, rows: NDArray[Any] | slice) -> "Contributions":
+        """Return some of the events, selected by a mask, by positions or, without copying, by a slice."""
         return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
 
     def compact(self) -> "Contributions":
-        """Return the same events without unused slots, for sending events in many parts."""
+        """Return the same events without many unused slots, for sending events in many parts."""
+        if len(self.slots) <= _FEW_SLOTS:
+            return self
         slots, codes = used_slots(self.slots, self.codes)
         return dataclasses.replace(self, slots=slots, codes=codes)
 
@@ -139,8 +142,10 @@ class Reader:
         if self._summary is not None:
             blanks = _present([*arrays, *([] if values is None else [values])])
             self._summary.rows_blank += pc.sum(pc.invert(blanks)).as_py() or 0
-        arrays = [array.filter(sound) for array in arrays]
-        amounts = None if values is None else self._within_reach(values.filter(sound))
+        if not pc.all(sound).as_py():
+            arrays = [array.filter(sound) for array in arrays]
+            values = None if values is None else values.filter(sound)
+        amounts = None if values is None else self._within_reach(values)
 
         def read(part: list[pa.Array], start: int, stop: int) -> Contributions:
             part = [array.slice(start, stop - start) for array in part]

@@ -15,6 +15,7 @@ from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
+from streamsketch.sketching.bounding.runs import order_of, order_runs
 from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
 
@@ -122,8 +123,8 @@ def bounded(
 
 def netted(events: Contributions) -> Contributions:
     """Return a row for each unit, slot and index, sorted by them, with the sum of its steps modulo 2^64."""
-    order = np.lexsort((events.indices, events.codes, events.units[:, 1], events.units[:, 0]))
-    events = events.rows(order)
+    low, high = np.ascontiguousarray(events.units.T)
+    events = events.rows(order_of(low, high, events.codes, events.indices))
     _, new_pair = _starts(events)
     new_pair[1:] |= events.indices[1:] != events.indices[:-1]
     starts = np.flatnonzero(new_pair)
@@ -195,8 +196,10 @@ def _kept_pairs(pairs: Contributions, new_unit: Flags, max_keys: int, draws: _Dr
     crowded = np.flatnonzero(np.repeat(slots_of_unit > max_keys, slots_of_unit))
     unit = np.repeat(np.arange(slots_of_unit.size), slots_of_unit)[crowded]
     ranks, ties = draws.slot_ranks(pairs.units[crowded], pairs.codes[crowded])
-    order = np.lexsort((ties, ranks, unit))
-    place = np.arange(order.size) - np.searchsorted(unit, unit)  # in the queue of the own unit; order keeps units
+    order, starts = np.arange(crowded.size), _first_of(unit)
+    bounds = np.append(starts, order.size)
+    order_runs(order, bounds, ranks, ties, ties)
+    place = np.arange(order.size) - np.repeat(starts, np.diff(bounds))  # in the queue of the own unit
     kept[crowded[order]] = place < max_keys
     return kept
 
