@@ -1,19 +1,22 @@
 """Messages of a log as Arrow record batches: many rows in one element."""
 
 import datetime as dt
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.window import TimestampedValue
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.transforms.window import GlobalWindow, TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
+from apache_beam.utils.windowed_value import WindowedValue
 
 from streamsketch.agreement import Agreement
-from streamsketch.beam.events import RowBuffer, column_of
+from streamsketch.beam.events import ROWS, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.once import LATE
 from streamsketch.errors import InvalidInputError
@@ -141,46 +144,81 @@ class _Decode(beam.DoFn):
         self._schema, self._time, self._window, self._format, self._count = schema, time, window, format, count
         self._names = list(dict.fromkeys([*schema.names, time]))
 
-    def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any]:
+    def start_bundle(self) -> None:
+        self._waiting: dict[int, RowBuffer] = {}
+
+    def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any] | None:
         if not message:
-            return
-        found = list(self._decoded(message))
-        batches = [batch for batch in found if batch is not None]
-        if len(batches) < len(found):
-            self._add(f"messages_{MALFORMED}", 1)
-            yield beam.pvalue.TaggedOutput(MALFORMED, TimestampedValue(message, MIN_TIMESTAMP))
-        for batch in batches:
-            on_time, late = self._split(batch, moment.micros)
+            return None
+        if self._format == "arrow":
+            return self._outputs(self._decoded(message), moment.micros)
+        return self._read_lines(message, self._start(moment.micros))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for start, rows in self._waiting.items():
+            for output in self._outputs(self._sound_groups(rows), start):
+                tag, found = (output.tag, output.value) if isinstance(output, TaggedOutput) else (None, output)
+                windowed = WindowedValue(found.value, found.timestamp, (GlobalWindow(),))
+                yield windowed if tag is None else TaggedOutput(tag, windowed)
+
+    def _outputs(self, found: Iterable[pa.RecordBatch | bytes], moment: int) -> Iterator[Any]:
+        """Yield sound rows, late rows, and each message that has others, once."""
+        malformed: set[bytes] = set()
+        for one in found:
+            if isinstance(one, bytes):
+                if one not in malformed:
+                    malformed.add(one)
+                    self._add(f"messages_{MALFORMED}", 1)
+                    yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
+                continue
+            on_time, late = self._split(one, moment)
             if on_time.num_rows:
-                yield on_time
+                yield TimestampedValue(on_time, Timestamp(micros=moment))
             if late.num_rows:
                 self._add("rows_late", late.num_rows)
-                yield beam.pvalue.TaggedOutput(LATE, TimestampedValue(late, MIN_TIMESTAMP))
+                yield TaggedOutput(LATE, TimestampedValue(late, MIN_TIMESTAMP))
 
-    def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | None]:
-        """Yield the rows of a message that are sound, and None for those that are not."""
-        if self._format == "json":
-            yield from self._lines(message)
-            return
+    def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
+        """Yield the rows of an Arrow message that are sound, or the message where they are not."""
         try:
             with pa.ipc.open_stream(message) as reader:
                 batches = list(reader)
                 self._shaped(pa.RecordBatch.from_pylist([], schema=reader.schema))  # what is wrong in every row
         except _UNSOUND:
-            yield None
+            yield message
             return
         for batch in batches:
-            yield from self._sound(batch)
+            for found in self._sound(batch):
+                yield message if found is None else found
 
-    def _lines(self, message: bytes) -> Iterator[pa.RecordBatch | None]:
-        rows = RowBuffer()
+    def _read_lines(self, message: bytes, start: int) -> Iterator[Any] | None:
+        """Let the rows of a message wait for others of their window: one by one they would cost many times as much."""
+        rows, unsound = self._waiting.setdefault(start, RowBuffer()), False
         for line in filter(bytes.strip, message.splitlines()):
             try:
-                rows.add(self._row(json.loads(line.decode())))
+                rows.add([*self._row(json.loads(line.decode())), message])
             except _UNSOUND:
-                yield None
+                unsound = True
+        found = [message] if unsound else []
+        if rows.waiting < ROWS:
+            return self._outputs(found, start) if found else None
+        return self._outputs(itertools.chain(found, self._sound_groups(self._waiting.pop(start))), start)
+
+    def _sound_groups(self, rows: RowBuffer) -> Iterator[pa.RecordBatch | bytes]:
         for group in rows.take():
-            yield from self._sound(group)
+            yield from self._sound_rows(group)
+
+    def _sound_rows(self, rows: list[Sequence[Any]]) -> Iterator[pa.RecordBatch | bytes]:
+        """Yield the rows that are sound, and the messages, their last fields, of those that are not."""
+        try:
+            yield self._typed([row[:-1] for row in rows])
+        except _UNSOUND:
+            if len(rows) == 1:
+                yield rows[0][-1]
+                return
+            middle = len(rows) // 2
+            yield from self._sound_rows(rows[:middle])
+            yield from self._sound_rows(rows[middle:])
 
     def _row(self, row: Any) -> Sequence[Any]:
         if not isinstance(row, dict):
@@ -190,9 +228,9 @@ class _Decode(beam.DoFn):
             row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
         return [row.get(name) for name in self._names]
 
-    def _sound(self, rows: pa.RecordBatch | list[Sequence[Any]]) -> Iterator[pa.RecordBatch | None]:
+    def _sound(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch | None]:
         try:
-            yield self._shaped(rows) if isinstance(rows, pa.RecordBatch) else self._typed(rows)
+            yield self._shaped(rows)
         except _UNSOUND:
             if len(rows) <= 1:
                 yield None
@@ -218,11 +256,15 @@ class _Decode(beam.DoFn):
         cast = [_as_type(columns[field.name], field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(cast, names=self._names)
 
+    def _start(self, moment: int) -> int:
+        """Return the start of a moment's window; the mark itself of what sources marked as late."""
+        size, offset = self._window
+        return moment if moment <= MIN_TIMESTAMP.micros else (moment - offset) // size * size + offset
+
     def _split(self, batch: pa.RecordBatch, moment: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         if moment <= MIN_TIMESTAMP.micros:
             return batch.slice(0, 0), batch
-        size, offset = self._window
-        start = pa.scalar((moment - offset) // size * size + offset, pa.timestamp("us"))
+        start = pa.scalar(self._start(moment), pa.timestamp("us"))
         column = batch.column(self._time)
         plain = column.cast(pa.timestamp(column.type.unit))  # moments, whatever time zone they are shown in
         late = pc.fill_null(pc.less(plain, start), False)  # noqa: FBT003 - Arrow's signature

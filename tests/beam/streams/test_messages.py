@@ -20,14 +20,20 @@ def decoded(message: bytes, **how: Any) -> tuple[list[Row], list[Row], list[byte
     """Return the rows on time, the late ones, and the messages set aside."""
     given: dict[str, Any] = {"schema": SCHEMA, "time": "time", "size": 60} | how
     on_time, late, malformed = [], [], []
-    for element in DecodeMessages(given.pop("schema"), **given)._step.process(message, MOMENT):
+    for element in elements_of(DecodeMessages(given.pop("schema"), **given), message):
         if not isinstance(element, beam.pvalue.TaggedOutput):
-            on_time += rows_of(element)
+            on_time += rows_of(element.value)
         elif element.tag == "late":
             late += rows_of(element.value.value)
         else:
             malformed.append(element.value.value)
     return on_time, late, malformed
+
+
+def elements_of(decode: DecodeMessages, message: bytes) -> list[Any]:
+    """Return what comes of a bundle with one message."""
+    decode._step.start_bundle()
+    return [*(decode._step.process(message, MOMENT) or ()), *decode._step.finish_bundle()]
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:
@@ -57,6 +63,22 @@ def test_rows_of_both_formats_are_read_and_late_ones_set_apart() -> None:
     assert decoded(message(["a", "b", "late"], [1, 2, 3], [60, 61, 59])) == expected
     assert decoded("\n".join(LINES).encode(), format="json") == expected
     assert decoded(b"") == ([], [], []), "a heartbeat"
+
+
+def test_json_is_decoded_together_and_each_message_that_has_unsound_rows_is_set_aside_once() -> None:
+    step = DecodeMessages(SCHEMA, time="time", size=60, format="json")._step
+    step.start_bundle()
+    sound = [line.encode() for line in LINES[:2]]
+    spoilt = b'{"key": "c", "amount": 1.5, "time": 60}\n' + LINES[0].encode() + b'\n{"key": '
+    for content in [*sound, spoilt, *sound]:
+        assert [one.value.value for one in step.process(content, MOMENT) or ()] == (
+            [spoilt] if content == spoilt else []
+        )
+    elements = list(step.finish_bundle())
+    together = [rows_of(one.value) for one in elements if not isinstance(one, beam.pvalue.TaggedOutput)]
+    assert sorted(row[0] for rows in together for row in rows) == ["a", "a", "a", "b", "b"]
+    assert len(together) < 5
+    assert {one.value.value for one in elements if isinstance(one, beam.pvalue.TaggedOutput)} == {spoilt}
 
 
 @pytest.mark.parametrize(
@@ -129,12 +151,12 @@ AGREEMENT = ss.Agreement(
 def agreed_rows(message: bytes, agreement: ss.Agreement = AGREEMENT, **how: Any) -> tuple[list[Any], int]:
     """Return the rows as an agreement casts them, and how many messages are set aside."""
     found, aside = [], 0
-    for element in DecodeMessages(agreement, time="time", size=60, **how)._step.process(message, MOMENT):
+    for element in elements_of(DecodeMessages(agreement, time="time", size=60, **how), message):
         if isinstance(element, beam.pvalue.TaggedOutput):
             aside += 1
         else:
-            assert element.equals(agreement.cast(element)), "it is cast once"
-            found += [(row["key"], row["price"], row["time"].timestamp()) for row in element.to_pylist()]
+            assert element.value.equals(agreement.cast(element.value)), "it is cast once"
+            found += [(row["key"], row["price"], row["time"].timestamp()) for row in element.value.to_pylist()]
     return found, aside
 
 
@@ -184,7 +206,8 @@ def test_an_agreed_time_is_a_timestamp() -> None:
     by_time = AGREEMENT.replace(index={"price": "decimal(2)", "time": "timestamp"})
     rows = pa.RecordBatch.from_pylist([ROWS[0] | {"time": 61 * 10**6}])
     rows = rows.set_column(4, "time", rows.column("time").cast(pa.timestamp("us", "UTC")))
-    (batch,) = DecodeMessages(by_time, time="time", size=60)._step.process(encoded_batch(rows), MOMENT)
+    (element,) = elements_of(DecodeMessages(by_time, time="time", size=60), encoded_batch(rows))
+    batch = element.value
     assert batch.schema.names == by_time.names
     for wrong in (AGREEMENT.replace(index={"time": "date"}), AGREEMENT.replace(value="time")):
         with pytest.raises(ss.InvalidInputError, match="the column 'time' must hold times"):
