@@ -1,9 +1,15 @@
 """Signed bytes: DSSE, the Dead Simple Signing Envelope, version 1, with Ed25519."""
 
-import base64
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
+
+try:
+    import pybase64 as base64
+except ImportError:
+    raise ModuleNotFoundError(
+        "signed envelopes take pybase64, which is fast: pip install 'streamsketch[parties]'"
+    ) from None
 
 from streamsketch.core import check_length, current_limits
 from streamsketch.errors import SignatureError

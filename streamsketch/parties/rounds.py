@@ -327,10 +327,9 @@ class Round:
                 f"make a new round without, which is another release of the others' data"
             )
         total: Ints = np.zeros(self.projection.sketch_dim, dtype=np.int64)
-        digest = hashlib.sha256(b"streamsketch.parties.release" + self._digest)
-        for place in range(len(self.parties)):
-            total += found[place].cells
-            digest.update(found[place].cells.astype("<i8").tobytes())
+        for one in found.values():
+            total += one.cells
+        digest = hashlib.sha256(b"streamsketch.parties.release" + self._digest + total.astype("<i8").tobytes())
         return PrivateSketch(
             self.projection,
             total,
