@@ -1,5 +1,6 @@
 """From exact sketches to releases, each drawn once whatever the runner retries."""
 
+import dataclasses
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,8 @@ from streamsketch.privacy import BitSource, Budget, Guarantee, Neighbours, Sensi
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Calibrated, PrivateSketch, Publisher
 from streamsketch.sketching import Sketch
+
+CLOCK = "the times by which a stream's windows end do not depend on what one unit contributes"
 
 
 class ReleaseOnce(beam.PTransform, ABC):
@@ -92,9 +95,9 @@ class ReleaseOnce(beam.PTransform, ABC):
         """Apply the transform."""
         refuse_broken_runner(sketches.pipeline)
         require_one_pane(sketches)
-        sources = sources_of(sketches)
-        if has_stream(sketches.pipeline):  # whatever reads it, a stream's data in a window are the same
-            sources = ["stream"]
+        is_stream = has_stream(sketches.pipeline)
+        # whatever reads it, a stream's data in a window are the same
+        sources = ["stream"] if is_stream else sources_of(sketches)
         publisher = self._publisher(self._agreed_neighbours(sketches))
         projection = self._agreed_projection(sketches)
         guarantee = publisher.calibrated(projection).guarantee  # fail before the job runs
@@ -102,6 +105,8 @@ class ReleaseOnce(beam.PTransform, ABC):
             guarantee = self._selected.added_to(guarantee)
         agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
         opened = self._windows is not None and self._windows.stop is None
+        if is_stream:
+            guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
         draw = _Release(
             publisher,
             self.published,

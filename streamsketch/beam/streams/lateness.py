@@ -3,6 +3,9 @@
 A runner decides by how far all its sources happen to be, so a replay may let in what was late before. Here a record is
 late if a newer one before it *in its own partition* was more than the allowed delay past the end of its window. So what
 a window holds is a function of the log, and a window computed again has the same bytes.
+
+One record far ahead makes all others late, which no bound on contributions covers: timestamps must not be set by those
+whose data they carry. Releases of streams state this as a condition.
 """
 
 from collections.abc import Iterator

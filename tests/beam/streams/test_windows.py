@@ -77,6 +77,8 @@ def test_every_key_is_released_once_in_every_window_with_the_truth_in_it(
     assert windows[-1] >= 240
     assert Counter((key, start) for key, start, _ in found) == {(key, start): 1 for key in KEYS for start in windows}
     for key, start, release in found:
+        (condition,) = release.guarantee.conditions
+        assert "do not depend on what one unit contributes" in condition
         cells = release.values.tolist()
         kept = TRUTH.get((key, start))
         if (key, start) == ("UA", 240):
