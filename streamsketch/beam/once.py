@@ -1,6 +1,6 @@
 """Each key published once in each window, whatever the runner repeats."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import apache_beam as beam
@@ -56,16 +56,18 @@ class PublishOnce(beam.PTransform):
         Name of the draw's randomness among others of the run.
     shards
         As in `InOrder`, if the number of results is known beforehand.
+    secret
+        What returns the run's secret for a pipeline, where the draw has to wait for more than that.
     """
 
-    def __init__(self, draw: Draw, use: str, *shards: int) -> None:
+    def __init__(self, draw: Draw, use: str, *shards: int, secret: Callable[[beam.Pipeline], Any] = run_secret) -> None:
         super().__init__()
-        self._draw, self._use, self._shards = draw, use, shards
+        self._draw, self._use, self._shards, self._secret = draw, use, shards, secret
 
     def expand(self, keyed: beam.PCollection) -> Any:
         """Apply the transform."""
         draw = _Draw(self._draw, self._use, label_in(keyed.pipeline))
-        step = publishing_step(keyed, draw, run=run_secret(keyed.pipeline))
+        step = publishing_step(keyed, draw, run=self._secret(keyed.pipeline))
         step = step.with_output_types(beam.typehints.KV[Any, self._draw.published])
         add_up = beam.ParDo(_Total(self._draw)).with_output_types(beam.typehints.KV[Any, self._draw.summed])
         outputs = keyed | "One group a key" >> beam.GroupByKey() | "Add up" >> add_up.with_outputs(LATE, main="totals")

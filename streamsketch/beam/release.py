@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 
+from streamsketch.beam.charges import Charge, charged_secret
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.marked import SecretCollection, sources_of
 from streamsketch.beam.once import PublishOnce
@@ -41,6 +43,8 @@ class ReleaseOnce(beam.PTransform, ABC):
         Your assertion of what one privacy unit contributes, where the sketches carry no bounds.
     public_keys, selected_keys, keys_are_public, public_windows, projection, count_private_data
         As in `ReleasePerKey`.
+    charge
+        What each run is charged to, if anything.
     """
 
     published: ClassVar[type[Any]]
@@ -56,6 +60,7 @@ class ReleaseOnce(beam.PTransform, ABC):
         public_windows: tuple[TimestampTypes, TimestampTypes | None] | None,
         projection: Projection | None,
         count_private_data: bool,
+        charge: Charge | None,
     ) -> None:
         super().__init__()
         if (public_keys is not None) + (selected_keys is not None) + keys_are_public != 1:
@@ -79,7 +84,7 @@ class ReleaseOnce(beam.PTransform, ABC):
         self._projection = projection
         if projection is not None and neighbours is not None:
             self._publisher(neighbours).calibrated(projection)  # fail before the job runs
-        self._count_private_data = count_private_data
+        self._count_private_data, self._charge = count_private_data, charge
         self._late = False
 
     @abstractmethod
@@ -117,8 +122,9 @@ class ReleaseOnce(beam.PTransform, ABC):
             opened=opened,
             count=self._count_private_data,
         )
+        secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
-            draw, "noise", *self._shards(sketches, projection)
+            draw, "noise", *self._shards(sketches, projection), secret=secret
         )
         return (releases, SecretCollection(late, projection, late=True)) if self._late else releases
 
@@ -257,6 +263,10 @@ class ReleasePerKey(ReleaseOnce):
         Count keys without data and keys dropped as Beam metrics (``keys_without_data``, ``keys_dropped``). These
         counts depend on the data and carry no noise, so they are for the operator's eyes only, as is what runners
         count themselves (elements and bytes of every step). ``releases`` is always counted.
+    ledger, dataset
+        A `streamsketch.Ledger`, by its file or URL, and what it calls the data set. Each run of the pipeline is charged
+        once, for all its releases together, before the first is drawn; a retry costs nothing, and what does not fit
+        ends the job. Workers open the ledger: more than one machine needs PostgreSQL. No password belongs in the URL.
 
     Raises
     ------
@@ -295,6 +305,8 @@ class ReleasePerKey(ReleaseOnce):
         public_windows: tuple[TimestampTypes, TimestampTypes | None] | None = None,
         projection: Projection | None = None,
         count_private_data: bool = False,
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
     ) -> None:
         self._budget, self._mechanism = Budget(epsilon, delta), mechanism
         calibration.choose(Sensitivity(1, 1, 1), self._budget, mechanism)  # fail before the job runs
@@ -306,6 +318,7 @@ class ReleasePerKey(ReleaseOnce):
             public_windows=public_windows,
             projection=projection,
             count_private_data=count_private_data,
+            charge=Charge.of(ledger, dataset),
         )
 
     def display_data(self) -> dict[str, Any]:

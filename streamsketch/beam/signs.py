@@ -1,9 +1,11 @@
 """Published signs in pipelines, released once for each key."""
 
+import os
 from typing import Any
 
 from apache_beam.utils.timestamp import TimestampTypes
 
+from streamsketch.beam.charges import Charge
 from streamsketch.beam.keys import Keys
 from streamsketch.beam.release import ReleaseOnce
 from streamsketch.beam.select import SelectedKeys
@@ -29,7 +31,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
     neighbours
         The mechanism's, once more, where the sketches do not come from `BoundContributions` through `SketchPerKey`
         alone: your assertion that they hold for the data.
-    public_keys, selected_keys, keys_are_public, public_windows, projection, count_private_data
+    public_keys, selected_keys, keys_are_public, public_windows, projection, count_private_data, ledger, dataset
         As in `ReleasePerKey`.
 
     Raises
@@ -57,7 +59,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
 
     published = SignSketch
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each of them is part of what is guaranteed
         self,
         mechanism: SignMechanism,
         *,
@@ -68,6 +70,8 @@ class ReleaseSignsPerKey(ReleaseOnce):
         public_windows: tuple[TimestampTypes, TimestampTypes | None] | None = None,
         projection: Projection | None = None,
         count_private_data: bool = False,
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
     ) -> None:
         if not isinstance(mechanism, SignMechanism):
             raise TypeError(
@@ -88,6 +92,7 @@ class ReleaseSignsPerKey(ReleaseOnce):
             public_windows=public_windows,
             projection=projection,
             count_private_data=count_private_data,
+            charge=Charge.of(ledger, dataset),
         )
         if projection is not None:
             mechanism.calibrated(projection)  # fail before the job runs
