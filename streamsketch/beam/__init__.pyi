@@ -1,6 +1,7 @@
 from .bound import BoundContributions
 from .coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
 from .compare import DistancesTo, PairwiseDistances
+from .contribute import ContributePerKey
 from .means import MeanPerKey
 from .nearest import NearestNeighbours
 from .nearest_signs import NearestSigns
@@ -16,6 +17,7 @@ from .windows import SlidingWindowSums, TumblingWindows
 
 __all__ = [
     "BoundContributions",
+    "ContributePerKey",
     "DistancesTo",
     "FinishRun",
     "MeanAggregatorCoder",

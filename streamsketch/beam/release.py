@@ -4,27 +4,24 @@ import dataclasses
 import functools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import apache_beam as beam
-from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 
 from streamsketch.beam.charges import Charge, charged_secret
-from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
+from streamsketch.beam.draws import KeyedDraw
+from streamsketch.beam.keys import Keys, PublicKeys, as_dict
 from streamsketch.beam.marked import SecretCollection, sources_of
-from streamsketch.beam.once import PublishOnce
+from streamsketch.beam.once import Draw, PublishOnce
 from streamsketch.beam.ordering import shards_of
-from streamsketch.beam.repeatable import data_id
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, has_stream
 from streamsketch.beam.select import SelectedKeys
-from streamsketch.beam.sketch import merged
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
-from streamsketch.data import from_list
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
 from streamsketch.projections import Projection
@@ -112,21 +109,26 @@ class ReleaseOnce(beam.PTransform, ABC):
         opened = self._windows is not None and self._windows.stop is None
         if is_stream:
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
-        draw = _Release(
-            publisher,
-            self.published,
-            projection,
-            guarantee,
-            sources,
-            agreement,
-            opened=opened,
-            count=self._count_private_data,
-        )
+        draw = self._drawing(publisher, projection, guarantee, sources, agreement, opened=opened)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
             draw, "noise", *self._shards(sketches, projection), secret=secret
         )
         return (releases, SecretCollection(late, projection, late=True)) if self._late else releases
+
+    def _drawing(
+        self,
+        publisher: Publisher[Any],
+        projection: Projection,
+        guarantee: Guarantee,
+        sources: Sequence[str],
+        agreement: str | None,
+        *,
+        opened: bool,
+    ) -> Draw:
+        """Return what is drawn of each key."""
+        how = {"opened": opened, "count": self._count_private_data}
+        return _Release(publisher, self.published, agreement, projection, guarantee, sources, **how)
 
     def _shards(self, sketches: beam.PCollection, projection: Projection) -> list[int]:
         """Return how many shards hold the releases, if their number is known beforehand."""
@@ -341,49 +343,28 @@ def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
     return key, Projection.from_json(projection).sketch()
 
 
-class _Release:
-    """Publish a key's sketch, with data ids that are functions of the run, of names and of where the data came from."""
-
-    summed = Sketch
-
+class _Release(KeyedDraw):
     def __init__(
         self,
         publisher: Publisher[Any],
         published: type[Any],
-        projection: Projection,
-        guarantee: Guarantee,
-        sources: Sequence[str],
         agreement: str | None,
-        *,
+        *common: Any,
         opened: bool,
         count: bool,
     ) -> None:
+        super().__init__(*common, count=count)
         self.published, self._opened = published, opened
-        self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
-        self._sources, self._agreement, self._count = sources, agreement, count
+        self._publisher, self._agreement = publisher, agreement
 
     def is_first(self, values: list[Sketch]) -> bool:
         """Return whether the window was opened for these values: it ends again where a restore forgets the time."""
         return not self._opened or any(sketch.mass == 0 for sketch in values)
 
-    def total(self, values: Iterable[Sketch]) -> Sketch:
-        total = merged(values)
-        self._projection.check_same(total.projection)
-        return total
-
-    def named(self, total: Sketch) -> tuple[bytes, ...]:
-        public = total.projection.to_json(), repr(self._guarantee)
-        return (*(text.encode() for text in public), total.state().astype("<i8").tobytes())
-
     def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
-        id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
-        ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
-        named = Sketch.from_state(total.projection, total.state(), total.mass, ids=ids)
-        released = self._calibrated.release(named, bits)
+        released = self._calibrated.release(self._with_ids(total, key, window, run), bits)
         yield released if self._agreement is None else released.under(self._agreement)
-        Metrics.counter(METRICS, "releases").inc()
-        if self._count and total.mass == 0:
-            Metrics.counter(METRICS, "keys_without_data").inc()
+        self._note(total)
 
     @functools.cached_property
     def _calibrated(self) -> Calibrated[Any]:

@@ -181,6 +181,12 @@ def has_stream(pipeline: beam.Pipeline) -> bool:
     return isinstance(_RUNS.get(pipeline), RunSecret)
 
 
+def run_id_of(pipeline: beam.Pipeline) -> str | ValueProvider | None:
+    """Return under which id a pipeline's run is claimed, if it is."""
+    run = _RUNS.get(pipeline)
+    return run.place.run_id if isinstance(run, _Run) and run.place is not None else None
+
+
 def run_secret(pipeline: beam.Pipeline) -> beam.pvalue.AsSingleton | RunSecret:
     """Return the secret of a pipeline's run, for steps of your own that draw: a side input, or the secret itself.
 

@@ -1,5 +1,6 @@
 """What one party sends in a round, as bytes: the payload of a signed envelope (WIRE.md)."""
 
+import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsketch.core import Ints
-from streamsketch.data import data_ids
+from streamsketch.data import canonical_bytes, data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
 
 _HEAD = struct.Struct("<32sII")  # the round's digest, the party's place, the number of cells
@@ -52,6 +53,13 @@ def decode_contribution(data: bytes, *, cells: int) -> Contribution:
         raise WireFormatError("data_ids", str(error)) from None
     values = np.frombuffer(data, dtype="<i8", count=cells, offset=_HEAD.size).astype(np.int64)
     return Contribution(digest, party, values, ids)
+
+
+def key_id(round_digest: bytes, key: object) -> bytes:
+    """Return 32 bytes that name the round for one key of a table; raise `InvalidInputError` for no key."""
+    if not isinstance(key, str | bytes | int) or isinstance(key, bool):
+        raise InvalidInputError(f"a key is text, bytes or an integer, got a {type(key).__name__}")
+    return hashlib.sha256(b"streamsketch.parties.key.1" + round_digest + canonical_bytes(key)).digest()
 
 
 def ids_of_all(found: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:

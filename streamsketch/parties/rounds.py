@@ -19,12 +19,14 @@ from streamsketch.parties.contributions import (
     decode_contribution,
     encode_contribution,
     ids_of_all,
+    key_id,
 )
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
 from streamsketch.privacy import (
     L1,
     AddedNoise,
+    BitSource,
     Budget,
     Guarantee,
     Mechanism,
@@ -284,7 +286,29 @@ class Round:
         key.check_unspent(self._digest)
         charge(ledger, dataset, self.guarantee, sketch)
         key.spend(self._digest)
-        share = self.noise.sample_share(self._honest, self.projection.sketch_dim, SystemBits())
+        return self._contribution(sketch, key, place, SystemBits())
+
+    def contribute_again(self, sketch: Sketch, key: Key, bits: BitSource) -> bytes:
+        """Return what `contribute` returns, with a share from given bits: for steps that may be repeated.
+
+        The caller sees to it that the bits are a secret function of the round and the exact cells, that no other
+        contribution of the party leaves, and that it is charged.
+        """
+        self.projection.check_same(sketch.projection)
+        self._check_signed()
+        return self._contribution(sketch, key, self._place_of(key.public), bits)
+
+    def for_key(self, key: str | bytes | int) -> "Round":
+        """Return the round for one key of a table, which all parties derive alike: it has masks of its own.
+
+        The guarantee is for all keys together, of which one unit is in ``neighbours.max_keys`` at most. A round read
+        from JSON that not all parties signed raises `SignatureError`.
+        """
+        self._check_signed()
+        return dataclasses.replace(self, round_id=key_id(self._digest, key)[:_ROUND_ID_BYTES], signatures=None)
+
+    def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
+        share = self.noise.sample_share(self._honest, self.projection.sketch_dim, bits)
         cells: Any = np.add(sketch.state(), share).view(np.uint64)
         add_masks(cells, self._digest, key, self.parties, place)
         ids = sketch.data_ids.published()
