@@ -147,9 +147,9 @@ class _Decode(beam.DoFn):
     def start_bundle(self) -> None:
         self._waiting: dict[int, RowBuffer] = {}
 
-    def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Any] | None:
+    def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
         if not message:
-            return None
+            return ()
         if self._format == "arrow":
             return self._outputs(self._decoded(message), moment.micros)
         return self._read_lines(message, self._start(moment.micros))
@@ -191,7 +191,7 @@ class _Decode(beam.DoFn):
             for found in self._sound(batch):
                 yield message if found is None else found
 
-    def _read_lines(self, message: bytes, start: int) -> Iterator[Any] | None:
+    def _read_lines(self, message: bytes, start: int) -> Iterable[Any]:
         """Let the rows of a message wait for others of their window: one by one they would cost many times as much."""
         rows, unsound = self._waiting.setdefault(start, RowBuffer()), False
         for line in filter(bytes.strip, message.splitlines()):
@@ -201,7 +201,7 @@ class _Decode(beam.DoFn):
                 unsound = True
         found = [message] if unsound else []
         if rows.waiting < ROWS:
-            return self._outputs(found, start) if found else None
+            return self._outputs(found, start) if found else ()
         return self._outputs(itertools.chain(found, self._sound_groups(self._waiting.pop(start))), start)
 
     def _sound_groups(self, rows: RowBuffer) -> Iterator[pa.RecordBatch | bytes]:

@@ -33,7 +33,7 @@ def decoded(message: bytes, **how: Any) -> tuple[list[Row], list[Row], list[byte
 def elements_of(decode: DecodeMessages, message: bytes) -> list[Any]:
     """Return what comes of a bundle with one message."""
     decode._step.start_bundle()
-    return [*(decode._step.process(message, MOMENT) or ()), *decode._step.finish_bundle()]
+    return [*decode._step.process(message, MOMENT), *decode._step.finish_bundle()]
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:
@@ -71,9 +71,7 @@ def test_json_is_decoded_together_and_each_message_that_has_unsound_rows_is_set_
     sound = [line.encode() for line in LINES[:2]]
     spoilt = b'{"key": "c", "amount": 1.5, "time": 60}\n' + LINES[0].encode() + b'\n{"key": '
     for content in [*sound, spoilt, *sound]:
-        assert [one.value.value for one in step.process(content, MOMENT) or ()] == (
-            [spoilt] if content == spoilt else []
-        )
+        assert [one.value.value for one in step.process(content, MOMENT)] == ([spoilt] if content == spoilt else [])
     elements = list(step.finish_bundle())
     together = [rows_of(one.value) for one in elements if not isinstance(one, beam.pvalue.TaggedOutput)]
     assert sorted(row[0] for rows in together for row in rows) == ["a", "a", "a", "b", "b"]
