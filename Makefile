@@ -90,14 +90,17 @@ flink-demo: env flink  ## the demo on a Flink cluster of this machine: two task 
 stream-demo: env flink  ## a week of flights through Kafka and Flink in a minute, with a task manager killed on the way
 	$(BIN)/python -m pipelines.flink.stream_demo --jars $(FLINK)/lib
 
+soak: env flink  ## feed a stream for an hour at half load, and print delay, memory and checkpoint size each minute
+	$(BIN)/python -m pipelines.flink.load soak --jars $(FLINK)/lib
+
 test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures, and on Prism where go can build it
 	@test -n "$(PRISM)" || echo "Prism is skipped: there is no go on the PATH to build it."
 	STREAMSKETCH_FLINK_JARS=$(FLINK)/lib STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q tests/distributed
 
-test-postgres: env  ## the ledger of a team, on a PostgreSQL server of this machine, gone afterwards
+test-postgres: env  ## a team's ledger and streams' sinks, on a PostgreSQL server of this machine, gone afterwards
 	@test -x "$(PG_BIN)/initdb" || { echo "There is no PostgreSQL server here: install its package, or say" \
 	  "make test-postgres PG_BIN=FOLDER, the folder of initdb."; exit 1; }
-	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/parties/test_ledger_postgres.py
+	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/parties/test_ledger_postgres.py tests/beam/streams/test_sinks.py
 
 $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*

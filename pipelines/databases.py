@@ -1,7 +1,6 @@
 """Databases that hold a stream's releases."""
 
 import importlib
-import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +18,4 @@ def connection(database: str, *, read_only: bool = False) -> Callable[[], Any]:
         return lambda: sqlite3.connect(path, timeout=60)
     if database != "postgresql":
         raise ss.InvalidInputError(f"--database takes sqlite:PATH or postgresql, got {database!r:.80}")
-
-    def connect() -> Any:
-        driver = importlib.import_module("pg8000.dbapi")  # workers that write to PostgreSQL have it
-        password, name = os.environ.get("PGPASSWORD"), os.environ.get("PGDATABASE", "postgres")
-        host, port = os.environ.get("PGHOST", "127.0.0.1"), int(os.environ.get("PGPORT", "5432"))
-        return driver.connect(os.environ["PGUSER"], host, name, port, password)
-
-    return connect
+    return lambda: importlib.import_module("psycopg").connect()  # of the extra ledger-postgres, on workers too

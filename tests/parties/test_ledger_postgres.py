@@ -16,7 +16,7 @@ from streamsketch.errors import LedgerError
 from streamsketch.parties import Receipt
 from streamsketch.privacy import Mechanism
 from tests.commands.running import Forks
-from tests.parties.postgres import programs, server
+from tests.postgres import programs, server
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")

@@ -1,13 +1,9 @@
 """A slot is filled once: the same bytes again are nothing, other bytes an alarm."""
 
 import hashlib
-import importlib
 import json
-import os
-import shutil
 import sqlite3
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +13,12 @@ import pytest
 from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
-from pipelines.flink.processes import Processes, free_ports, listens
+from pipelines.databases import connection
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import Alarm, Slot, WriteAlarms, WriteFilesOnce, WriteRowsOnce
 from streamsketch.beam.streams.slots import slot_of, window_start
 from tests.beam.running import append_to, recorded
+from tests.postgres import programs, server
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 Release = tuple[float, Any, ss.PrivateSketch]
@@ -51,27 +48,16 @@ def sqlite(tmp_path: Path) -> tuple[Sink, Contents]:
     return rows(lambda: sqlite3.connect(path))
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Any]]:
-    drivers = [name for name in ("psycopg", "pg8000.dbapi") if importlib.util.find_spec(name.partition(".")[0])]
-    if not drivers or shutil.which("initdb") is None or shutil.which("runuser") is None:
-        pytest.skip("PostgreSQL and one of its drivers, psycopg or pg8000, are not installed")
-    driver, database = importlib.import_module(drivers[0]), {"psycopg": "dbname"}.get(drivers[0], "database")
-    own = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []  # it refuses to run as root
-    (port,) = free_ports(1)
-    with (
-        tempfile.TemporaryDirectory() as data,
-        Processes(tmp_path_factory.mktemp("postgres")) as processes,
-    ):
-        if own:
-            shutil.chown(data, "postgres")
-        made = processes.start("initdb", [*own, "initdb", "-D", data, "-A", "trust", "-U", "postgres"])
-        assert made.wait() == 0
-        processes.kill(made)
-        listen = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(port)]
-        processes.start("postgres", [*own, "postgres", "-D", data, *listen])
-        processes.wait("PostgreSQL", lambda: listens(port))
-        yield lambda: driver.connect(host="127.0.0.1", port=port, user="postgres", **{database: "postgres"})
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Callable[[], Any]]:
+    pytest.importorskip("psycopg")
+    found = programs()
+    if found is None:
+        pytest.skip("there is no PostgreSQL server: STREAMSKETCH_POSTGRES names no folder with its initdb")
+    with server(found) as socket, pytest.MonkeyPatch.context() as environment:
+        for name, value in {"PGHOST": str(socket), "PGUSER": "owner", "PGDATABASE": "postgres"}.items():
+            environment.setenv(name, value)
+        yield connection("postgresql")
 
 
 def rows(connect: Callable[[], Any]) -> tuple[Sink, Contents]:
