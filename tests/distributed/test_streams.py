@@ -103,7 +103,7 @@ def test_rows_that_come_late_after_a_failure_publish_nothing_twice(
         monkeypatch.setattr("streamsketch.beam.streams.stable.StableParDo", beam.ParDo)
     folder = Folder(tmp_path / "stream")
     log.put(range(2))
-    with Job(cluster, log, folder, stream={"interval": 8000}, late_by_runner=True) as job:
+    with Job(cluster, log, folder, stream={"interval": 15000}, late_by_runner=True) as job:
         job.wait_for(lambda: len(folder.windows()) == 2 and job.checkpoints() > 1, "the first windows")
         before = job.checkpoints()
         job.wait_for(lambda: job.checkpoints() > before, "a checkpoint that just ended")
