@@ -51,9 +51,9 @@ def explain(
     release knows is null, and asked for under to_fill.
     """
     published = [load_published(file, signer=signer) for file in files]
-    sharing = _sharing(files, published, populations)
     if len(published) > 1 or delta is not None:
         _refuse_individual(files, published)
+    sharing = _sharing(files, published, populations)
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in published))
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
