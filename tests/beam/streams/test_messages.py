@@ -1,6 +1,7 @@
 """Messages become rows: a row that is unsound is dropped alone, and its message is set aside."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -9,7 +10,9 @@ import pytest
 from apache_beam.utils.timestamp import Timestamp
 
 import streamsketch as ss
+from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
+from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 SCHEMA = pa.schema({"key": pa.string(), "amount": pa.int64(), "time": pa.timestamp("us", "UTC")})
 MOMENT = Timestamp(60)
@@ -210,3 +213,27 @@ def test_an_agreed_time_is_a_timestamp() -> None:
     for wrong in (AGREEMENT.replace(index={"time": "date"}), AGREEMENT.replace(value="time")):
         with pytest.raises(ss.InvalidInputError, match="the column 'time' must hold times"):
             DecodeMessages(wrong, time="time", size=60)
+
+
+def test_rows_of_json_reach_their_windows(prism: list[str], tmp_path: Path) -> None:
+    lines = [
+        (at, json.dumps({"key": "a", "amount": at, "time": (BASE + at) * 10**6}).encode()) for at in range(0, 180, 7)
+    ]
+    spoilt = b'{"key": "b", "amount": 1.5, "time": 1}'
+
+    def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
+        decode = DecodeMessages(SCHEMA, time="time", size=MINUTE, format="json")
+        batches, late, malformed = pipeline | log([*lines, (181, spoilt)], 0) | decode
+        rows = batches | TumblingWindows(MINUTE, column="time") | beam.FlatMap(rows_of)
+        return {
+            "rows": rows | beam.Map(lambda row: ("", row[1])) | beam.Map(with_minute),
+            "late": late,
+            "bad": malformed,
+        }
+
+    found = run(prism, build, tmp_path / "out")
+    assert sorted((start, amount) for _, start, amount in found["rows"]) == [
+        (at // MINUTE * MINUTE, at) for at, _ in lines
+    ]
+    assert found["late"] == []
+    assert found["bad"] == [spoilt]
