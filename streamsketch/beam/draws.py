@@ -1,5 +1,6 @@
 """What draws of a key's sketch have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from streamsketch.projections import Projection
 from streamsketch.sketching import Sketch
 
 
-class KeyedDraw:
+class KeyedDraw(ABC):
     """What is drawn of a key's sketch, with data ids that are functions of the run, names and where data came from.
 
     Parameters
@@ -50,9 +51,9 @@ class KeyedDraw:
         public = total.projection.to_json(), repr(self._guarantee)
         return (*(text.encode() for text in public), total.state().astype("<i8").tobytes())
 
+    @abstractmethod
     def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published."""
-        raise NotImplementedError
 
     def _with_ids(self, total: Sketch, key: Any, window: BoundedWindow, run: RunSecret) -> Sketch:
         id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids

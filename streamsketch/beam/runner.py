@@ -32,7 +32,7 @@ def refuse_broken_runner(pipeline: beam.Pipeline) -> None:
 
 
 def refuse_lost_state(pipeline: beam.Pipeline) -> None:
-    """Raise `InvalidInputError` on Prism, unless it is told not to lose state.
+    """Raise `InvalidInputError` on Prism without the option that keeps it from losing state.
 
     Prism 2.77 splits a slow bundle between two elements of one key and runs both halves at once, so one of them
     overwrites the other's state: a unit would get a second budget.
