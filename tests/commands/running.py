@@ -16,6 +16,7 @@ import sys
 import tempfile
 import termios
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
@@ -148,6 +149,9 @@ def _serve() -> None:
                     main()
                 except SystemExit as exit_:
                     status = exit_.code if isinstance(exit_.code, int) else 0
+                except BaseException:  # noqa: BLE001 - as the interpreter would
+                    traceback.print_exc()
+                    status = 1
                 finally:
                     sys.stdout.flush()
                     sys.stderr.flush()
