@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import streamsketch as ss
 from streamsketch.integrations.sklearn import RandomProjection
-from streamsketch.projections.base import KINDS
+from streamsketch.projections import KINDS
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore:.*SCIPY_ARRAY_API.*")

@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from streamsketch.core import Ints
@@ -160,6 +159,8 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     def excess(log_sigma: float) -> float:
         return gaussian_log_delta(epsilon, math.exp(log_sigma)) - math.log(delta)
 
+    from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
+
     low = high = 0.0
     while excess(low) < 0:
         low -= 1
@@ -196,6 +197,8 @@ def gaussian_epsilon(sigma: float, delta: float) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
+    from scipy.optimize import brentq  # noqa: PLC0415 - takes half a second to load
+
     high = 1.0
     while excess(high) > 0:
         high *= 2

@@ -356,7 +356,7 @@ class Projection(ABC):
 
 
 KINDS: dict[str, tuple[type[Projection], dict[str, Any]]] = {}
-"""Every concrete projection by the name it has on the wire, with the fields that this name fixes."""
+"""Each projection class imported so far by its name on the wire, with the fields that this name fixes."""
 
 
 def register(projection: type[Projection], kind: str, **fixed: Any) -> None:
@@ -366,6 +366,8 @@ def register(projection: type[Projection], kind: str, **fixed: Any) -> None:
 
 def projection_from_fields(fields: dict[str, Any]) -> Projection:
     """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
+    from streamsketch.projections.families import KINDS  # noqa: PLC0415 - all families, where most need one
+
     given = dict(fields)
     kind = given.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:

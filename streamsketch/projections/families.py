@@ -1,5 +1,6 @@
-"""Imports every family of maps, so that each registers its kinds for JSON and the wire."""
+"""Every kind of map. Importing this imports all families, each of which registers its own kinds."""
 
 from streamsketch.projections import fjlt, identity, independent, oporp, rotation, sjlt, srht
+from streamsketch.projections.base import KINDS
 
-__all__ = ["fjlt", "identity", "independent", "oporp", "rotation", "sjlt", "srht"]
+__all__ = ["KINDS", "fjlt", "identity", "independent", "oporp", "rotation", "sjlt", "srht"]

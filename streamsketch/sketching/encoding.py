@@ -1,15 +1,17 @@
 """What goes into sketches: events as integers, that is encoded indices and values in grid steps, and given cells."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
 from streamsketch.core import Ints
 from streamsketch.data import encode_columns, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MAX_MASS, Projection
+
+if TYPE_CHECKING:
+    from streamsketch.agreement import Agreement
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
@@ -51,7 +53,7 @@ def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Int
     return encoded, quantised
 
 
-def check_agreed_rows(agreement: Agreement, given: Mapping[str, Any], *, keyed: bool) -> None:
+def check_agreed_rows(agreement: "Agreement", given: Mapping[str, Any], *, keyed: bool) -> None:
     """Raise `InvalidInputError` for columns that an agreement says already, or of a key where there should be none."""
     if named := [name for name, value in given.items() if value is not None]:
         raise InvalidInputError(f"the agreement says which columns are sketched; leave out {', '.join(named)}")
@@ -61,13 +63,29 @@ def check_agreed_rows(agreement: Agreement, given: Mapping[str, Any], *, keyed: 
         raise InvalidInputError(f"the agreement has the key {agreement.key}; sketch its rows in a SketchTable")
 
 
-def parts_of(given: Projection | Agreement, what: str) -> tuple[Projection, Agreement | None]:
+def parts_of(given: "Projection | Agreement", what: str) -> tuple[Projection, "Agreement | None"]:
     """Return the projection of a sketch, and the agreement if one was given; raise `TypeError` for anything else."""
-    if isinstance(given, Agreement):
-        return given.projection, given
-    if not isinstance(given, Projection):
+    if isinstance(given, Projection):
+        return given, None
+    from streamsketch.agreement import Agreement  # noqa: PLC0415 - loads scipy, which few sketches need
+
+    if not isinstance(given, Agreement):
         raise TypeError(f"a {what} needs a Projection or an Agreement, got a {type(given).__name__}")
-    return given, None
+    return given.projection, given
+
+
+def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreement | None":
+    """Return what two sketches have both agreed on: None where one of them has no agreement.
+
+    Raises
+    ------
+    IncompatibleAgreementsError
+        If both have one, and not the same.
+    """
+    if first is None or second is None:
+        return None
+    first.check_same(second)
+    return first
 
 
 def check_state(projection: Projection, state: Ints, mass: int) -> int:

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.agreement import Agreement, check_agreed
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.projections import MAX_MASS, Projection
-from streamsketch.sketching.encoding import check_agreed_rows, check_state, encode_batch, index_column, parts_of
+from streamsketch.sketching.encoding import (
+    agreed_by,
+    check_agreed_rows,
+    check_state,
+    encode_batch,
+    index_column,
+    parts_of,
+)
 
 if TYPE_CHECKING:
+    from streamsketch.agreement import Agreement
     from streamsketch.privacy import Neighbours
     from streamsketch.release import Account, PrivateSketch
 
@@ -52,12 +59,12 @@ class Sketch:
     )
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, projection: Projection | Agreement) -> None:
+    def __init__(self, projection: "Projection | Agreement") -> None:
         known, agreed = parts_of(projection, "Sketch")
         self._restore(known, np.zeros(known.sketch_dim, dtype=np.int64), 0, 0, data_ids.new(), agreed)
 
     def _restore(
-        self, projection: Projection, state: Ints, mass: int, largest: int, ids: DataIds, agreement: Agreement | None
+        self, projection: Projection, state: Ints, mass: int, largest: int, ids: DataIds, agreement: "Agreement | None"
     ) -> None:
         self._projection = projection
         self._agreement = agreement
@@ -86,7 +93,7 @@ class Sketch:
         *,
         largest: int = 0,
         ids: DataIds | None = None,
-        agreement: Agreement | None = None,
+        agreement: "Agreement | None" = None,
     ) -> "Sketch":
         """Return a sketch with a copy of the given cells.
 
@@ -247,7 +254,7 @@ class Sketch:
                 f"A published PrivateSketch combines with other PrivateSketches"
             )
         self._projection.check_same(other._projection)
-        agreed = check_agreed(self._agreement, other._agreement)
+        agreed = agreed_by(self._agreement, other._agreement)
         self._flush()
         other._flush()
         self._agreement = agreed
@@ -282,7 +289,7 @@ class Sketch:
         return self._projection
 
     @property
-    def agreement(self) -> Agreement | None:
+    def agreement(self) -> "Agreement | None":
         """The agreement that all rows in it followed, if any."""
         return self._agreement
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement, Events, check_agreed
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
-from streamsketch.sketching.encoding import check_agreed_rows, index_column, parts_of
+from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, index_column, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
+    from streamsketch.agreement import Agreement, Events
     from streamsketch.privacy import Neighbours
     from streamsketch.release import Account, PrivateTable
 
@@ -46,7 +46,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, projection: Projection | Agreement, keys: Iterable[Any] = ()) -> None:
+    def __init__(self, projection: "Projection | Agreement", keys: Iterable[Any] = ()) -> None:
         self._projection, self._agreement = projection, _ = parts_of(projection, "SketchTable")
         given = table_keys(
             list(keys) if isinstance(keys, AbstractSet | Mapping) or not hasattr(keys, "__len__") else keys
@@ -67,7 +67,7 @@ class SketchTable(Mapping[Any, Sketch]):
         *,
         largest: int = 0,
         ids: DataIds | None = None,
-        agreement: Agreement | None = None,
+        agreement: "Agreement | None" = None,
     ) -> "SketchTable":
         """Return a table with copies of the given sketches, as returned by `cells` and `masses`.
 
@@ -148,7 +148,7 @@ class SketchTable(Mapping[Any, Sketch]):
                 added.update(batch.column(key), indices, 1 if value is None else batch.column(value))
         self.merge(added)
 
-    def add_events(self, events: Events) -> None:
+    def add_events(self, events: "Events") -> None:
         """Add a batch of rows that this table's agreement has cast; errors as `update`."""
         self.add_steps(*codes_of(table_keys(events.keys)), events.indices, events.steps)
 
@@ -210,7 +210,7 @@ class SketchTable(Mapping[Any, Sketch]):
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
         self._projection.check_same(other._projection)
-        agreed = check_agreed(self._agreement, other._agreement)
+        agreed = agreed_by(self._agreement, other._agreement)
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))
@@ -231,7 +231,7 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._projection
 
     @property
-    def agreement(self) -> Agreement | None:
+    def agreement(self) -> "Agreement | None":
         """The agreement that all rows in it followed, if any."""
         return self._agreement
 

@@ -294,7 +294,7 @@ def test_what_is_out_of_range_changes_nothing(projection: ss.Projection) -> None
 
 
 def test_the_zoo_has_every_kind() -> None:
-    from streamsketch.projections.base import KINDS  # noqa: PLC0415
+    from streamsketch.projections import KINDS  # noqa: PLC0415
 
     assert {projection.kind for projection in SMALL} == set(KINDS)
     assert len({name(projection) for projection in SMALL}) > len(SMALL) - 3
