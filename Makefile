@@ -11,7 +11,7 @@ PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -106,10 +106,22 @@ $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*
 	@mv $(@D)/prism $@
 
-lint: env  ## ruff (all rules) and mypy --strict
+lint: env docs  ## ruff (all rules), mypy --strict, spelling, and the documentation without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	git ls-files -z -- '*.py' '*.pyi' '*.md' '*.toml' '*.html' '*.css' Makefile | xargs -0 $(BIN)/codespell
+	git ls-files -z -- '*.md' | xargs -0 $(BIN)/codespell --dictionary docs/words.txt
+
+docs: env  ## build the documentation into out/site; a warning fails, a reference to nothing too
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --nitpicky --quiet docs $(OUT)/site
+	@echo "The documentation is in $(OUT)/site/index.html."
+
+docs-links: env  ## ask whether the pages' links to other sites still work (needs a network)
+	$(BIN)/python -m sphinx --builder linkcheck --quiet docs $(OUT)/links
+
+pictures: env  ## make the pictures of docs/gallery again
+	$(BIN)/python docs/pictures.py
 
 format: env  ## rewrite the code in the house style
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,47 @@
+"""How Sphinx builds the documentation: ``make docs``, without a network."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+import streamsketch as ss  # the extensions beside this file go first
+
+project = "streamsketch"
+author = "The streamsketch developers"
+project_copyright = "The streamsketch developers, Apache-2.0"
+release = version = ss.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "commands", "names"]
+exclude_patterns = ["_build"]
+nitpicky = True
+# A list in index.md names every page in its order, those to be written too. A page that is in no list is an error.
+suppress_warnings = ["toc.not_readable"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 4
+
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_use_legacy_class_based = False
+autosummary_generate = False
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_admonition_for_examples = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = "streamsketch"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_search_summary = False  # summaries are fetched, which a browser refuses for files
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
