@@ -26,6 +26,7 @@ LANGUAGES = {
     "go",
     "c",
     "javascript",
+    "Dockerfile",
 }
 PAGES = {str(page.relative_to(DOCS)): page for page in sorted(DOCS.rglob("*.md"))}
 WITH_CODE = {name: blocks for name, page in PAGES.items() if (blocks := blocks_of(page))}
