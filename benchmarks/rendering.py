@@ -9,6 +9,7 @@ from benchmarks import drawing, markdown, report
 from benchmarks.registry import STUDIES, entries
 
 _HEADINGS = {"speed": "Speed", "beam": "Pipelines", "accuracy": "Accuracy", "figures": "The papers' figures"}
+_TARGETS = "Targets"
 _MOST = 80  # rows of a table in the document
 _HOW = """\
 How to run it again, what each one measures beside what, and how it can mislead: [README.md](README.md). *Time ratio* is
@@ -18,31 +19,47 @@ ours is faster. Ratios within a run compare; times of different runs do not.
 
 
 def write(run: Path, into: Path) -> Path:
-    """Write ``BENCHMARKS.md`` and ``pictures/`` into a folder from a run's results, and return the document's path."""
+    """Write ``BENCHMARKS.md`` and ``pictures/`` into a folder from a run's results, and return the document's path.
+
+    A chapter of which the run has no results stays as it is in the document, with its pictures. The overview of the
+    papers' figures also counts studies of `accuracy`: run both.
+    """
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.glob("*.json"))]
     results = [result for result in results if isinstance(result, dict) and result.get("command") in _HEADINGS]
     results.sort(key=_place)
     if not results:
         raise SystemExit(f"there are no results in {run}")
-    pictures = into / "pictures"
+    document, pictures = into / "BENCHMARKS.md", into / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
-    for old in pictures.glob("*.png"):
-        old.unlink()
-    for result in results:
-        for file in result["pictures"].values():
-            shutil.copyfile(run / file, pictures / file)
-    document = into / "BENCHMARKS.md"
-    parts = ["# Benchmarks", _run(results), _HOW.strip(), *_targets(results, pictures)]
+    chapters = _chapters(document)
     for command, heading in _HEADINGS.items():
         own = [result for result in results if result["command"] == command]
         if own:
-            parts.append(f"## {heading}")
-            parts += _overview(results) if command == "figures" else []
+            for old in pictures.glob(f"{command}-*.png"):
+                old.unlink()
+            parts = [_run(own), *(_overview(results) if command == "figures" else [])]
             parts += [
                 markdown.section(result, heading="###", pictures="pictures/", most=_MOST).strip() for result in own
             ]
-    document.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+            chapters[heading] = "\n\n".join(parts)
+    for result in results:
+        for file in result["pictures"].values():
+            shutil.copyfile(run / file, pictures / file)
+    if targets := _targets(results, pictures):
+        chapters[_TARGETS] = "\n\n".join(targets)
+    told = [
+        f"## {heading}\n\n{chapters[heading]}" for heading in (_TARGETS, *_HEADINGS.values()) if heading in chapters
+    ]
+    document.write_text("\n\n".join(["# Benchmarks", _HOW.strip(), *told]) + "\n", encoding="utf-8")
     return document
+
+
+def _chapters(document: Path) -> dict[str, str]:
+    """Return the chapters of a document by their headings; none of one that does not exist."""
+    if not document.exists():
+        return {}
+    _, *chapters = document.read_text(encoding="utf-8").split("\n## ")
+    return {heading: text.strip() for heading, _, text in (chapter.partition("\n") for chapter in chapters)}
 
 
 def _place(result: dict[str, Any]) -> tuple[int, int]:
@@ -53,21 +70,19 @@ def _place(result: dict[str, Any]) -> tuple[int, int]:
 
 
 def _run(results: list[dict[str, Any]]) -> str:
-    """Return the command, the machine and the versions of a run."""
-    card = results[0]["machine"]
-    commands = [command for command in _HEADINGS if any(result["command"] == command for result in results)]
+    """Return the command, the machine and the versions of what one command wrote."""
+    card, command = results[0]["machine"], results[0]["command"]
     quick = " --quick" if all(result["effort"] == "quick" for result in results) else ""
-    data = dict.fromkeys(STUDIES, " --data DATA")
-    lines = [f"python -m benchmarks {command}{quick}{data.get(command, '')} --out RUN" for command in commands]
+    data = " --data DATA" if command in STUDIES else ""
     minutes = sum(result["seconds"] for result in results) / 60
     versions = ", ".join(f"{name} {version}" for name, version in card["versions"].items() if version)
     dates = [result["machine"]["date"] for result in results]
     when = " to ".join(sorted({min(dates), max(dates)}))
     efforts = ", ".join(sorted({result["effort"] for result in results}))
-    code = "\n".join([*lines, "python -m benchmarks render --out RUN"])
     return (
         f"One run ({efforts}), {when}, {minutes:.0f} minutes, on {card['cpu']}, {card['cores']} cores, "
-        f"{card['system']}, Python {card['python']}; {versions}. What it wrote, by\n\n```bash\n{code}\n```"
+        f"{card['system']}, Python {card['python']}; {versions}. What it wrote, by\n\n"
+        f"```bash\npython -m benchmarks {command}{quick}{data} --out RUN\npython -m benchmarks render --out RUN\n```"
     )
 
 
@@ -107,7 +122,7 @@ def _targets(results: list[dict[str, Any]], pictures: Path) -> list[str]:
                 )
     if not lines:
         return []
-    parts = ["## Targets", markdown.grid(("", "", "ours", "beside", "time ratio", "target", ""), lines)]
+    parts = [markdown.grid(("", "", "ours", "beside", "time ratio", "target", ""), lines)]
     if bars:
         file = pictures / "targets.png"
         file.write_bytes(

@@ -10,7 +10,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-_PICTURE = re.compile(r'<picture>\s*<source media="[^"]*dark[^"]*" srcset="([^"]+)">\s*<img (.*?)>\s*</picture>', re.DOTALL)
+_PICTURE = re.compile(
+    r'<picture>\s*<source media="[^"]*dark[^"]*" srcset="([^"]+)">\s*<img (.*?)>\s*</picture>', re.DOTALL
+)
 
 
 class TwoThemes(SphinxTransform):

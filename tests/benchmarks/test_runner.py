@@ -131,7 +131,7 @@ def test_render_writes_one_document_from_a_run(tmp_path: Path) -> None:
     assert invoke("speed", "events", "wire", "--quick", "--out", run)[0] == 0
     (run / "other.json").write_text("[]")
     (into / "pictures").mkdir(parents=True)
-    (into / "pictures" / "old.png").touch()
+    (into / "pictures" / "speed-old.png").touch()
     code, output = invoke("render", "--out", run, "--into", into)
     assert code == 0, output
     text = (into / "BENCHMARKS.md").read_text()
@@ -171,6 +171,20 @@ def test_the_document_opens_its_figures_with_all_verdicts(tmp_path: Path) -> Non
     assert "| Some et al. 2020, Figure 7 | accuracy paper | Shortened: 2 of 9 runs. " in opening
     assert "| differs in 2 of 5, 1 cannot be told | b \\| c grows |" in opening
     assert "| figures kkmm-fig1 |" in opening
+
+
+def test_a_run_of_one_command_leaves_the_other_chapters(tmp_path: Path) -> None:
+    document = tmp_path / "BENCHMARKS.md"
+    document.write_text("# Benchmarks\n\nold\n\n## Speed\n\nas it was\n\n## Accuracy\n\nold too\n")
+    (tmp_path / "pictures").mkdir()
+    for kept in ("speed-update-ratios.png", "accuracy-gone.png"):
+        (tmp_path / "pictures" / kept).touch()
+    assert invoke("accuracy", "paper", "--out", tmp_path)[0] == 0
+    text = rendering.write(tmp_path, tmp_path).read_text()
+    assert "## Speed\n\nas it was\n" in text
+    assert "old too" not in text
+    assert "python -m benchmarks accuracy" in text
+    assert [path.name for path in (tmp_path / "pictures").glob("*.png")] == ["speed-update-ratios.png"]
 
 
 def test_render_refuses_a_folder_without_results(tmp_path: Path) -> None:

@@ -21,5 +21,8 @@ axes.hist(values, bins=60, color="C0", alpha=0.7)
 axes.axvline(true, color="C1", linewidth=2)
 axes.set_ylim(0, 115)
 axes.text(true, 114, f"  exact: {true:,}", color="C1", va="top")
-axes.set(xlabel=f"estimated squared distance; {100 * held:.0f} % of the 95 % intervals contain the exact one", ylabel="estimates")
+axes.set(
+    xlabel=f"estimated squared distance; {100 * held:.0f} % of the 95 % intervals contain the exact one",
+    ylabel="estimates",
+)
 plt.show()

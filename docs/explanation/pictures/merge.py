@@ -16,7 +16,8 @@ for worker in range(3):
 whole = projection.sketch()
 whole.update(flights["route"])
 total = parts[0] + parts[1] + parts[2]
-assert total == whole
+if total != whole:
+    raise SystemExit("the sum of the parts is not the whole")
 rows = np.array([sketch.state() for sketch in (*parts, total)])
 figure, axes = plt.subplots(figsize=(7, 2.4))
 limit = np.abs(rows).max()

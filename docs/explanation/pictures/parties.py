@@ -7,13 +7,19 @@ figure, axes = plt.subplots(figsize=(7.5, 3.4))
 
 
 def box(x: float, y: float, text: str, colour: str) -> None:
+    """Write something in a frame."""
     axes.text(
-        *(x, y, text), ha="center", va="center", color=colour, fontsize=9.5,
+        *(x, y, text),
+        ha="center",
+        va="center",
+        color=colour,
+        fontsize=9.5,
         bbox={"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": colour},
     )
 
 
 def arrow(x: float, y: float, to_x: float, to_y: float, text: str = "") -> None:
+    """Draw an arrow with something above it."""
     axes.annotate("", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->", "color": ink})
     axes.text((x + to_x) / 2, (y + to_y) / 2 + 0.22, text, ha="center", fontsize=8.5, color=ink)
 
