@@ -44,7 +44,7 @@ identity(numpy.arange(1000))
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure the import, and the first update with and without compiled kernels on disk."""
+    """Measure the import, the first update with and without compiled kernels on disk, and the command's own start."""
     with tempfile.TemporaryDirectory() as folder:
         floor = Path(folder) / "floor.py"  # Numba keeps nothing of code that has no file
         floor.write_text(_FLOOR, encoding="utf-8")
@@ -61,6 +61,8 @@ def run(effort: Effort) -> list[Row]:
                 "first update, cold": Work(ours_cold),
                 "any kernel, warm": Work(floor_warm),
                 "first update, warm": Work(ours_warm),
+                "streamsketch --version": Work(lambda: _python(folder, "-m", "streamsketch", "--version")),
+                "streamsketch --help": Work(lambda: _python(folder, "-m", "streamsketch", "--help")),
             },
             max(1, effort.rounds // 2),
             warm_up=False,
@@ -70,6 +72,8 @@ def run(effort: Effort) -> list[Row]:
         Row("import streamsketch, the statement alone", "s", statistics.median(alone), {}, target=Target("ours", 0.15)),
         _row(timings, "first update, warm", "any kernel, warm", Target("ratio", 1.05)),
         _row(timings, "first update, cold", "any kernel, cold", Target("ours", 1.2)),
+        _row(timings, "streamsketch --version", "python -c pass", Target("ours", 0.15)),
+        _row(timings, "streamsketch --help", "python -c pass", Target("ours", 0.15)),
     ]
 
 
