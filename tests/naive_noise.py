@@ -1,16 +1,21 @@
 """Slow, readable twins of the exact samplers, and exact laws of discrete noise.
 
-The twins read the same bytes as the kernels of `streamsketch.privacy.samplers` and must make the same samples of
-them, one by one. They know only fractions and Python's integers: nothing here can overflow or round.
+The twins read the same bytes as the kernels of `streamsketch.privacy` and must make the same samples of them, one by
+one. They know fractions, Python's integers and exponentials to 60 digits: nothing here can overflow or round.
 """
 
 import functools
+import itertools
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
+
+from streamsketch.privacy import samplers
 
 mpmath.mp.dps = 60
 
@@ -35,7 +40,7 @@ class Tape:
         return self.data[self.at - 1]
 
 
-# --- samplers (Canonne, Kamath and Steinke 2020, Algorithms 1 to 3) ----------------------------------------------
+# --- coins --------------------------------------------------------------------------------------------------
 
 
 def bernoulli(probability: Fraction, tape: Tape) -> int:
@@ -74,43 +79,108 @@ def uniform(limit: int, tape: Tape) -> int:
             return drawn
 
 
-def laplace(scale: Fraction, tape: Tape) -> int:
-    """Return one sample of P(n) ∝ exp(-|n| / scale)."""
+# --- samplers (THEORY.md 3.2) ----------------------------------------------------------------------------------
+
+
+class Law(NamedTuple):
+    """c·exp(-rate·|n|^power), in blocks of 2^shift integers."""
+
+    power: int
+    rate: Fraction
+    shift: int
+    c: int
+
+    def exponent(self, n: int) -> Fraction:
+        return abs(n) ** self.power * self.rate
+
+    def anchor(self, block: int) -> int:
+        """Return the integer of the block with the largest mass."""
+        return min(block * 2**self.shift, (block + 1) * 2**self.shift - 1, key=abs)
+
+
+def laplace_law(scale: Fraction) -> Law:
+    """Return the law P(n) ∝ exp(-|n| / scale), with the library's c."""
+    shift = next(shift for shift in itertools.count() if 2 ** (shift + 1) > scale / 8)
+    return Law(1, 1 / scale, shift, samplers._laplace_table(scale).c)
+
+
+def gaussian_law(sigma_squared: Fraction) -> Law:
+    """Return the law P(n) ∝ exp(-n² / 2σ²), with the library's c."""
+    shift = next(shift for shift in itertools.count() if 4 ** (shift + 1) > sigma_squared / 32**2)
+    return Law(2, 1 / (2 * sigma_squared), shift, samplers._gaussian_table(sigma_squared).c)
+
+
+def words_of(law: Law, block: int, level: int) -> int:
+    """Return how many words of levels up to this one draw a block, in words of this level."""
+    return int(mpmath.floor(law.c * mpmath.exp(-as_mpf(law.exponent(law.anchor(block)))) * 2 ** (16 * (level - 1))))
+
+
+@functools.cache
+def level_of(law: Law, level: int) -> tuple[list[tuple[int, int]], int]:
+    """Return (block, words of this level that draw it) from the least block on, and a bound on what is left of all."""
+    blocks, bound = [], 0
+    for side in (-1, 1):
+        block = -1 if side < 0 else 0
+        while words := words_of(law, block, level):
+            blocks.append((block, words - 2**16 * words_of(law, block, level - 1) if level > 1 else words))
+            bound += 1
+            block += side
+        steepness = law.exponent(law.anchor(block + side)) - law.exponent(law.anchor(block))
+        bound += 1 + math.ceil(1 / steepness)
+    return sorted(blocks), bound
+
+
+def one_round(law: Law, tape: Tape) -> int | None:
+    """Return what a round draws: an integer, or nothing."""
+    words, level, left = 0, 0, 1
     while True:
-        below = uniform(scale.numerator, tape)
-        if not bernoulli_exp(Fraction(below, scale.numerator), tape):
-            continue
-        rounds = 0
-        while bernoulli_exp(ONE, tape):
-            rounds += 1
-        negative = tape.byte() % 2
-        magnitude = (below + scale.numerator * rounds) // scale.denominator
-        if negative and magnitude == 0:
-            continue
-        return -magnitude if negative else magnitude
+        level += 1
+        words = words * 2**16 + tape.byte() * 256 + tape.byte()
+        left *= 2**16
+        blocks, bound = level_of(law, level)
+        for block, count in blocks:
+            if words < count:
+                return _in_block(law, block, tape)
+            words, left = words - count, left - count
+        assert left >= 0
+        left = min(left, bound)
+        if words >= left:
+            return None
 
 
-def gaussian(sigma_squared: Fraction, tape: Tape) -> int:
-    """Return one sample of P(n) ∝ exp(-n² / 2σ²)."""
-    centre = max(1, round(float(sigma_squared) ** 0.5))
-    while True:
-        sample = laplace(sigma_squared / centre, tape)
-        exponent = Fraction((abs(sample) - centre) ** 2) / (2 * sigma_squared)
-        if not all(bernoulli_exp(ONE, tape) for _ in range(int(exponent))):
-            continue
-        if bernoulli_exp(exponent - int(exponent), tape):
-            return sample
+def _in_block(law: Law, block: int, tape: Tape) -> int | None:
+    if law.shift == 0:
+        return block
+    low = 0
+    for _ in range(-(-law.shift // 8)):
+        low = low * 256 + tape.byte()
+    n = block * 2**law.shift + low % 2**law.shift
+    exponent = law.exponent(n) - law.exponent(law.anchor(block))
+    heads = all(bernoulli_exp(ONE, tape) for _ in range(int(exponent))) and bernoulli_exp(exponent % 1, tape)
+    return n if heads else None
 
 
-def complete_samples(draw: Callable[[Tape], int], data: bytes, limit: int) -> tuple[list[int], int]:
-    """Return the samples (at most ``limit``) that ``data`` holds in full, and how many bytes those took."""
+def laplace(scale: Fraction, tape: Tape) -> int | None:
+    """Return what one round draws of P(n) ∝ exp(-|n| / scale)."""
+    return one_round(laplace_law(scale), tape)
+
+
+def gaussian(sigma_squared: Fraction, tape: Tape) -> int | None:
+    """Return what one round draws of P(n) ∝ exp(-n² / 2σ²)."""
+    return one_round(gaussian_law(sigma_squared), tape)
+
+
+def complete_samples(draw: Callable[[Tape], int | None], data: bytes, limit: int) -> tuple[list[int], int]:
+    """Return the samples (at most ``limit``) of the rounds that ``data`` holds in full, and their bytes' number."""
     tape, samples, used = Tape(data), [], 0
     while len(samples) < limit:
         try:
-            samples.append(draw(tape))
+            sample = draw(tape)
         except TapeEndError:
             break
         used = tape.at
+        if sample is not None:
+            samples.append(sample)
     return samples, used
 
 

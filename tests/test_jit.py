@@ -15,7 +15,7 @@ ROOT = Path(streamsketch.__file__).parent
 CALLED = "from streamsketch.core.jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
 CALLING = """
 from streamsketch.core.jit import kernel
-from streamsketch.privacy.samplers import called
+from streamsketch.privacy.coins import called
 
 
 @kernel
@@ -49,7 +49,7 @@ def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     environment.pop("NUMBA_CACHE_DIR", None)
 
     def result(added: int) -> str:
-        (package / "privacy" / "samplers.py").write_text(CALLED.format(added))
+        (package / "privacy" / "coins.py").write_text(CALLED.format(added))
         program = "from streamsketch.privacy.flips import calling; print(calling(1), dict(calling.stats.cache_hits))"
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=tmp_path)  # noqa: S603

@@ -2,6 +2,7 @@ from . import calibration
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
 from .choosing import ChosenBound, choose_bound
+from .coins import Bytes
 from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below
@@ -22,7 +23,7 @@ from .mechanism import (
     Step,
 )
 from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
-from .samplers import MAX_SIGMA_SQUARED, BitSource, Bytes, KeyedBits, SystemBits
+from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
 from .zcdp import epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
 
 __all__ = [

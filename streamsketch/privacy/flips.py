@@ -16,8 +16,9 @@ from scipy.special import expit
 
 from streamsketch.core import Ints, kernel, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.coins import Bytes, exp_fraction
 from streamsketch.privacy.noise import Floats
-from streamsketch.privacy.samplers import BitSource, Bytes, _bernoulli_exp_fraction, _draw
+from streamsketch.privacy.samplers import BitSource, draw
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]
 
@@ -143,7 +144,7 @@ def flips(levels: Ints, rate: Fraction, bits: BitSource) -> Ints:
     def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
         return _flip_samples(out, buffer, levels[levels.size - out.size :], rate.numerator, rate.denominator)
 
-    return _draw(fill, levels.size, bits)
+    return draw(fill, levels.size, bits, lambda missing: 16 * missing + 64)
 
 
 @kernel
@@ -164,12 +165,12 @@ def _flip_samples(out: Ints, buffer: Bytes, levels: Ints, numerator: int, denomi
                 break
             success, whole = 1, exponent // denominator
             while whole > 0 and success == 1:
-                success, at = _bernoulli_exp_fraction(1, 1, buffer, at)
+                success, at = exp_fraction(1, 1, buffer, at)
                 if at < 0:
                     return i, used
                 whole -= 1
             if success == 1:
-                success, at = _bernoulli_exp_fraction(exponent % denominator, denominator, buffer, at)
+                success, at = exp_fraction(exponent % denominator, denominator, buffer, at)
                 if at < 0:
                     return i, used
             if success == 1:

@@ -9,15 +9,8 @@ from fractions import Fraction
 
 from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.samplers import (
-    BitSource,
-    Bytes,
-    _bernoulli,
-    _bernoulli_exp_fraction,
-    _draw,
-    _uniform,
-    check_laplace,
-)
+from streamsketch.privacy.coins import Bytes, bernoulli, exp_coin, uniform
+from streamsketch.privacy.samplers import BitSource, check_laplace, draw
 
 _FARTHEST = 12  # octaves beyond the scale: e^-2000 there, as rare as what the other samplers leave out
 
@@ -49,7 +42,7 @@ def laplace_share(scale: Fraction, shares: int, size: int, bits: BitSource) -> I
     def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
         return _share_samples(out, buffer, scale.numerator, scale.denominator, shares, octaves)
 
-    return _draw(fill, size, bits)
+    return draw(fill, size, bits, lambda missing: 16 * missing + 64)
 
 
 @kernel
@@ -70,23 +63,13 @@ def _poisson_small(numerator: int, denominator: int, buffer: Bytes, at: int) -> 
             n += 1
         kept = 1
         for i in range(1, n + 1):
-            kept, at = _bernoulli(numerator, denominator * i, buffer, at)
+            kept, at = bernoulli(numerator, denominator * i, buffer, at)
             if at < 0:
                 return 0, -1
             if kept == 0:
                 break
         if kept == 1:
             return n, at
-
-
-@kernel
-def _exp_coin(numerator: int, denominator: int, buffer: Bytes, at: int) -> tuple[int, int]:
-    """Return (bit, position), bit = 1 with probability exp(-numerator/denominator), a fraction ≥ 0."""
-    for _ in range(numerator // denominator):
-        bit, at = _bernoulli_exp_fraction(1, 1, buffer, at)
-        if at < 0 or bit == 0:
-            return 0, at
-    return _bernoulli_exp_fraction(numerator % denominator, denominator, buffer, at)
 
 
 @kernel
@@ -108,7 +91,7 @@ def _kept_point(numerator: int, denominator: int, octaves: int, buffer: Bytes, a
     j·denominator ≤ 2^(octaves + 12)·denominator < 2^13·numerator ≤ 2^61, as 2^octaves < 2·scale + 2 and the numerator
     has 48 bits.
     """
-    octave, at = _uniform(octaves + 1, buffer, at)
+    octave, at = uniform(octaves + 1, buffer, at)
     if at < 0:
         return 0, -1
     tail = 0
@@ -126,16 +109,16 @@ def _kept_point(numerator: int, denominator: int, octaves: int, buffer: Bytes, a
             return 0, at
         octave = octaves + tail - 1
     least = 1 << octave
-    above, at = _uniform(least, buffer, at)
+    above, at = uniform(least, buffer, at)
     if at < 0:
         return 0, -1
     j = least + above
-    bit, at = _bernoulli(least, j, buffer, at)
+    bit, at = bernoulli(least, j, buffer, at)
     for _ in range(tail):
         if at >= 0 and bit == 1:
             bit, at = _two_over_e(buffer, at)
     if at >= 0 and bit == 1:
-        bit, at = _exp_coin(j * denominator - tail * numerator, numerator, buffer, at)
+        bit, at = exp_coin(j * denominator - tail * numerator, numerator, buffer, at)
     if at < 0:
         return 0, -1
     if bit == 0:

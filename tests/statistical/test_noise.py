@@ -17,9 +17,9 @@ from scipy import stats
 
 from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
 from streamsketch.privacy import samplers as sampling
+from streamsketch.privacy.inversion import Table
 from streamsketch.privacy.samplers import KeyedBits
 from tests import naive_noise
-from tests.naive_noise import Tape
 
 SECRET = b"goodness of fit needs no secrecy"
 SAMPLES = 1_000_000
@@ -214,48 +214,39 @@ def test_gaussian_samples_are_distributed_as_opendps(sigma: float) -> None:
 # --- the same tests see broken samplers -----------------------------------------------------------------------
 
 
-def restarting(noise: DiscreteLaplace, size: int, buffer_bytes: int) -> Ints:
-    """Draw samples, drop the one that a buffer's end cuts off, and begin anew with fresh bytes."""
-    bits = KeyedBits(SECRET, b"restarting")
-    out = np.empty(size, dtype=np.int64)
-    done = 0
-    while done < size:
-        buffer = np.frombuffer(bits.read(buffer_bytes), dtype=np.uint8)
-        drawn_now, _ = sampling._laplace_samples(out[done:], buffer, noise.scale.numerator, noise.scale.denominator)
-        done += drawn_now
-    return out
+def table_of(noise: Noise) -> Table:
+    if isinstance(noise, DiscreteGaussian):
+        return sampling._gaussian_table(noise.sigma_squared)
+    return sampling._laplace_table(noise.amount)
 
 
-@pytest.mark.parametrize(("noise", "buffer_bytes"), [(LAPLACE[1], 32), (LAPLACE[2], 64), (LAPLACE[3], 64)], ids=str)
-def test_a_sampler_that_restarts_from_fresh_bytes_at_the_end_of_a_buffer_is_caught(
-    noise: DiscreteLaplace, buffer_bytes: int
-) -> None:
-    assert fit(restarting(noise, 400_000, buffer_bytes), noise) < 1e-12
-    sound = noise.sample(200_000, KeyedBits(SECRET, b"restarting"))
-    assert fit(sound, noise) > FALSE_REJECTS
+@pytest.mark.parametrize("noise", LAPLACE[1:], ids=str)
+def test_a_sampler_that_stops_at_the_first_word_is_caught_by_its_tail(noise: Noise) -> None:
+    """So is one that begins anew from fresh bytes where a buffer of two bytes ends."""
+    table, bits = table_of(noise), KeyedBits(SECRET, b"first words")
+    short = Table(table.shape)
+    short.words = short.words._replace(rest=0)
+    samples = sampling.draw(short.fill, SAMPLES, bits, short.bytes_for)
+    end = (int(table.words.first.max()) + 1) << table.shape.shift  # of what first words draw
+    tail = stats.binom(SAMPLES, 2 * naive_noise.laplace_tail(noise.amount, np.array([end]))[0])
+    assert tail.cdf((np.abs(samples) >= end).sum()) < 1e-6
+    assert tail.cdf((np.abs(drawn(noise)) >= end).sum()) > 1e-2
 
 
-def laplace_with_two_zeros(scale: Fraction, tape: Tape) -> int:
-    """Return a sample as the twin does, but do not reject -0."""
-    while True:
-        below = naive_noise.uniform(scale.numerator, tape)
-        if naive_noise.bernoulli_exp(Fraction(below, scale.numerator), tape):
-            rounds = 0
-            while naive_noise.bernoulli_exp(naive_noise.ONE, tape):
-                rounds += 1
-            sign = -1 if tape.byte() % 2 else 1
-            return sign * ((below + scale.numerator * rounds) // scale.denominator)
+@pytest.mark.parametrize("noise", LAPLACE[3:], ids=str)
+def test_a_sampler_without_coins_within_its_blocks_is_caught(noise: Noise) -> None:
+    table, bits = table_of(noise), KeyedBits(SECRET, b"no coins")
+    shift = table.shape.shift
+    assert shift > 0
+    blocks = drawn(noise) >> shift
+    low = np.frombuffer(bits.read(8 * SAMPLES), dtype=np.uint64).astype(np.int64) & ((1 << shift) - 1)
+    assert fit((blocks << shift) + low, noise) < 1e-12
 
 
-@pytest.mark.parametrize("noise", LAPLACE[1:3], ids=str)
-def test_a_sampler_that_keeps_minus_zero_is_caught(noise: DiscreteLaplace) -> None:
-    data = KeyedBits(SECRET, b"two zeros").read(600_000)
-    size = 10_000
-    broken, _ = naive_noise.complete_samples(functools.partial(laplace_with_two_zeros, noise.scale), data, size)
-    sound, _ = naive_noise.complete_samples(functools.partial(naive_noise.laplace, noise.scale), data, size)
-    assert len(broken) == len(sound) == size
-    assert fit(np.array(broken), noise) < 1e-12
-    assert fit(np.array(sound), noise) > FALSE_REJECTS
+@pytest.mark.parametrize("noise", [*LAPLACE[1:3], GAUSSIAN[0]], ids=str)
+def test_a_sampler_that_keeps_minus_zero_is_caught(noise: Noise) -> None:
+    samples = drawn(noise)
+    assert fit(np.where(samples < 0, samples + 1, samples), noise) < 1e-12
 
 
 Rounded = Callable[[np.random.Generator], NDArray[np.float64]]
