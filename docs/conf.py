@@ -29,6 +29,7 @@ autodoc_preserve_defaults = True
 autodoc_use_legacy_class_based = False
 autosummary_generate = False
 napoleon_google_docstring = False
+napoleon_use_param = False  # parameters that share a description stay together
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
 python_use_unqualified_type_names = True
@@ -36,7 +37,13 @@ python_maximum_signature_line_length = 88
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+smartquotes = False  # what is quoted is often to be typed
+
 html_theme = "furo"
+html_theme_options = {
+    "light_css_variables": {"color-code-background": "#f4f6f8"},
+    "dark_css_variables": {"color-code-background": "#202328"},
+}
 html_title = "streamsketch"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

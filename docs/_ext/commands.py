@@ -38,7 +38,7 @@ def described(each: TyperArgument | TyperOption, context: typer.Context) -> tupl
     """Return the names of a parameter with what it takes, and what is said of it."""
     names, said = each.get_help_record(context) or ("", "")
     names = re.sub(r"<(list\[)?(\w+)\]?>", lambda kind: kind[2].upper(), names)
-    return names.replace("<", "").replace(">", ""), re.sub(r"\s+\[(.*)\]$", r" (\1)", said)
+    return names.replace("<", "").replace(">", ""), re.sub(r"\s+\[([^][]*)\]$", r" (\1)", said)
 
 
 class Commands(SphinxDirective):

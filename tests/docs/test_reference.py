@@ -1,0 +1,49 @@
+"""Every public name is on one page of the reference."""
+
+import re
+from collections import Counter
+
+import streamsketch as ss
+from streamsketch import beam, errors, local, parties, signs
+from streamsketch.beam import streams
+from tests.commands.running import ROOT
+
+PAGES = ROOT / "docs" / "reference" / "api"
+# What folders of the package take from one another, and no user needs.
+AMONG_US = {
+    *("signs.Expected", "signs.FlipLaw", "signs.Method", "signs.Shape", "signs.Signs", "signs.cell_steps"),
+    *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
+    *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
+    *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
+    *("parties.check_dataset", "parties.Ledger"),  # the ledger is a name of the package itself
+}
+ELSEWHERE = {"__version__", "local", "parties", "signs"}
+
+
+def documented() -> Counter[str]:
+    """Return how often each name has a directive of its own."""
+    found: Counter[str] = Counter()
+    for page in PAGES.glob("*.md"):
+        module = ""
+        for kind, name in re.findall(r"^\.\. ([\w:]+):: (\S+)$", page.read_text(), re.MULTILINE):
+            if kind in ("py:module", "currentmodule"):
+                module = name
+            elif kind.startswith("auto") and kind != "autosummary":
+                found[name if name.startswith("streamsketch.") else f"{module}.{name}"] += 1
+    return found
+
+
+def test_every_public_name_is_documented_once() -> None:
+    found = documented()
+    assert max(found.values()) == 1
+    wanted = {f"streamsketch.{name}" for name in set(ss.__all__) - ELSEWHERE - set(vars(errors))}
+    for folder in (beam, streams, local, parties, signs):
+        inside = folder.__name__.removeprefix("streamsketch.")
+        wanted |= {f"streamsketch.{inside}.{name}" for name in folder.__all__ if f"{inside}.{name}" not in AMONG_US}
+    assert wanted <= set(found), "add it to a page of docs/reference/api"
+
+
+def test_what_is_documented_is_there() -> None:
+    for name in documented():
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(__import__(module, fromlist=[attribute]), attribute), name
