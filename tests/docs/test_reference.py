@@ -1,7 +1,9 @@
 """Every public name is on one page of the reference."""
 
+import ast
 import re
 from collections import Counter
+from pathlib import Path
 
 import streamsketch as ss
 from streamsketch import beam, errors, local, parties, signs
@@ -47,3 +49,34 @@ def test_what_is_documented_is_there() -> None:
     for name in documented():
         module, _, attribute = name.rpartition(".")
         assert hasattr(__import__(module, fromlist=[attribute]), attribute), name
+
+
+def messages() -> list[str]:
+    """Return every text of the package's code, with a line for each place that a value fills."""
+    found = []
+    for path in Path(ss.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found.append(
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "\n" for part in node.values)
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+def test_every_error_that_is_explained_can_happen() -> None:
+    page = (PAGES.parent / "error-messages.md").read_text()
+    explained = re.findall(r"^`(.*)`\n: ", page, re.MULTILINE)
+    assert len(explained) > 20
+    known = [*messages(), *vars(errors)]
+    for message in explained:
+        pieces = [piece for piece in message.split("…") if len(piece) > 3]
+        assert any(all(piece in text for piece in pieces) for text in known), message
+
+
+def test_every_error_is_explained() -> None:
+    page = (PAGES.parent / "error-messages.md").read_text()
+    for name, thing in vars(errors).items():
+        if isinstance(thing, type):
+            assert page.count(name) >= 2, name
