@@ -12,7 +12,15 @@ author = "The streamsketch developers"
 project_copyright = "The streamsketch developers, Apache-2.0"
 release = version = ss.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "commands", "names"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "captions",
+    "commands",
+    "names",
+]
 exclude_patterns = ["_build"]
 nitpicky = True
 # A list in index.md names every page in its order, those to be written too. A page that is in no list is an error.
