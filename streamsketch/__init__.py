@@ -4,7 +4,8 @@ Parties turn streams of (key, index, value) events into small integer vectors by
 vectors add up exactly; each is published once with just enough noise for differential privacy; anyone can then
 estimate distances, inner products and angles, with error bars.
 
-Names are loaded on first use, so that ``import streamsketch`` itself is quick.
+Names are loaded on first use, so that ``import streamsketch`` itself is quick. The documentation begins with
+docs/index.md in the repository; its words are in docs/reference/glossary.md.
 """
 
 from streamsketch._lazy import attach

@@ -2,7 +2,7 @@
 
 Every message says what was wrong, the values on both sides and the remedy. None contains a private value
 (a datum, or a cell of an unreleased sketch). All derive from `StreamsketchError`; a wrong *type* raises a plain
-``TypeError``.
+``TypeError``. Causes and remedies are in docs/reference/error-messages.md.
 """
 
 

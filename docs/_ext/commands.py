@@ -50,12 +50,18 @@ class Commands(SphinxDirective):
         lines: list[str] = []
         for name, command in group.commands.items():
             if isinstance(command, TyperGroup):
-                lines += [f"## {name}", "", command.help or "", ""]
+                lines += [f"## {name}", "", command.help or "", "", *self.more(command)]
                 for inner, one in command.commands.items():
                     lines += self.section("###", one, [name, inner])
             else:
-                lines += self.section("##", command, [name])
+                lines += [*self.section("##", command, [name]), *self.more(command)]
         return self.parse_text_to_nodes(StringList(lines, source="streamsketch --help"), allow_section_headings=True)
+
+    def more(self, command: TyperCommand | TyperGroup) -> list[str]:
+        """Return a link to the page that the help names, unless that is this one."""
+        page = re.search(r"docs/(\S+)\.md", command.epilog or "")
+        there = page is not None and page[1] in self.env.found_docs and page[1] != self.env.current_document.docname
+        return [f"More: [](/{page[1]}.md).", ""] if page and there else []
 
     @staticmethod
     def section(level: str, command: TyperCommand, path: list[str]) -> list[str]:

@@ -54,12 +54,21 @@ def exists(name: str) -> bool:
     return True
 
 
-def escape(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """Let |value| and a*b be what they are: reStructuredText would take them for substitutions and emphasis."""
+_PAGES = {"THEORY.md": "explanation/theory", "WIRE.md": "reference/wire"}
+
+
+def escape(app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Let docstrings be what they are for a reader of the source: |value| is no substitution, a page is a link."""
+
+    def link(page: re.Match[str]) -> str:
+        name = _PAGES.get(page[0], page[0].removeprefix("docs/").removesuffix(".md"))
+        return f":doc:`{page[0]} </{name}>`" if name in app.env.found_docs else page[0]
+
     for place, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``.*?``)", line)
             parts[::2] = [re.sub(r"(?<!\\)\|", r"\|", part) for part in parts[::2]]
+            parts[::2] = [re.sub(r"\b(THEORY|WIRE|docs/[\w/-]+)\.md\b", link, part) for part in parts[::2]]
             lines[place] = "".join(parts)
 
 

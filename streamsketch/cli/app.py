@@ -17,6 +17,20 @@ import streamsketch as ss
 from streamsketch.errors import NoiseMismatchWarning
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
+_PAGES = {  # of the documentation, in the repository; "" is for all that have none of their own
+    "": "docs/reference/command-line.md",
+    "agree": "docs/tutorials/customers.md",
+    "choose_bound": "docs/how-to/choose-epsilon-and-bounds.md",
+    "compare": "docs/tutorials/two-parties.md",
+    "key": "docs/how-to/sign-and-verify.md",
+    "ledger": "docs/how-to/ledger.md",
+    "plan": "docs/how-to/choose-projection.md",
+    "release": "docs/explanation/what-an-outsider-may-see.md",
+    "round": "docs/explanation/threat-model.md",
+    "sign": "docs/how-to/sign-and-verify.md",
+    "sketch": "docs/reference/endless-streams.md",
+    "verify": "docs/how-to/sign-and-verify.md",
+}
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
 _GROUPS = {
     "ledger": "Keep the record of what was spent of each data set's privacy budget.",
@@ -45,6 +59,11 @@ _ORDER = [
 ]
 
 
+def _more(file: str) -> str:
+    """Return what stands below the help of a command."""
+    return f"More: {_PAGES.get(file, _PAGES[''])}, in the repository."
+
+
 class _Command(TyperCommand):
     """What is said of a command whose file is not imported yet."""
 
@@ -57,7 +76,8 @@ class _Command(TyperCommand):
         pa.enable_signal_handlers(enable=False)
         alone = typer.Typer(add_completion=False, **_LOOKS)
         name = str(self.name).replace("-", "_")
-        alone.command()(getattr(import_module(f"streamsketch.cli.{self.file or name}"), name))
+        file = self.file or name
+        alone.command(epilog=_more(file))(getattr(import_module(f"streamsketch.cli.{file}"), name))
         return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
 
 
@@ -83,14 +103,23 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-app = typer.Typer(name="streamsketch", help=_HELP, no_args_is_help=True, **_LOOKS)
+app = typer.Typer(
+    name="streamsketch",
+    help=_HELP,
+    epilog="Begin with docs/index.md, in the repository.",
+    no_args_is_help=True,
+    **_LOOKS,
+)
 for _file, _said in _docstrings().items():
     if _file in _said:
-        app.command(_file.replace("_", "-"), cls=_Command, help=_said[_file])(lambda: None)
+        _named = _file.replace("_", "-")
+        app.command(_named, cls=_Command, help=_said[_file], epilog=_more(_file))(lambda: None)
         continue
-    _group = typer.Typer(name=_file, help=_GROUPS[_file], no_args_is_help=True, **_LOOKS)
+    _group = typer.Typer(name=_file, help=_GROUPS[_file], epilog=_more(_file), no_args_is_help=True, **_LOOKS)
     for _name, _doc in _said.items():
-        _group.command(_name, cls=type("_Command", (_Command,), {"file": _file}), help=_doc)(lambda: None)
+        _group.command(_name, cls=type("_Command", (_Command,), {"file": _file}), help=_doc, epilog=_more(_file))(
+            lambda: None
+        )
     app.add_typer(_group)
 
 

@@ -80,3 +80,14 @@ def test_every_error_is_explained() -> None:
     for name, thing in vars(errors).items():
         if isinstance(thing, type):
             assert page.count(name) >= 2, name
+
+
+def test_pages_that_the_code_names_are_pages() -> None:
+    """Those to be written too: the lists of the index have their final names."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {f"docs/{name}.md" for name in ["index", *re.findall(r"^([\w/-]+)$", index, re.MULTILINE)]}
+    named = set()
+    for path in Path(ss.__file__).parent.rglob("*.py"):
+        named |= set(re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")))
+    assert len(named) > 5
+    assert named <= pages
