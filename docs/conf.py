@@ -20,6 +20,7 @@ extensions = [
     "captions",
     "commands",
     "names",
+    "two_themes",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
