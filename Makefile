@@ -11,7 +11,7 @@ PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -40,6 +40,9 @@ parties-demo: env  ## five processes publish the sum of their flights with one n
 
 test: env $(PRISM)  ## every test, doctest and README block; those of streams need Prism, which go builds
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+test-long: env $(PRISM)  ## larger versions of tests, marked long: for every night, not for every edit
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m long
 
 coverage: env  ## every test, with the branch coverage of all but compiled kernels; fails below 95 %
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:$(OUT)/coverage
