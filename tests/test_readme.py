@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from tests.compiled import carry_kernels
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -23,7 +24,10 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Enter what a fresh clone holds, files that git knows and no others, with this environment as its ``.venv``."""
+    """Enter what a fresh clone holds, files that git knows and no others, with this environment as its ``.venv``.
+
+    The machine code of kernels comes with it: compiling it again would take half a minute of each test.
+    """
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone: git does not say what belongs to it")
     listed = subprocess.run(
@@ -36,7 +40,8 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in listed.split("\0")[:-1]:
         if (ROOT / name).exists():  # not deleted since the last commit
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tmp_path / name)
+            shutil.copy2(ROOT / name, tmp_path / name)
+    carry_kernels(tmp_path)
     venv = tmp_path / ".venv"
     venv.mkdir()
     for part in Path(sys.prefix).glob("[!.]*"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch
+from tests.compiled import carry_kernels
 
 ROOT = Path(streamsketch.__file__).parents[1]
 USED = """
@@ -33,6 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
+    carry_kernels(folder / "site")
     return folder / "site"
 
 
