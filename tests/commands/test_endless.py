@@ -15,7 +15,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.release import Stream, StreamPolicy
-from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, started, streamsketch, wait_until_read
+from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, started, wait_until_read
 from tests.endless.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, beat, bound_by, over_in, windows_of
 
 OPTIONS = ["--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
@@ -92,8 +92,13 @@ def test_a_log_is_followed_over_many_restarts(folder: Path, forks: Forks, monkey
 
 
 @pytest.mark.parametrize("piped", [False, True])
-def test_killed_at_any_time_while_the_log_grows(piped: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
-    rows, moments = drawn_log(4000, 2), random.Random(3)  # noqa: S311 - a test's data
+def test_killed_at_any_time_while_the_log_grows(
+    piped: bool,  # noqa: FBT001
+    folder: Path,
+    forks: Forks,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, moments = drawn_log(2000, 2), random.Random(3)  # noqa: S311 - a test's data
     log, written = folder / "log.csv", threading.Event()
     log.write_text(HEADER)
 
@@ -115,14 +120,14 @@ def test_killed_at_any_time_while_the_log_grows(piped: bool, folder: Path, monke
         assert {name: now[name] for name in seen} == seen, "what was published never changes"
         seen.update(now)
 
-    command = [*COMMAND, *(PIPE if piped else [*FILE, "--follow"]), "--every", "0.02"]
+    command = [*(PIPE if piped else [*FILE, "--follow"]), "--every", "0.02"]
     try:
         for _ in range(3):
             state = folder / "s.raw-stream"
             before = state.stat().st_mtime_ns if state.exists() else 0
             with (
                 started(["tail", "-c", "+1", "-f", "log.csv"], folder, stdout=subprocess.PIPE) as tail,
-                started(command, folder, stdin=tail.stdout) as running,
+                forks.started(command, folder, stdin=tail.stdout) as running,
             ):
                 while not state.exists() or state.stat().st_mtime_ns == before:
                     assert running.poll() is None
@@ -134,7 +139,7 @@ def test_killed_at_any_time_while_the_log_grows(piped: bool, folder: Path, monke
             look()
     finally:
         writer.join()
-    with log.open("rb") as whole, started([*COMMAND, *(PIPE if piped else FILE)], folder, stdin=whole) as last:  # type: ignore[arg-type]
+    with log.open("rb") as whole, forks.started(PIPE if piped else FILE, folder, stdin=whole) as last:
         assert last.wait(PATIENCE) == 0
     look()
     check_exact(folder, rows, monkeypatch)
@@ -147,7 +152,7 @@ def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
     data = text_of(rows).encode()
     half = len(data) // 2
     assert data[half - 1 : half] != b"\n", "the last line has no end yet"
-    for part, run in ((data[:half], forks.run), (data[:half], streamsketch), (data, streamsketch), (data, forks.run)):
+    for part, run in ((data[:half], forks.run), (data[:half], forks.piped), (data, forks.piped), (data, forks.run)):
         done = run(*PIPE, cwd=folder, stdin=part)  # a file, sought in, or a pipe, read again
         assert done.returncode == 0, done.stderr
     check_exact(folder, rows, monkeypatch)
@@ -181,7 +186,7 @@ def test_a_log_is_known_again(folder: Path, forks: Forks) -> None:
 def test_two_processes_on_one_state_are_refused(folder: Path, forks: Forks) -> None:
     rows = drawn_log(10, 6, 30)[:5]  # no window is over, so only the last snapshot has them
     (folder / "log.csv").write_text(text_of(rows))
-    with started([*COMMAND, *PIPE], folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with forks.started(PIPE, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
         running.stdin.write(text_of(rows).encode())
         running.stdin.flush()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamsketch.cli._lines import whole_lines
 from streamsketch.release.raw_file import load_raw
-from tests.commands.running import COMMAND, PATIENCE, Forks, open_when_read, started, wait_until_read
+from tests.commands.running import PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
 
 
@@ -43,8 +43,8 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
     rows = (folder / "sales.csv").read_bytes().removeprefix(header + b"\n")
     options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch", "--every"]
     every = "0.1" if number == signal.SIGKILL else "3600"
-    command = [*COMMAND, "sketch", "-", *EVENTS, *options, every]
-    with started(command, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as stream:
+    command = ["sketch", "-", *EVENTS, *options, every]
+    with forks.started(command, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as stream:
         assert stream.stdin is not None
         stream.stdin.write(header + b"\n" + rows + b'north,"open')
         stream.stdin.flush()
@@ -163,11 +163,11 @@ def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: Path) -> None:
+def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: Path, forks: Forks) -> None:
     os.mkfifo(folder / "pipe")
     options = ["--format", form, "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    command = [*COMMAND, "sketch", "pipe", *EVENTS, *options]
-    with started(command, folder) as running, open_when_read(folder / "pipe", running) as pipe:
+    command = ["sketch", "pipe", *EVENTS, *options]
+    with forks.started(command, folder) as running, open_when_read(folder / "pipe", running) as pipe:
         pipe.write((folder / f"sales.{form}").read_bytes())
         wait_until_read(pipe)
         running.send_signal(signal.SIGINT)
@@ -204,10 +204,10 @@ def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, for
     (tmp_path / "rows.csv").write_text("item\n" + "x\n" * rows)
     options = ["--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"]
     forks.succeeded("sketch", "rows.csv", *options, cwd=tmp_path)
-    stream = [*COMMAND, "sketch", "-", "--format", "csv", *options, "--every", "0.01"]
+    stream = ["sketch", "-", "--format", "csv", *options, "--every", "0.01"]
     batches = [sys.executable, "-c", APPENDED, str(processes - 1), str(appends), "sketch", "rows.csv", *options]
     with contextlib.ExitStack() as stack:
-        streaming = stack.enter_context(started(stream, tmp_path, stdin=subprocess.PIPE))
+        streaming = stack.enter_context(forks.started(stream, tmp_path, stdin=subprocess.PIPE))
         running = stack.enter_context(started(batches, tmp_path))
         assert streaming.stdin is not None
         streaming.stdin.write(b"item\n")
@@ -246,9 +246,9 @@ assert not any(os.waitpid(child, 0)[1] for child in children)
 """
 
 
-def test_a_stream_goes_on_in_a_new_file_when_its_file_is_moved(folder: Path) -> None:
+def test_a_stream_goes_on_in_a_new_file_when_its_file_is_moved(folder: Path, forks: Forks) -> None:
     options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    with started([*COMMAND, "sketch", "-", *options, "--every", "0.05"], folder, stdin=subprocess.PIPE) as stream:
+    with forks.started(["sketch", "-", *options, "--every", "0.05"], folder, stdin=subprocess.PIPE) as stream:
         assert stream.stdin is not None
         stream.stdin.write(b"item\nx\n")
         stream.stdin.flush()
