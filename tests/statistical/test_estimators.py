@@ -2,7 +2,8 @@
 
 Projections are those of seeds 0, 1, 2, … and noise has fixed secrets, so each test gives the same result for ever.
 Had both been drawn anew, a sound library would fail a test with probability below 10^-6: each compares a mean or a
-variance of thousands of estimates with its prediction, at five standard errors.
+variance of at least 1,500 estimates with its prediction, at five standard errors. `make test-long` takes twice as many
+and more, in every case; `make test` takes each pair of a map, a direction and a noise.
 """
 
 import functools
@@ -29,8 +30,7 @@ Floats = NDArray[np.float64]
 SECRET = b"the same noise in each test run!"
 DIM = 24
 CELLS = 16
-SEEDS = 4000
-NOISY_SEEDS = 3000
+SEEDS, MANY_SEEDS = 1500, 4000
 
 MAPS: dict[str, Callable[[int], ss.Projection]] = {
     "CountSketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=CELLS, seed=seed),
@@ -65,27 +65,30 @@ GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("noise of a test")
 each_map = pytest.mark.parametrize("name", MAPS)
 each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 each_noise = pytest.mark.parametrize("noise", NOISES)
+# five directions: the noise alternates along both
+PAIRED = [(*case, [*NOISES][i % 2], SEEDS) for i, case in enumerate(itertools.product(MAPS, DIRECTIONS))]
+ALL = [pytest.param(*case, MANY_SEEDS, marks=pytest.mark.long) for case in itertools.product(MAPS, DIRECTIONS, NOISES)]
 
 
 @functools.cache
-def family(name: str) -> tuple[list[ss.Projection], Ints]:
-    """Return the projections of all seeds, and their matrices: (seeds, cells, dim)."""
-    projections = [MAPS[name](seed) for seed in range(SEEDS)]
+def family(name: str, count: int) -> tuple[list[ss.Projection], Ints]:
+    """Return the projections of so many seeds, and their matrices: (seeds, cells, dim)."""
+    projections = [MAPS[name](seed) for seed in range(count)]
     return projections, np.array([projection.columns(np.arange(DIM)) for projection in projections])
 
 
-def sketches(name: str, vector: Ints, count: int) -> list[Sketch]:
-    projections, matrices = family(name)
+def sketches(name: str, vector: Ints, count: int = SEEDS) -> list[Sketch]:
+    projections, matrices = family(name, count)
     mass = int(np.abs(vector).sum())
-    states = matrices[:count] @ vector
-    return [Sketch.from_state(*parts, mass) for parts in zip(projections[:count], states, strict=True)]
+    states = matrices @ vector
+    return [Sketch.from_state(*parts, mass) for parts in zip(projections, states, strict=True)]
 
 
-def releases(name: str, vector: Ints, noise: Noise, context: str) -> list[PrivateSketch]:
+def releases(name: str, vector: Ints, noise: Noise, context: str, count: int = SEEDS) -> list[PrivateSketch]:
     bits = KeyedBits(SECRET, context.encode())
     return [
         CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, bits)
-        for sketch in sketches(name, vector, NOISY_SEEDS)
+        for sketch in sketches(name, vector, count)
     ]
 
 
@@ -127,11 +130,14 @@ def values_of(estimates: list[Estimate]) -> Floats:
 # --- raw sketches ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("count", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.long)])
 @each_map
 @each_direction
-def test_estimates_from_raw_sketches_are_unbiased_with_the_predicted_variance(name: str, direction: str) -> None:
+def test_estimates_from_raw_sketches_are_unbiased_with_the_predicted_variance(
+    name: str, direction: str, count: int
+) -> None:
     x, y = DIRECTIONS[direction]
-    of_x, of_y = sketches(name, x, SEEDS), sketches(name, y, SEEDS)
+    of_x, of_y = sketches(name, x, count), sketches(name, y, count)
     none = Cumulants()
     projection = of_x[0].projection
 
@@ -151,25 +157,21 @@ def test_estimates_from_raw_sketches_are_unbiased_with_the_predicted_variance(na
 def test_the_fourth_power_term_is_needed() -> None:
     """Without -‖z‖₄⁴ the variance would be predicted too large where few coordinates dominate."""
     x, y = DIRECTIONS["sparse"]
-    distances = values_of(
-        list(map(ss.squared_distance, sketches("SJLT s=4", x, SEEDS), sketches("SJLT s=4", y, SEEDS)))
-    )
+    distances = values_of(list(map(ss.squared_distance, sketches("SJLT s=4", x), sketches("SJLT s=4", y))))
     with pytest.raises(AssertionError):
-        assert_variance(distances, family("SJLT s=4")[0][0].variance.of_squared_norm(norm(x - y)))
+        assert_variance(distances, MAPS["SJLT s=4"](0).variance.of_squared_norm(norm(x - y)))
 
 
 # --- private sketches -----------------------------------------------------------------------------------------
 
 
-@each_map
-@each_direction
-@each_noise
+@pytest.mark.parametrize(("name", "direction", "noise", "count"), [*PAIRED, *ALL])
 def test_estimates_from_releases_are_unbiased_with_the_predicted_variance(
-    name: str, direction: str, noise: str
+    name: str, direction: str, noise: str, count: int
 ) -> None:
     x, y = DIRECTIONS[direction]
     of_x, of_y = (
-        releases(name, vector, law, f"{name} {direction} {place}")
+        releases(name, vector, law, f"{name} {direction} {place}", count)
         for place, (vector, law) in enumerate(zip((x, y), NOISES[noise], strict=True))
     )
     projection = of_x[0].projection
@@ -191,7 +193,7 @@ def test_estimates_from_releases_are_unbiased_with_the_predicted_variance(
 def test_a_raw_and_a_private_sketch_compare_without_bias() -> None:
     x, y = DIRECTIONS["dense"]
     law = DiscreteLaplace(Fraction(4))
-    private, raw = releases("SJLT s=4", x, law, "mixed"), sketches("SJLT s=4", y, NOISY_SEEDS)
+    private, raw = releases("SJLT s=4", x, law, "mixed"), sketches("SJLT s=4", y)
     distances = values_of(list(map(ss.squared_distance, private, raw)))
     projection = raw[0].projection
     assert_unbiased(distances, norm(x - y))

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.estimation import normalised_inner_product
 from streamsketch.projections.variance import MapVariance, independent_entries
 
-SEEDS = 2500
+SEEDS = 1500
 DIM = 12
 MEAN_ERRORS, VARIANCE_ERRORS = 5.0, 6.0
 
