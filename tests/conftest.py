@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -30,10 +31,13 @@ for name in (
 ):
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other: more threads only wait for one another
 
 
 def pytest_collection_finish() -> None:
-    """Make small pipelines cheap, where a test that was collected runs any."""
+    """Let the garbage collector pass over what was loaded, and make small pipelines cheap where a test runs any."""
+    gc.collect()
+    gc.freeze()
     if "apache_beam" in sys.modules:
         from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
 

@@ -7,6 +7,7 @@ the same `main`, exit status, signals and streams, without a second of imports e
 import contextlib
 import errno
 import fcntl
+import gc
 import io
 import json
 import os
@@ -203,6 +204,8 @@ def _serve() -> None:
         for arguments in (["inspect", "--system"], ["plan", "--epsilon", "1", "--squared-distance", "1e5"]):
             app(arguments, standalone_mode=False)
 
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         verb, *call = json.loads(line)
         if verb == "poll":

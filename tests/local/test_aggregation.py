@@ -1,6 +1,7 @@
 """The server's sum: exact, whatever the splits and the order; and what it refuses."""
 
 import copy
+import functools
 import pickle
 from typing import Any
 
@@ -19,7 +20,11 @@ each = pytest.mark.parametrize("name", zoo())
 PEOPLE = 12
 MECHANISMS = zoo()
 VECTORS = np.stack([vector for vector in directions(DIM).values() for _ in range(3)])[:PEOPLE]
-REPORTS = {name: list(mechanism.randomize_many(VECTORS, bits=bits(name))) for name, mechanism in MECHANISMS.items()}
+
+
+@functools.cache
+def reports_of(name: str) -> list[Report]:
+    return list(MECHANISMS[name].randomize_many(VECTORS, bits=bits(name)))
 
 
 def summed(mechanism: Mechanism, reports: list[Any]) -> MeanAggregator:
@@ -33,7 +38,7 @@ def summed(mechanism: Mechanism, reports: list[Any]) -> MeanAggregator:
 @settings(max_examples=8)
 @given(data=st.data())
 def test_splits_order_and_batches_do_not_change_a_bit(name: str, data: st.DataObject) -> None:
-    mechanism, reports = MECHANISMS[name], REPORTS[name]
+    mechanism, reports = MECHANISMS[name], reports_of(name)
     whole = mechanism.aggregator()
     seeds = np.array([report.seed for report in reports], dtype=np.uint64)
     whole.add(Reports(mechanism, seeds, np.stack([report.values for report in reports])))
@@ -50,9 +55,9 @@ def test_splits_order_and_batches_do_not_change_a_bit(name: str, data: st.DataOb
 @each
 def test_the_sum_is_that_of_the_contributions_but_for_the_stated_rounding(name: str) -> None:
     mechanism = MECHANISMS[name]
-    server = summed(mechanism, REPORTS[name])
-    seeds = np.array([report.seed for report in REPORTS[name]], dtype=np.uint64)
-    exact = mechanism.contributions(seeds, np.stack([report.values for report in REPORTS[name]])).mean(axis=0)
+    server = summed(mechanism, reports_of(name))
+    seeds = np.array([report.seed for report in reports_of(name)], dtype=np.uint64)
+    exact = mechanism.contributions(seeds, np.stack([report.values for report in reports_of(name)])).mean(axis=0)
     assert server.step <= mechanism.cell_size * 2.0**-22
     if exact.size == server.totals.size and not hasattr(mechanism, "map"):
         assert np.abs(server.totals * server.step / PEOPLE - exact).max() <= server.step / 2
@@ -61,10 +66,10 @@ def test_the_sum_is_that_of_the_contributions_but_for_the_stated_rounding(name: 
 
 
 def test_a_server_is_copied_pickled_and_compared() -> None:
-    server = summed(MECHANISMS["SQKR"], REPORTS["SQKR"])
+    server = summed(MECHANISMS["SQKR"], reports_of("SQKR"))
     for again in (server.copy(), copy.deepcopy(server), pickle.loads(pickle.dumps(server))):  # noqa: S301
         assert again == server
-        again.add(REPORTS["SQKR"][0])
+        again.add(reports_of("SQKR")[0])
         assert again != server
     assert server != MECHANISMS["SQKR"].aggregator()
     assert server != "server"
@@ -76,10 +81,10 @@ def test_a_server_is_copied_pickled_and_compared() -> None:
 def test_reports_of_another_mechanism_are_refused_by_the_field_that_differs() -> None:
     server = MECHANISMS["PrivHS"].aggregator()
     with pytest.raises(InvalidInputError, match="repetitions is None here, 9 there"):
-        server.add(REPORTS["RePrivHS of nine"][0])
+        server.add(reports_of("RePrivHS of nine")[0])
     with pytest.raises(InvalidInputError, match="kind is 'priv-hs' here, 'sqkr' there"):
         server.merge(MECHANISMS["SQKR"].aggregator())
-    for wrong in (None, b"", REPORTS["PrivHS"][0].values):
+    for wrong in (None, b"", reports_of("PrivHS")[0].values):
         with pytest.raises(TypeError):
             server.add(wrong)  # type: ignore[arg-type]
         with pytest.raises(TypeError):
@@ -90,9 +95,9 @@ def test_reports_of_another_mechanism_are_refused_by_the_field_that_differs() ->
 @pytest.mark.parametrize("name", ["PrivUnitG", "ProjUnit, Hadamard", "ProjUnit, Haar", "ProjUnit, Alg. 6"])
 def test_values_no_honest_report_holds_are_refused_and_nothing_is_added(name: str) -> None:
     mechanism = MECHANISMS[name]
-    server = summed(mechanism, REPORTS[name])
+    server = summed(mechanism, reports_of(name))
     before = server.copy()
-    values = np.stack([report.values for report in REPORTS[name]]).astype(np.float32)
+    values = np.stack([report.values for report in reports_of(name)]).astype(np.float32)
     values[-1] = 1e30
     with pytest.raises(InvalidInputError, match="not honest"):
         server.add(Reports(mechanism, np.zeros(PEOPLE, dtype=np.uint64), values))
@@ -102,7 +107,10 @@ def test_values_no_honest_report_holds_are_refused_and_nothing_is_added(name: st
 def test_a_full_server_takes_no_more() -> None:
     mechanism = MECHANISMS["PrivHS"]
     full = MeanAggregator.from_parts(mechanism, MAX_COUNT, np.full(mechanism.state_dim, 1 << 52))
-    for more in (lambda: full.add(REPORTS["PrivHS"][0]), lambda: full.merge(summed(mechanism, REPORTS["PrivHS"]))):
+    for more in (
+        lambda: full.add(reports_of("PrivHS")[0]),
+        lambda: full.merge(summed(mechanism, reports_of("PrivHS"))),
+    ):
         with pytest.raises(SketchOverflowError, match="at most 2147483647 reports"):
             more()
     assert full.count == MAX_COUNT
@@ -138,7 +146,7 @@ def test_an_empty_server_has_no_mean() -> None:
 
 
 def test_totals_are_a_copy() -> None:
-    server = summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"])
+    server = summed(MECHANISMS["PrivHS"], reports_of("PrivHS"))
     server.totals[:] = 0
     assert server.totals.any()
 
@@ -184,7 +192,7 @@ def test_one_number_a_report_leaves_no_more_bias_than_its_signs() -> None:
 
 def test_what_is_no_array_of_reports_is_refused_with_a_sentence() -> None:
     mechanism = MECHANISMS["PrivHS"]
-    values = REPORTS["PrivHS"][0].values
+    values = reports_of("PrivHS")[0].values
     seeds = np.zeros(1, dtype=np.uint64)
     for pair in (([0], values[np.newaxis]), (None, None), (seeds, None), (seeds, np.array(1, dtype=np.uint8))):
         with pytest.raises(InvalidInputError):
@@ -198,7 +206,7 @@ def test_what_is_no_array_of_reports_is_refused_with_a_sentence() -> None:
 
 
 def test_totals_in_other_steps_are_not_merged() -> None:
-    server, other = (summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"]) for _ in range(2))
+    server, other = (summed(MECHANISMS["PrivHS"], reports_of("PrivHS")) for _ in range(2))
     other._step_exponent += 1
     before = server.totals
     with pytest.raises(InvalidInputError, match=r"in steps of 2\^"):
@@ -209,7 +217,7 @@ def test_totals_in_other_steps_are_not_merged() -> None:
 
 def test_totals_in_other_steps_keep_their_meaning_in_a_copy() -> None:
     """A server that was pickled where the step came out otherwise: its copy took the step of here."""
-    other = summed(MECHANISMS["PrivHS"], REPORTS["PrivHS"])
+    other = summed(MECHANISMS["PrivHS"], reports_of("PrivHS"))
     other._step_exponent += 1
     assert other.copy() == other
     assert other.copy().mean().tolist() == other.mean().tolist()
