@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +32,16 @@ for name in (
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other: more threads only wait for one another
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while all is loaded: there is hardly any, and each look takes longer than the last."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

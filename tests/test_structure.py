@@ -1,6 +1,7 @@
 """Where code lives: folders in one order, imports that point one way, nothing heavy loaded at the door."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ def folder(module: str) -> str:
     return module.split(".", maxsplit=1)[0]
 
 
+@functools.cache
 def imports(path: Path) -> list[Import]:
     """Return the imports from this package, lazy ones of the ``__init__`` included."""
     found: list[Import] = []
