@@ -2,7 +2,7 @@ from . import carryless
 from .carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter, hash_tile, multiply_add
 from .files import held, locked, remove_partial, write_new, write_whole
 from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
-from .jit import kernel, part
+from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
 from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable
@@ -33,6 +33,7 @@ __all__ = [
     "check_length",
     "check_resolution",
     "check_text",
+    "compiles_for",
     "current_limits",
     "emitter",
     "evaluate",

@@ -88,3 +88,13 @@ def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
     """
     compiled: Callable[Parameters, Result] = njit(nogil=True, inline="always")(function)
     return compiled
+
+
+def compiles_for(context: Any, *features: str) -> bool:
+    """Return whether ``context`` generates code for processors with all ``features``, as LLVM names them.
+
+    For intrinsics: an instruction that the processor lacks would abort the process, or become a slow call. Only
+    features listed explicitly count, not those that a processor's name implies. Numba stores the list with the machine
+    code that it caches.
+    """
+    return {f"+{feature}" for feature in features} <= set(context.codegen().magic_tuple()[2].split(","))

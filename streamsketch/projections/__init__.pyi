@@ -6,8 +6,10 @@ from .fjlt import FJLT
 from .hadamard import hadamard_transform, transform_cells
 from .identity import Identity
 from .independent import Achlioptas, Gaussian, Uniform, VerySparse
+from .kernels.matrices import aligned_zeros
 from .kernels.permutation import mix
 from .kernels.slots import add_masses, looked_up, seen
+from .kernels.vectors import transpose_tile
 from .oporp import OPORP
 from .reading import check_entries, check_largest_entry, check_row_maxima, entries_of
 from .rotation import Rotation
@@ -39,6 +41,7 @@ __all__ = [
     "Uniform",
     "VerySparse",
     "add_masses",
+    "aligned_zeros",
     "check_entries",
     "check_largest_entry",
     "check_row_maxima",
@@ -51,4 +54,5 @@ __all__ = [
     "seen",
     "transform_cells",
     "transform_read",
+    "transpose_tile",
 ]

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from streamsketch.core import kernel
 from streamsketch.errors import InvalidInputError
+from streamsketch.projections.kernels.pipeline import address
 from streamsketch.projections.kernels.vectors import VECTOR_BYTES, butterflies
 
-_IN_CACHE = 1 << 15  # bytes that stay in a first-level cache
+_PIECE = 16  # bytes, to which NumPy aligns arrays
+_NEAR, _FAR = 1 << 15, 1 << 18  # bytes that stay in a first-level and a second-level cache
 
 
 def hadamard_transform(array: NDArray[Any]) -> None:
@@ -56,19 +58,27 @@ def hadamard_transform(array: NDArray[Any]) -> None:
 
 @kernel
 def transform_cells(cells: NDArray[Any], size: int) -> None:
-    """Transform each run of ``size`` cells, a power of two: `hadamard_transform` without checks."""
+    """Transform each run of ``size`` cells, a power of two: `hadamard_transform` without checks.
+
+    Each level of the transform rounds once, so the grouping of levels into sweeps does not change the result; their
+    order does: three levels between vectors, those within a vector, and the rest from the nearest to the farthest.
+    """
     lanes = VECTOR_BYTES // cells.itemsize
     if size < 8 * lanes:
         for start in range(0, cells.size, size):
             _scalar(cells, start, size)
         return
-    chunk = min(size, _IN_CACHE // cells.itemsize)
+    near, far = min(size, _NEAR // cells.itemsize), min(size, _FAR // cells.itemsize)
     for start in range(0, cells.size, size):
-        for first in range(start, start + size, chunk):
-            for offset in range(first, first + chunk, 8 * lanes):
-                butterflies(cells, offset, lanes, 8, 1)
-            _levels(cells, first, chunk, 8 * lanes, lanes)
-        _levels(cells, start, size, chunk, lanes)
+        for distant in range(start, start + size, far):
+            for first in range(distant, distant + far, near):
+                for offset in range(first, first + near, 8 * lanes):
+                    butterflies(cells, offset, lanes, 8, VECTOR_BYTES, 1)
+                _levels(cells, first, near, 8 * lanes)
+            if far > near:
+                _levels(cells, distant, far, near)
+        if size > far:
+            _levels(cells, start, size, far)
 
 
 @kernel
@@ -84,19 +94,45 @@ def _scalar(cells: NDArray[Any], start: int, size: int) -> None:
 
 
 @kernel
-def _levels(cells: NDArray[Any], start: int, size: int, half: int, lanes: int) -> None:
+def _levels(cells: NDArray[Any], start: int, size: int, half: int) -> None:
     """Compute the butterflies at distances half, 2·half, …, size / 2, with three levels in a sweep where possible."""
     while 8 * half <= size:
         for first in range(start, start + size, 8 * half):
-            for offset in range(first, first + half, lanes):
-                butterflies(cells, offset, half, 8, 0)
+            inner, end = _whole_lines(cells, first, half)
+            for offset in range(inner, end, VECTOR_BYTES // cells.itemsize):
+                butterflies(cells, offset, half, 8, VECTOR_BYTES, 0)
+            for offset in range(first, inner, _PIECE // cells.itemsize):
+                butterflies(cells, offset, half, 8, _PIECE, 0)
+            for offset in range(end, first + half, _PIECE // cells.itemsize):
+                butterflies(cells, offset, half, 8, _PIECE, 0)
         half *= 8
     if 4 * half <= size:
-        for first in range(start, start + size, 4 * half):
-            for offset in range(first, first + half, lanes):
-                butterflies(cells, offset, half, 4, 0)
-        half *= 4
-    if 2 * half <= size:
-        for first in range(start, start + size, 2 * half):
-            for offset in range(first, first + half, lanes):
-                butterflies(cells, offset, half, 2, 0)
+        for offset in range(start, start + size, 4 * half):
+            _two_levels(cells, offset, half)
+    elif 2 * half <= size:
+        for offset in range(start, start + half, VECTOR_BYTES // cells.itemsize):
+            butterflies(cells, offset, half, 2, VECTOR_BYTES, 0)
+
+
+@kernel
+def _two_levels(cells: NDArray[Any], first: int, half: int) -> None:
+    inner, end = _whole_lines(cells, first, half)
+    for offset in range(inner, end, VECTOR_BYTES // cells.itemsize):
+        butterflies(cells, offset, half, 4, VECTOR_BYTES, 0)
+    for offset in range(first, inner, _PIECE // cells.itemsize):
+        butterflies(cells, offset, half, 4, _PIECE, 0)
+    for offset in range(end, first + half, _PIECE // cells.itemsize):
+        butterflies(cells, offset, half, 4, _PIECE, 0)
+
+
+@kernel
+def _whole_lines(cells: NDArray[Any], first: int, half: int) -> tuple[int, int]:
+    """Return the part of ``half`` cells from ``first`` on that is whole cache lines, if the rest is whole pieces.
+
+    NumPy's arrays start 16 bytes after a cache line, where every vector would cross a line.
+    """
+    lanes = VECTOR_BYTES // cells.itemsize
+    lead = (-address(cells, first) % VECTOR_BYTES) // cells.itemsize
+    if lead == 0 or lead % (_PIECE // cells.itemsize) or half < 16 * lanes:
+        return first, first + half
+    return first + lead, first + half - lanes + lead

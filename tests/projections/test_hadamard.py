@@ -33,6 +33,33 @@ def test_it_is_the_definition(bits: int, dtype: Any) -> None:
     assert (result == given.astype(np.float64) @ matrix(1 << bits).astype(np.float64)).all()
 
 
+def in_order(cells: np.ndarray) -> np.ndarray:
+    """Return the transform level by level, in the order in which floats are rounded: a twin of the vector code."""
+    lanes = 64 // cells.itemsize
+    levels = [1 << bit for bit in range(cells.size.bit_length() - 1)]
+    if cells.size >= 8 * lanes:
+        levels = [half for half in levels if lanes <= half < 8 * lanes] + [
+            half for half in levels if half < lanes or half >= 8 * lanes
+        ]
+    for half in levels:
+        pairs = cells.reshape(-1, 2, half)
+        cells = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+    return cells
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("bits", [2, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19])
+def test_floats_are_rounded_in_one_order_wherever_they_lie(bits: int, dtype: Any) -> None:
+    whole = np.random.default_rng(bits).normal(size=(1 << bits) + 64).astype(dtype)
+    start = -whole.ctypes.data % 64 // whole.itemsize  # a cache line
+    for lead in (0, 1, 16 // whole.itemsize, 48 // whole.itemsize):
+        given = whole[start + lead : start + lead + (1 << bits)].copy()
+        array = np.empty_like(whole)[start + lead : start + lead + (1 << bits)]
+        array[...] = given
+        hadamard_transform(array)
+        assert array.tobytes() == in_order(given).tobytes()
+
+
 @each_dtype
 def test_large_ones_come_back_when_transformed_twice(dtype: Any) -> None:
     given = np.random.default_rng(1).integers(-3, 4, 1 << 17).astype(dtype)

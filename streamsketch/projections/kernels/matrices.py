@@ -144,7 +144,7 @@ def _turn(lines: NDArray[Any], start: int, columns: int, turned: NDArray[Any], l
     tiled = columns // lanes * lanes if lines.shape[0] == lanes else 0
     cells = lines.reshape(-1)
     for j in range(0, tiled, lanes):
-        transpose_tile(cells, start + j, lines.shape[1], turned, j * lanes)
+        transpose_tile(cells, start + j, lines.shape[1], turned, j * lanes, lanes)
     for lane in range(lines.shape[0]):
         line = lines[lane]
         for j in range(tiled, columns):
@@ -167,7 +167,7 @@ def _fold_lanes(
     """Add the cells of the scratch to the lines of ``out``, and clear it."""
     cells = min(lanes, buckets)  # cells of a tile: both are powers of two
     for place in range(0, rows * buckets, cells):
-        transpose_tile(scratch, place * lanes, lanes, tile, 0)
+        transpose_tile(scratch, place * lanes, lanes, tile, 0, lanes)
         for lane in range(out.shape[0]):
             line, column = out[lane, place : place + cells], tile[lane * lanes : lane * lanes + cells]
             for i in range(cells):

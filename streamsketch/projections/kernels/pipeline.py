@@ -16,7 +16,18 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from streamsketch.core import AVX512, TILE, WORD, BitSlices, Emitter, Words, arrays, check_contiguous, emitter
+from streamsketch.core import (
+    AVX512,
+    TILE,
+    WORD,
+    BitSlices,
+    Emitter,
+    Words,
+    arrays,
+    check_contiguous,
+    compiles_for,
+    emitter,
+)
 
 QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""
@@ -233,7 +244,7 @@ def _write_cells(
 
 def _fields(context: Any, builder: Any, code: Emitter, word: Any, shift: Any, mask: Any) -> Any:
     """Return four fields of each word in 16 bits each."""
-    if code.code == AVX512 and "+avx512vbmi" in context.codegen().magic_tuple()[2].split(","):
+    if code.code == AVX512 and compiles_for(context, "avx512vbmi"):
         kind = ir.VectorType(_BYTE, 64)
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(kind, [kind, kind]), "llvm.x86.avx512.pmultishift.qb.512"

@@ -13,16 +13,18 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from streamsketch.core import compiles_for
+
 VECTOR_BYTES = 64
 
 Combine: TypeAlias = Callable[[Any, Any], Any]
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: Any, within: Any) -> Any:
+def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: Any, width: Any, within: Any) -> Any:
     """Transform ``vectors`` vectors of one array in registers, in place.
 
-    Vector m holds the 64 bytes from ``array[offset + m · stride]`` on. All butterflies between the vectors are
+    Vector m holds the ``width`` bytes from ``array[offset + m · stride]`` on. All butterflies between the vectors are
     computed, and with ``within`` also those between the lanes of each.
 
     Parameters
@@ -33,21 +35,22 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
         In elements.
     vectors
         2, 4 or 8, a literal.
+    width
+        16 or 64, a literal.
     within
         1 or 0, a literal.
     """
     del typingctx, offset, stride  # Numba passes types here; the values are in ``arguments``
-    if not (isinstance(vectors, types.IntegerLiteral) and isinstance(within, types.IntegerLiteral)):
-        raise TypingError("vectors and within must be literals")
+    if not all(isinstance(given, types.IntegerLiteral) for given in (vectors, width, within)):
+        raise TypingError("vectors, width and within must be literals")
     count = vectors.literal_value
-    signature = types.void(array, types.intp, types.intp, vectors, within)
+    signature = types.void(array, types.intp, types.intp, vectors, width, within)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]
         element = context.get_data_type(array_type.dtype)
         size = array_type.dtype.bitwidth // 8
-        lanes = VECTOR_BYTES // size
-        vector = ir.VectorType(element, lanes)
+        vector = ir.VectorType(element, width.literal_value // size)
         data = context.make_array(array_type)(context, builder, arguments[0]).data
         if isinstance(array_type.dtype, types.Float):
             add, subtract = builder.fadd, builder.fsub
@@ -61,7 +64,9 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
 
         held = [builder.load(pointer(place), align=size) for place in range(count)]
         _between(held, add, subtract)
-        if within.literal_value:
+        if within.literal_value and isinstance(array_type.dtype, types.Float) and compiles_for(context, "fma"):
+            _inside_by_products(builder, held)
+        elif within.literal_value:
             _inside(builder, held, add, subtract)
         for place, x in enumerate(held):
             builder.store(x, pointer(place), align=size)
@@ -116,21 +121,21 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target: Any, start: Any) -> Any:
+def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target: Any, start: Any, step: Any) -> Any:
     """Write the transpose of a square tile of as many vectors as a vector has lanes.
 
     Line m of the tile is the 64 bytes of ``source`` from ``offset + m · stride`` on; column m is written to the 64
-    bytes of ``target`` from ``start + m · lanes`` on.
+    bytes of ``target`` from ``start + m · step`` on.
 
     Parameters
     ----------
     source, target
-        One-dimensional, C-contiguous, of one dtype: float64, float32 or int64; bounds are not checked.
-    offset, stride, start
+        One-dimensional, C-contiguous, of one dtype of 4 or 8 bytes; bounds are not checked.
+    offset, stride, start, step
         In elements.
     """
-    del typingctx, offset, stride, start  # as above
-    signature = types.void(source, types.intp, types.intp, target, types.intp)
+    del typingctx, offset, stride, start, step  # as above
+    signature = types.void(source, types.intp, types.intp, target, types.intp, types.intp)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dtype = signature.args[0].dtype
@@ -154,9 +159,8 @@ def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target
                     held[first] = builder.shuffle_vector(x, y, first_mask)
                     held[first + half] = builder.shuffle_vector(x, y, second_mask)
             half *= 2
-        width = ir.Constant(arguments[4].type, lanes)
         for m, x in enumerate(held):
-            builder.store(x, pointer(3, arguments[4], width, m), align=size)
+            builder.store(x, pointer(3, arguments[4], arguments[5], m), align=size)
         return context.get_dummy_value()
 
     return signature, generate
@@ -169,6 +173,21 @@ def _between(held: list[Any], add: Combine, subtract: Combine) -> None:
             if first & half == 0:
                 x, y = held[first], held[first + half]
                 held[first], held[first + half] = add(x, y), subtract(x, y)
+        half *= 2
+
+
+def _inside_by_products(builder: Any, held: list[Any]) -> None:
+    """As `_inside` for floats, with half the additions: ±own + partner's in one rounding, as the sum has."""
+    vector, lanes = held[0].type, held[0].type.count
+    bits = 64 if isinstance(vector.element, ir.DoubleType) else 32
+    kind = ir.FunctionType(vector, [vector] * 3)
+    multiply_add = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{lanes}f{bits}")
+    half = 1
+    while half < lanes:
+        swap = _mask([lane ^ half for lane in range(lanes)])
+        signs = ir.Constant(vector, [-1.0 if lane & half else 1.0 for lane in range(lanes)])
+        for place, x in enumerate(held):
+            held[place] = builder.call(multiply_add, [x, signs, builder.shuffle_vector(x, x, swap)])
         half *= 2
 
 
