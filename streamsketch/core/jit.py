@@ -40,7 +40,7 @@ SOURCES = (
     "projections/kernels/vectors.py",
     "projections/oporp.py",
     "projections/srht.py",
-    "signs/hamming.py",
+    "signs/popcount.py",
     "sketching/bounding/cut.py",
     "sketching/bounding/digests.py",
     "sketching/bounding/runs.py",

@@ -11,6 +11,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import block_of, check_comparable, distances_between
 from streamsketch.release import PrivateSketch
 from streamsketch.signs import hamming
+from streamsketch.signs.popcount import Counts
 from streamsketch.signs.sketch import Signs
 
 Places: TypeAlias = NDArray[np.int64]
@@ -92,6 +93,6 @@ def nearest(
     return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def _ranked(distances: NDArray[np.float64] | NDArray[np.int32], top: int) -> Nearest:
+def _ranked(distances: NDArray[np.float64] | Counts, top: int) -> Nearest:
     places = np.argsort(distances, axis=1, kind="stable")[:, :top]
     return Nearest(places.astype(np.int64), np.take_along_axis(distances, places, axis=1).astype(np.float64))

@@ -43,7 +43,7 @@ def test_hamming_distances_are_those_of_the_twin(data: st.DataObject, k: int, n:
     assert signs.hamming_distances(rows, columns).tolist() == wanted
     assert signs.hamming_distance(rows[0], columns[0]) == wanted[0][0]
     own = signs.hamming_distances(rows)
-    assert own.dtype == np.int32
+    assert own.dtype == np.int16
     assert np.array_equal(own, own.T)
     assert not own.diagonal().any()
 
@@ -53,6 +53,23 @@ def test_hamming_distances_of_many_rows_cross_every_chunk() -> None:
     words = rng.integers(0, 1 << 63, (1100, 5), dtype=np.int64).view(np.uint64)
     wanted = np.bitwise_count(words[:7, None] ^ words).sum(axis=2)
     assert np.array_equal(hamming.distances_between(words[:7], words), wanted)
+
+
+@pytest.mark.parametrize(("n", "m", "words"), [(31, 33, 1), (64, 96, 2), (101, 70, 17), (65, 130, 511), (40, 65, 513)])
+def test_hamming_distances_of_tiles_and_their_edges(n: int, m: int, words: int) -> None:
+    """Rows compared with themselves are counted once, in tiles of 16 or 32 rows, and written twice."""
+    x, y = (np.random.default_rng(i).integers(-(1 << 63), 1 << 63, (i, words)).view(np.uint64) for i in (n, m))
+    for rows, columns in ((x, y), (y, x), (x, x), (y, y)):
+        wanted = [[naive_signs.hamming(row.tobytes(), column.tobytes()) for column in columns] for row in rows]
+        found = hamming.distances_between(rows, columns)
+        assert found.tolist() == wanted
+        assert found.dtype == (np.int16 if words * 64 <= 32767 else np.int32)
+
+
+def test_the_largest_hamming_distances_fit() -> None:
+    for words in (511, 512):  # 32,704 and 32,768 bits
+        rows = np.array([[0] * words, [2**64 - 1] * words], dtype=np.uint64)
+        assert hamming.distances_between(rows, rows).tolist() == [[0, 64 * words], [64 * words, 0]]
 
 
 def test_hamming_distances_of_very_many_rows_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
