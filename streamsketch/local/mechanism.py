@@ -5,8 +5,10 @@ import functools
 import hashlib
 import json
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, Words, json_fields, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.aggregation import MeanAggregator
-from streamsketch.local.normal import Floats, dot_rows
+from streamsketch.local.normal import Floats, dot_rows, round_to_steps, squared_lengths
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
 from streamsketch.privacy import BitSource, SystemBits
@@ -23,6 +25,7 @@ from streamsketch.privacy import BitSource, SystemBits
 MAX_DIM = 1 << 24
 
 _LENGTH_TOLERANCE = 1e-5  # a float32 vector of length 1 is within it
+_MANY_CHUNKS = 2  # worth a thread for each core
 CHUNK_CELLS = 1 << 19  # of vectors randomised at a time: their random words stay in a cache
 
 
@@ -177,7 +180,10 @@ class Mechanism(ABC):
         return self.randomize_many(_array(vector, 1)[np.newaxis], bits=bits)[0]
 
     def randomize_many(self, vectors: Any, *, bits: BitSource | None = None) -> Reports:
-        """Return independent reports of the rows of a matrix, (n, dim); otherwise like `randomize`."""
+        """Return independent reports of the rows of a matrix, (n, dim); otherwise like `randomize`.
+
+        Many vectors are shared among all cores, unless ``bits`` is given, which is read in the order of the rows.
+        """
         matrix = _array(vectors, 2)
         if matrix.shape[1] != self.dim:
             raise InvalidInputError(f"vectors must have dim={self.dim} coordinates, got {matrix.shape[1]}")
@@ -185,9 +191,19 @@ class Mechanism(ABC):
         seeds = np.zeros(matrix.shape[0], dtype=np.uint64)
         values = np.empty((matrix.shape[0], self.layout.count), dtype=self.layout.stored)
         rows = max(1, CHUNK_CELLS // self.sphere_dim)
-        for start in range(0, matrix.shape[0], rows):
+
+        def fill(start: int) -> None:
             part = slice(start, start + rows)
             self.fill(self.on_sphere(matrix[part], start), source, seeds[part], values[part])
+
+        starts = range(0, matrix.shape[0], rows)
+        if bits is not None or len(starts) < _MANY_CHUNKS:  # a given source is read in one order
+            for start in starts:
+                fill(start)
+            return Reports(self, seeds, values)
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, len(starts))) as pool:  # made anew: none survives into a fork
+            for _ in pool.map(fill, starts):
+                pass
         return Reports(self, seeds, values)
 
     def aggregator(self) -> MeanAggregator:
@@ -198,7 +214,7 @@ class Mechanism(ABC):
         """Return the rows, checked, and completed to length 1 with ``ball``: float64, (n, sphere_dim)."""
         with np.errstate(over="ignore"):  # overflow is refused below as infinite
             rows = np.require(matrix, np.float64, ["C", "A", "W"])  # one layout needs only one compiled kernel
-        squares = dot_rows(rows, rows)
+        squares = dot_rows(rows, rows) if self.ball else squared_lengths(rows)
         off = squares - 1 if self.ball else np.abs(squares - 1)
         wrong = ~(off <= 2 * _LENGTH_TOLERANCE)  # NaN is wrong too
         if wrong.any():
@@ -329,12 +345,13 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
     InvalidInputError
         If one exceeds ``limit`` steps, which no honest report does.
     """
-    steps = np.rint(contributions / step)  # a power of two: the quotient is exact
-    if not (np.abs(steps) <= limit).all():
+    given = np.ascontiguousarray(contributions, dtype=np.float64)
+    steps = np.empty(given.shape, dtype=np.int64)
+    if not round_to_steps(given.reshape(-1), step, limit, steps.reshape(-1)):
         raise InvalidInputError(
             "a report has values outside the range of the mechanism: it was damaged, or is not honest"
         )
-    return steps.astype(np.int64)
+    return steps
 
 
 def _array(given: Any, axes: int) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words, kernel
+from streamsketch.core import Ints, Words, kernel
 from streamsketch.privacy import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,6 +24,7 @@ LEAST_UNIFORM = 2.0**-53
 _1, _12, _52 = np.uint64(1), np.uint64(12), np.uint64(52)
 _FRACTION, _ONE_HALF = np.uint64((1 << 52) - 1), np.uint64(1022 << 52)  # bits of a double: its fraction; those of 1/2
 _BLOCK = 256
+_SUMS = 64
 _HALF_STEP = 2.0**-64
 _CENTRAL = 0.425  # the central approximation is for |p - 1/2| up to this
 _ROOT_HALF = 0.7071067811865476
@@ -176,3 +177,35 @@ def secret_words(bits: BitSource, count: int) -> Words:
 def dot_rows(left: Floats, right: Floats) -> Floats:
     """Return the inner products of the rows of two matrices: float64, (n,). Single-threaded, unlike BLAS."""
     return np.asarray(np.einsum("ij,ij->i", left, right))
+
+
+@kernel
+def squared_lengths(rows: Floats) -> Floats:
+    """Return the squared length of each row: float64, (n,), up to rounding; 64 sums, which are vector code."""
+    out, whole = np.empty(rows.shape[0]), rows.shape[1] // _SUMS * _SUMS
+    for i in range(rows.shape[0]):
+        row, sums = rows[i], np.zeros(_SUMS)
+        for first in range(0, whole, _SUMS):
+            for lane in range(_SUMS):
+                sums[lane] += row[first + lane] * row[first + lane]
+        total = 0.0
+        for lane in range(_SUMS):
+            total += sums[lane]
+        for j in range(whole, rows.shape[1]):
+            total += row[j] * row[j]
+        out[i] = total
+    return out
+
+
+@kernel
+def round_to_steps(values: Floats, step: float, limit: float, steps: Ints) -> bool:
+    """Write ``values / step`` rounded to nearest, ties to even; return whether none exceeds ``limit``, nor is NaN.
+
+    ``step`` is a power of two, so the quotient is exact. ``limit`` is below 2^63; steps beyond it are arbitrary.
+    """
+    beyond = 0
+    for i in range(values.size):
+        rounded = np.rint(np.divide(values[i], step))
+        beyond |= 0 if abs(rounded) <= limit else 1
+        steps[i] = np.int64(rounded)
+    return beyond == 0

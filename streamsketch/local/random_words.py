@@ -9,7 +9,7 @@ import numpy as np
 from streamsketch.core import Ints, Words, field_elements, kernel
 from streamsketch.local.normal import Floats, standard_normals
 from streamsketch.privacy import Bytes
-from streamsketch.projections import mix, transform_cells
+from streamsketch.projections import aligned_zeros, mix, transform_cells
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)
@@ -97,7 +97,7 @@ def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
 @kernel
 def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
     """Write S_i H± D_i v_i for each row of ``vectors``, where H± has entries ±1 and order ``size``: (n, k)."""
-    cells = np.empty(size, dtype=np.float64)
+    cells = aligned_zeros(size, vectors)
     taken = np.zeros(size, dtype=np.uint8)
     rows = np.empty(out.shape[1], dtype=np.int64)
     for i in range(vectors.shape[0]):
@@ -112,7 +112,7 @@ def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, o
 @kernel
 def lift(values: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
     """Write the first coordinates of D_i H± S_iᵀ times each row of ``values``: (n, d)."""
-    cells = np.empty(size, dtype=np.float64)
+    cells = aligned_zeros(size, values)
     taken = np.zeros(size, dtype=np.uint8)
     rows = np.empty(values.shape[1], dtype=np.int64)
     for i in range(values.shape[0]):

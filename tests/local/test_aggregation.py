@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local import MeanAggregator, Mechanism, ProjUnit, Report, Reports, proj_unit
 from streamsketch.local.aggregation import MAX_COUNT
+from streamsketch.local.normal import round_to_steps, squared_lengths
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
 
@@ -221,3 +222,22 @@ def test_totals_in_other_steps_keep_their_meaning_in_a_copy() -> None:
     other._step_exponent += 1
     assert other.copy() == other
     assert other.copy().mean().tolist() == other.mean().tolist()
+
+
+def test_steps_are_rounded_as_numpy_rounds() -> None:
+    values = np.concatenate([np.random.default_rng(1).normal(size=1001), [0.5, 1.5, -2.5, -0.0, 1e9 + 0.5]])
+    steps = np.empty(values.size, dtype=np.int64)
+    assert round_to_steps(values, 0.25, 2.0**32, steps)
+    assert steps.tolist() == np.rint(values / 0.25).tolist()
+    assert round_to_steps(np.array([-8.0, 8.0]), 1.0, 8.0, np.empty(2, dtype=np.int64))
+    for wrong in (8.6, -8.6, np.inf, -np.inf, np.nan):
+        assert not round_to_steps(np.array([0.0, wrong, 0.0]), 1.0, 8.0, np.empty(3, dtype=np.int64))
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1000])
+def test_squared_lengths_are_sums_of_squares(size: int) -> None:
+    rows = np.random.default_rng(size).normal(size=(3, size))
+    assert squared_lengths(rows) == pytest.approx((rows**2).sum(axis=1), rel=1e-14)
+    if size:
+        rows[1, -1] = np.nan
+        assert np.isnan(squared_lengths(rows)).tolist() == [False, True, False]

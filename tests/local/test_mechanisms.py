@@ -59,6 +59,17 @@ def test_a_batch_is_a_sequence_of_reports(name: str) -> None:
     assert not reports[0].values.flags.writeable
 
 
+def test_threads_randomize_each_vector_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamsketch.local.mechanism.CHUNK_CELLS", 3 * 64)
+    monkeypatch.setattr("streamsketch.local.mechanism.os.cpu_count", lambda: 4)
+    vectors = np.linalg.qr(np.random.default_rng(1).normal(size=(64, 64)))[0]
+    values = PrivUnitG(dim=64, epsilon=200.0).randomize_many(vectors).values
+    assert (np.argmax(values @ vectors.T, axis=1) == np.arange(64)).all()
+    vectors[[40, 50]] *= 2
+    with pytest.raises(InvalidInputError, match="vector 40 must be finite"):
+        PrivUnitG(dim=64, epsilon=200.0).randomize_many(vectors)
+
+
 @each
 def test_a_mean_comes_back_in_dim_coordinates(name: str) -> None:
     for ball in (False, True):
