@@ -22,7 +22,7 @@ from streamsketch.projections import hadamard_transform
 C_TYPES = {"float64": ("double", "long long"), "float32": ("float", "int"), "int64": ("long long", "long long")}
 """dtype → the C names of a cell and of an integer as wide."""
 
-_TO_C, _TO_NAIVE = Target("ratio", 1.2), Target("ratio", 0.1)
+_TO_C, _TO_NAIVE = Target("ratio", 0.8), Target("ratio", 0.1)
 
 
 def run(effort: Effort) -> list[Row]:

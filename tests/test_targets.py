@@ -1,0 +1,94 @@
+"""Kernels that suit the processor's features give the same bits with fewer, and use no instruction of others."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamsketch.core import carryless
+from streamsketch.local import ProjUnit
+from streamsketch.privacy import KeyedBits
+from streamsketch.projections import hadamard_transform
+from streamsketch.signs.hamming import distances_between
+
+BASE = "+sse,+sse2"
+OLD = f"{BASE},+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt"
+NARROW = f"{OLD},+avx,+avx2,+fma"
+WIDE = f"{NARROW},+avx512f,+avx512bw,+avx512dq,+avx512vl"
+COUNTING = f"{WIDE},+avx512vpopcntdq"
+WORDS = ("popcnt", "ymm", "vfmadd", "zmm", "vpopcnt")
+FOUND = {  # features → which of the words appear in the code
+    BASE: [],
+    OLD: ["popcnt"],
+    NARROW: ["ymm", "vfmadd"],
+    WIDE: ["ymm", "vfmadd", "zmm"],
+    COUNTING: ["popcnt", "ymm", "vfmadd", "zmm", "vpopcnt"],
+}
+
+CHILD = """
+import warnings
+warnings.simplefilter("ignore")
+from streamsketch.projections import transform_cells
+from streamsketch.signs.popcount import count_pairs
+from tests.test_targets import WORDS, results
+
+print(results())
+code = "".join(text for kernel in (transform_cells, count_pairs) for text in kernel.inspect_asm().values())
+print(*(word for word in WORDS if word in code))
+"""
+
+
+def results() -> str:
+    """Return a digest of what the kernels compute."""
+    digest, rng = hashlib.blake2b(digest_size=16), np.random.default_rng(1)
+    for dtype in (np.float64, np.int64):
+        for bits in (4, 9, 13, 16):
+            cells = (rng.normal(size=1 << bits) * 1000).astype(dtype)
+            hadamard_transform(cells)
+            digest.update(cells.tobytes())
+    for words in (3, 520):
+        rows = rng.integers(0, 1 << 63, (70, words)).view(np.uint64)
+        for columns in (rows, rows[:37]):
+            digest.update(distances_between(rows, columns).astype(np.int32).tobytes())
+    vectors = rng.normal(size=(3, 700))
+    vectors /= np.linalg.norm(vectors, axis=1)[:, np.newaxis]
+    mechanism = ProjUnit(dim=700, sketch_dim=50, epsilon=4.0, shared=True)
+    reports = mechanism.randomize_many(vectors, bits=KeyedBits(bytes(32), b""))
+    digest.update(reports.values.tobytes())
+    server = mechanism.aggregator()
+    server.add(reports)
+    digest.update(server.totals.tobytes())
+    return digest.hexdigest()
+
+
+def test_every_processor_gets_the_same_bits(tmp_path: Path) -> None:
+    """Code is generated for less than this processor."""
+    triple, _, here = carryless.target()
+    possible = [each for each in FOUND if triple.startswith("x86_64") and set(each.split(",")) <= set(here.split(","))]
+    if not possible:
+        pytest.skip("not an x86 processor")
+    children = [(features, child(features, tmp_path / str(len(features)))) for features in possible]
+    outputs = [(features, process.communicate()[0].split()) for features, process in children]
+    expected = results()
+    for features, (found, *words) in outputs:
+        assert found == expected, features
+        assert words == FOUND[features]
+
+
+def child(features: str, cache: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {
+        "NUMBA_CPU_NAME": "x86-64",
+        "NUMBA_CPU_FEATURES": features,
+        "NUMBA_CACHE_DIR": str(cache),  # one for each: code from a cache cannot be looked at
+    }
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", CHILD],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
