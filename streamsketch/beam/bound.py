@@ -1,6 +1,5 @@
 """Contribution bounding: what one privacy unit adds to a table of sketches, enforced before anything is added up."""
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -36,7 +35,7 @@ from streamsketch.sketching import (
     is_malformed,
 )
 
-_CHUNK_ROWS = 1 << 20  # of one bundle, all windows together; then they move on to their shards
+_CHUNK_ROWS = 1 << 18  # of one bundle, all windows together; then they move on to their shards, still in the caches
 
 
 class BoundContributions(beam.PTransform):
@@ -293,14 +292,8 @@ class _Prepare(beam.DoFn):
     def _flush(self) -> Iterator[WindowedValue]:
         parts, self._parts, self._rows = self._parts, {}, 0
         for window, found in parts.items():
-            events = concatenated(found)
-            shards = (events.units[:, 0] % np.uint64(self._shards)).astype(np.uint16)
-            order = np.argsort(shards, kind="stable")
-            events, stops = events.rows(order), np.cumsum(np.bincount(shards, minlength=self._shards)).tolist()
-            for shard, (start, stop) in enumerate(itertools.pairwise([0, *stops])):
-                if start < stop:
-                    part = events.rows(slice(start, stop)).compact()
-                    yield WindowedValue((shard, part), window.max_timestamp(), (window,))
+            for shard, events in concatenated(found).by_shard(self._shards):
+                yield WindowedValue((shard, events.compact()), window.max_timestamp(), (window,))
 
     def _count_dropped(self, rows: int) -> None:
         if self.count and rows:

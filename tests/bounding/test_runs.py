@@ -1,31 +1,86 @@
-"""Rows in order by four columns, also where many agree in the first."""
+"""Rows of units brought together, and the least keys of each: against dictionaries and sorting."""
+
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsketch.sketching.bounding.runs import order_of
+from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.runs import keep_least, net
 
-word, integer = st.integers(0, (1 << 64) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
-few = st.integers(0, 2)
-rows = st.tuples(st.one_of(few, word), st.one_of(few, word), st.one_of(few, integer), st.one_of(few, integer))
+Row = tuple[int, int, int, int, int]  # two words of the unit, code, index, steps
 
-
-def ordered(table: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    kinds = (np.uint64, np.uint64, np.int64, np.int64)
-    columns = [np.array([row[place] for row in table], dtype=kind) for place, kind in enumerate(kinds)]
-    return [table[row] for row in order_of(*columns).tolist()]
+words = st.one_of(st.integers(0, 3), st.integers((1 << 64) - 3, (1 << 64) - 1), st.integers(0, (1 << 64) - 1))
+indices = st.one_of(st.integers(0, 3), st.integers(0, (1 << 60) - 1))
+steps = st.one_of(st.integers(-3, 3), st.integers(-(1 << 63), (1 << 63) - 1))
+tables = st.lists(st.tuples(words, words, st.integers(0, 4), indices, steps), max_size=300)
 
 
-@given(st.lists(rows, max_size=120))
-def test_rows_are_in_order(table: list[tuple[int, int, int, int]]) -> None:
-    assert ordered(table) == sorted(table)
+def columns(rows: list[Row]) -> list[Any]:
+    units = np.array([row[:2] for row in rows], dtype=np.uint64).reshape(-1, 2)
+    return [units, *(np.array([row[place] for row in rows], dtype=np.int64) for place in (2, 3, 4))]
 
 
-@pytest.mark.parametrize("count", [31, 32, 33, 34, 500])
-def test_long_runs_are_in_order(count: int) -> None:
-    rng = np.random.default_rng(count)
-    table = [(7, int(a), int(b), int(c)) for a, b, c in rng.integers(-3, 3, size=(count, 3)) + np.array([3, 0, 0])]
-    table += [(8, 0, 0, 0), (6, 0, 0, 0)]
-    assert ordered(table) == sorted(table)
+def netted(rows: list[Row]) -> tuple[list[Any], dict[Any, int]]:
+    """Return units, codes and indices in the order they came, and their sums."""
+    units, *rest = (column.tolist() for column in net(*columns(rows)))
+    names = [(*unit, code, index) for unit, code, index in zip(units, *rest[:2], strict=True)]
+    return names, dict(zip(names, rest[2], strict=True))
+
+
+def twin(rows: list[Row]) -> dict[Any, int]:
+    sums: Counter[Any] = Counter()
+    for *name, step in rows:
+        sums[tuple(name)] += step
+    return {name: (total + (1 << 63)) % (1 << 64) - (1 << 63) for name, total in sums.items()}
+
+
+def assert_together(names: list[Any]) -> None:
+    for size in (2, 3):  # each unit, and each code of a unit, in one run
+        runs = [name[:size] for place, name in enumerate(names) if not place or name[:size] != names[place - 1][:size]]
+        assert len(runs) == len(set(runs))
+
+
+@settings(max_examples=300)
+@given(tables)
+def test_sums_are_those_of_a_dictionary_and_units_come_together(rows: list[Row]) -> None:
+    names, sums = netted(rows)
+    assert sums == twin(rows)
+    assert len(names) == len(sums)
+    assert_together(names)
+
+
+@pytest.mark.parametrize("units", [1, 3, 20_000])
+def test_many_rows_of_few_units_and_few_rows_of_many(units: int) -> None:
+    rng = np.random.default_rng(units)
+    owners = rng.integers(0, 1 << 63, (units, 2))[rng.integers(0, units, 20_000)]
+    rest = [rng.integers(0, most, 20_000) for most in (7, 1000, 5)]
+    rows: list[Row] = list(zip(*owners.T.tolist(), *(column.tolist() for column in rest), strict=True))
+    names, sums = netted(rows)
+    assert sums == twin(rows)
+    assert_together(names)
+
+
+@given(st.lists(st.lists(st.tuples(words, words), max_size=12, unique=True), max_size=6), st.integers(1, 5))
+def test_the_least_of_each_run_are_those_of_sorting(runs: list[list[tuple[int, int]]], most: int) -> None:
+    ranks, ties = np.array([row for run in runs for row in run], dtype=np.uint64).reshape(-1, 2).T.copy()
+    kept = np.ones(ranks.size, dtype=np.bool_)
+    keep_least(ranks, ties, np.cumsum([0, *map(len, runs)]), most, kept)
+    wanted = [row in sorted(run)[:most] for run in runs for row in run]
+    assert kept.tolist() == wanted
+
+
+@given(tables, st.integers(1, 5))
+def test_shards_have_each_unit_in_one_and_all_rows_in_order(rows: list[Row], shards: int) -> None:
+    units, codes, places, amounts = columns(rows)
+    found = dict(Contributions(units, [], codes, places, amounts).by_shard(shards))
+    for shard in range(shards):
+        wanted = [row for row in rows if row[0] % shards == shard]
+        part = found.get(shard)
+        assert (part is None) == (not wanted)
+        if part is not None:
+            given = zip(part.units.tolist(), part.codes, part.indices, part.steps, strict=True)
+            assert [(*unit, *map(int, rest)) for unit, *rest in given] == wanted

@@ -10,7 +10,7 @@ import dataclasses
 import datetime as dt
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -25,6 +25,7 @@ from streamsketch.data import arrow_column, is_key_type, quantise, quantise_one,
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.runs import to_shards
 from streamsketch.sketching.bounding.summary import BoundingSummary
 
 Slot: TypeAlias = tuple[Any, int]
@@ -33,7 +34,7 @@ Slot: TypeAlias = tuple[Any, int]
 Row: TypeAlias = tuple[Any, Any, Any, Any]
 """(unit, key, index, value)."""
 
-_FEW_SLOTS = 32  # which weigh less than leaving some out takes
+_FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots weigh less than leaving some out takes
 _INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
 _MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in place of an error
@@ -72,11 +73,28 @@ class Contributions:
 
     def rows(self, rows: NDArray[Any] | slice) -> "Contributions":
         """Return some of the events, selected by a mask, by positions or, without copying, by a slice."""
+        if isinstance(rows, np.ndarray) and rows.dtype == np.bool_:
+            rows = np.flatnonzero(rows)  # once, not for each column
         return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
+
+    def by_shard(self, shards: int) -> Iterator[tuple[int, "Contributions"]]:
+        """Yield the events of each shard that has some, as views of one copy: a unit's are all in one."""
+        n, stops = len(self), np.zeros(shards, dtype=np.int64)
+        units, codes = np.empty((n, 2), dtype=np.uint64), np.empty(n, dtype=np.int64)
+        indices, steps = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        held = np.ascontiguousarray(self.units)
+        rows, places, amounts = map(np.ascontiguousarray, (self.codes, self.indices, self.steps))
+        to_shards(held, rows, places, amounts, stops, units, codes, indices, steps)
+        start = 0
+        for shard, stop in enumerate(stops.tolist()):
+            if start < stop:
+                part = slice(start, stop)
+                yield shard, Contributions(units[part], self.slots, codes[part], indices[part], steps[part])
+            start = stop
 
     def compact(self) -> "Contributions":
         """Return the same events without many unused slots, for sending events in many parts."""
-        if len(self.slots) <= _FEW_SLOTS:
+        if len(self.slots) <= max(_FEW_SLOTS, len(self) // _EVENTS_A_SLOT):
             return self
         slots, codes = used_slots(self.slots, self.codes)
         return dataclasses.replace(self, slots=slots, codes=codes)
@@ -92,11 +110,14 @@ def used_slots(slots: list[Slot], codes: Ints) -> tuple[list[Slot], Ints]:
 
 def concatenated(parts: Sequence[Contributions]) -> Contributions:
     """Return the events of all parts as one object."""
+    if len(parts) == 1:
+        return parts[0]
     slots: dict[Slot, int] = {}
     codes = [np.empty(0, dtype=np.int64)]
     for part in parts:
-        places = np.array([slots.setdefault(slot, len(slots)) for slot in part.slots], dtype=np.int64)
-        codes.append(places[part.codes])
+        places = [slots.setdefault(slot, len(slots)) for slot in part.slots]
+        same = places == list(range(len(places)))
+        codes.append(part.codes if same else np.array(places, dtype=np.int64)[part.codes])
     return Contributions(
         np.concatenate([np.empty((0, 2), dtype=np.uint64), *(part.units for part in parts)]),
         list(slots),

@@ -15,7 +15,7 @@ from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
-from streamsketch.sketching.bounding.runs import order_of, order_runs
+from streamsketch.sketching.bounding.runs import keep_least, mark_starts, net
 from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
 
@@ -96,11 +96,12 @@ def bounded(
     pair_of_row: Ints = np.cumsum(new_pair) - 1
     first_rows = np.flatnonzero(new_pair)
     draws = _Draws(events.slots, secret)
-    kept = _kept_pairs(events.rows(first_rows), new_unit[first_rows], max_keys, draws)
+    kept = _kept_pairs(events, first_rows, new_unit[first_rows], max_keys, draws)
     tally = Tally.of(events.steps, new_unit, pair_of_row, kept)
-    rows = kept[pair_of_row]
-    unit_of_row: Ints = (np.cumsum(new_unit) - 1)[rows]
-    events, pair_of_row = events.rows(rows), pair_of_row[rows]
+    unit_of_row: Ints = np.cumsum(new_unit) - 1
+    if not kept.all():
+        rows = np.flatnonzero(kept[pair_of_row])
+        events, pair_of_row, unit_of_row = events.rows(rows), pair_of_row[rows], unit_of_row[rows]
     units_of = np.bincount(events.codes[_first_of(pair_of_row)], minlength=len(events.slots))
     groups = unit_of_row if together else pair_of_row
     starts = _first_of(groups)
@@ -117,20 +118,14 @@ def bounded(
         cut_steps(groups, steps, limit)
     else:
         scale_steps(steps, starts, stops, limit)
-    left = steps != 0
+    left = np.flatnonzero(steps)
     return Bounded(events.slots, events.codes[left], events.indices[left], steps[left], units_of, tally.left(steps))
 
 
 def netted(events: Contributions) -> Contributions:
-    """Return a row for each unit, slot and index, sorted by them, with the sum of its steps modulo 2^64."""
-    low, high = np.ascontiguousarray(events.units.T)
-    events = events.rows(order_of(low, high, events.codes, events.indices))
-    _, new_pair = _starts(events)
-    new_pair[1:] |= events.indices[1:] != events.indices[:-1]
-    starts = np.flatnonzero(new_pair)
-    if starts.size == len(events):
-        return events
-    return dataclasses.replace(events.rows(starts), steps=np.add.reduceat(events.steps, starts))
+    """Return a row for each unit, slot and index, those of a unit and slot together, with the sum modulo 2^64."""
+    units, codes, indices, steps = net(events.units, events.codes, events.indices, events.steps)
+    return Contributions(units, events.slots, codes, indices, steps)
 
 
 def _first_of(groups: Ints) -> Ints:
@@ -145,10 +140,8 @@ def _ends(groups: Ints) -> Ints:
 
 def _starts(events: Contributions) -> tuple[Flags, Flags]:
     """Return which of the sorted rows start a new unit, and which start a new pair of unit and slot."""
-    new_unit = np.ones(len(events), dtype=bool)
-    new_unit[1:] = (events.units[1:] != events.units[:-1]).any(axis=1)
-    new_pair = new_unit.copy()
-    new_pair[1:] |= events.codes[1:] != events.codes[:-1]
+    new_unit, new_pair = np.empty(len(events), dtype=np.bool_), np.empty(len(events), dtype=np.bool_)
+    mark_starts(events.units, events.codes, new_unit, new_pair)
     return new_unit, new_pair
 
 
@@ -160,13 +153,13 @@ class _Draws:
         self._secret = secret
 
     def slot_ranks(self, units: Words, codes: Ints) -> tuple[Words, Words]:
-        """Return the ranks of a unit's slots, and numbers that break the unlikely ties: uint64, (n,) each.
+        """Return the ranks of slots by their units' first words, and numbers that break ties: uint64, (n,) each.
 
         A rank is the value of an 8-wise independent polynomial at unit plus slot.
         """
         slots = self.slot_words(codes)
         ranks = np.empty(codes.size, dtype=np.uint64)
-        evaluate((units[:, 0] + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
+        evaluate((units + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
         return ranks, slots
 
     def slot_words(self, codes: Ints) -> Words:
@@ -188,19 +181,17 @@ class _Draws:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
 
-def _kept_pairs(pairs: Contributions, new_unit: Flags, max_keys: int, draws: _Draws) -> Flags:
-    """Return which pairs of unit and slot are kept, given one event of each, grouped by unit."""
+def _kept_pairs(events: Contributions, pairs: Ints, new_unit: Flags, max_keys: int, draws: _Draws) -> Flags:
+    """Return which pairs of unit and slot are kept, given one row of each, grouped by unit."""
     first_of_unit = np.append(np.flatnonzero(new_unit), new_unit.size)
     slots_of_unit = np.diff(first_of_unit)
     kept = np.ones(new_unit.size, dtype=bool)
     crowded = np.flatnonzero(np.repeat(slots_of_unit > max_keys, slots_of_unit))
     unit = np.repeat(np.arange(slots_of_unit.size), slots_of_unit)[crowded]
-    ranks, ties = draws.slot_ranks(pairs.units[crowded], pairs.codes[crowded])
-    order, starts = np.arange(crowded.size), _first_of(unit)
-    bounds = np.append(starts, order.size)
-    order_runs(order, bounds, ranks, ties, ties)
-    place = np.arange(order.size) - np.repeat(starts, np.diff(bounds))  # in the queue of the own unit
-    kept[crowded[order]] = place < max_keys
+    ranks, ties = draws.slot_ranks(events.units[pairs[crowded], 0], events.codes[pairs[crowded]])
+    held = np.ones(crowded.size, dtype=np.bool_)
+    keep_least(ranks, ties, _ends(unit), max_keys, held)
+    kept[crowded] = held
     return kept
 
 

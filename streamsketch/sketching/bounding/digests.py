@@ -12,7 +12,9 @@ from streamsketch.data import canonical_column, is_bytes_type, joined_bytes, val
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
-_8, _WORD_BYTES = np.uint64(8), 8
+_0, _8, _WORD_BYTES = np.uint64(0), np.uint64(8), 8
+_BYTE = np.uint64(0xFF)
+_NUMBER_BYTES = 9  # of an integer: eight, little-endian, and one that says whether it is negative
 
 
 class UnitDigests:
@@ -44,6 +46,12 @@ class UnitDigests:
             words: Words = self.of(units.dictionary)[codes] if len(codes) else np.empty((0, 2), dtype=np.uint64)
             return words
         out = np.empty((len(units), 2), dtype=np.uint64)
+        if pa.types.is_integer(value_type(units)):
+            numbers = units.to_numpy(zero_copy_only=False)
+            signed = numbers.dtype.kind == "i"
+            words = numbers.astype(np.int64 if signed else np.uint64).view(np.uint64)
+            integer_polynomials(_head(ord("i"), _NUMBER_BYTES), words, signed, self._points, out)
+            return out
         tag, data, stops = _as_bytes(units)
         unit_polynomials(tag, data, stops, self._points, out)
         return out
@@ -52,15 +60,29 @@ class UnitDigests:
 def _as_bytes(units: pa.Array) -> tuple[int, Bytes, Ints]:
     """Return a tag for the type of the names, their concatenated bytes, and the end of each."""
     kind = value_type(units)
-    if pa.types.is_integer(kind):
-        numbers = units.to_numpy(zero_copy_only=False)
-        rows = np.zeros((numbers.size, 9), dtype=np.uint8)
-        rows[:, :8] = numbers.astype("<i8" if numbers.dtype.kind == "i" else "<u8").view(np.uint8).reshape(-1, 8)
-        rows[:, 8] = numbers < 0
-        return ord("i"), rows.ravel(), 9 * np.arange(1, numbers.size + 1, dtype=np.int64)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return ord("t"), *joined_bytes(pa.array(canonical_column(units), pa.large_binary()))
     return ord("b" if is_bytes_type(kind) else "s"), *joined_bytes(units)
+
+
+def _head(tag: int, length: int) -> int:
+    """Return the word before those of a name's bytes."""
+    return length << 8 | tag
+
+
+@kernel
+def integer_polynomials(head: int, words: Words, signed: bool, points: Words, out: Words) -> None:  # noqa: FBT001 - Numba compiles no keywords
+    """Write what `unit_polynomials` writes for integers, given in two's complement if they are signed."""
+    first = np.empty(points.size, dtype=np.uint64)
+    for j in range(points.size):
+        first[j] = multiply_add(np.uint64(head), points[j], _0)
+    for i in range(words.size):
+        swapped = _0
+        for byte in range(_WORD_BYTES):
+            swapped = (swapped << _8) | ((words[i] >> np.uint64(8 * byte)) & _BYTE)
+        sign = words[i] >> np.uint64(63) if signed else _0
+        for j in range(points.size):
+            out[i, j] = multiply_add(first[j] ^ swapped, points[j], sign)
 
 
 @kernel

@@ -1,52 +1,245 @@
-"""Orders of rows by several columns, of which the first all but decides."""
+"""Events of units brought together, and the least of each unit's keys: in linear time, without an object for a unit.
 
-from typing import Any, TypeAlias
+Rows are spread over buckets that fit the caches by their units' digests, which are secret. Within a bucket they are
+found again by hash tables, and what is hashed is multiplied by the unit's own digest first, so nobody can choose keys
+or indices that meet in one place (Dietzfelbinger et al. 1997).
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, kernel
 
-Integers: TypeAlias = NDArray[np.integer[Any]]
+Flags = NDArray[np.bool_]
 
-_SHORT = 32  # rows that are sorted by insertion
-
-
-def order_of(first: Words, second: Words, third: Integers, fourth: Integers) -> Ints:
-    """Return the order of rows by four columns: int64, (n,). Rows that agree in all of them come in any order."""
-    order: Ints = np.argsort(first)
-    starts = np.flatnonzero(np.diff(first[order], prepend=~first[order[:1]]))
-    order_runs(order, np.append(starts, order.size), second, third, fourth)
-    return order
+_BUCKET_ROWS = 256  # on average
+_MOST_BITS = 16
+_ODD = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio
+_1, _64 = np.uint64(1), np.uint64(64)
 
 
-def order_runs(order: Ints, bounds: Ints, second: Words, third: Integers, fourth: Integers) -> None:
-    """Sort each run ``order[bounds[i]:bounds[i + 1]]`` by three columns, in place."""
-    sort_short_runs(order, bounds, second, third, fourth, _SHORT)
-    for run in np.flatnonzero(np.diff(bounds) > _SHORT).tolist():
-        rows = order[bounds[run] : bounds[run + 1]]
-        rows[:] = rows[np.lexsort((fourth[rows], third[rows], second[rows]))]
+def net(units: Words, codes: Ints, indices: Ints, steps: Ints) -> tuple[Words, Ints, Ints, Ints]:
+    """Sum the rows of each unit, code and index, modulo 2^64; those of a unit come together, in it those of a code."""
+    n = codes.size
+    out_units, out_codes = np.empty((n, 2), dtype=np.uint64), np.empty(n, dtype=np.int64)
+    out_indices, out_steps = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    units = np.ascontiguousarray(units)
+    codes, indices, steps = (np.ascontiguousarray(column) for column in (codes, indices, steps))
+    order, stops = in_buckets(units, min(_MOST_BITS, max(1, (n // _BUCKET_ROWS).bit_length())))
+    count = sum_rows(units, codes, indices, steps, order, stops, out_units, out_codes, out_indices, out_steps)
+    return out_units[:count], out_codes[:count], out_indices[:count], out_steps[:count]
 
 
 @kernel
-def sort_short_runs(order: Ints, bounds: Ints, second: Words, third: Integers, fourth: Integers, short: int) -> None:
-    """Sort the runs of at most ``short`` rows by insertion."""
-    for run in range(bounds.size - 1):
-        start, stop = bounds[run], bounds[run + 1]
-        if stop - start > short:
-            continue
-        for at in range(start + 1, stop):
-            row, place = order[at], at
-            while place > start:
-                other = order[place - 1]
-                if second[other] != second[row]:
-                    is_after = second[other] > second[row]
-                elif third[other] != third[row]:
-                    is_after = third[other] > third[row]
-                else:
-                    is_after = fourth[other] > fourth[row]
-                if not is_after:
+def to_shards(  # noqa: PLR0913, PLR0917 - columns in and out
+    units: Words,
+    codes: Ints,
+    indices: Ints,
+    steps: Ints,
+    stops: Ints,
+    out_units: Words,
+    out_codes: Ints,
+    out_indices: Ints,
+    out_steps: Ints,
+) -> None:
+    """Copy the rows of each shard, by their units, one after another, in the order they have; write where each ends."""
+    shards = np.uint64(stops.size)
+    for shard in range(stops.size):
+        stops[shard] = 0
+    for i in range(codes.size):
+        stops[units[i, 0] % shards] += 1
+    total = 0
+    for shard in range(stops.size):
+        size = stops[shard]
+        stops[shard] = total
+        total += size
+    for i in range(codes.size):
+        shard = units[i, 0] % shards
+        place = stops[shard]
+        stops[shard] += 1
+        out_units[place, 0], out_units[place, 1] = units[i, 0], units[i, 1]
+        out_codes[place], out_indices[place], out_steps[place] = codes[i], indices[i], steps[i]
+
+
+@kernel
+def in_buckets(units: Words, bits: int) -> tuple[Ints, Ints]:
+    """Return an order of the rows by the upper bits of their units' hash, and where each bucket ends."""
+    shift = _64 - np.uint64(bits)
+    ends = np.zeros(1 << bits, dtype=np.int64)
+    for i in range(units.shape[0]):
+        ends[(units[i, 0] * _ODD) >> shift] += 1
+    total = 0
+    for bucket in range(ends.size):
+        size = ends[bucket]
+        ends[bucket] = total
+        total += size
+    order = np.empty(units.shape[0], dtype=np.int64)
+    for i in range(units.shape[0]):
+        bucket = (units[i, 0] * _ODD) >> shift
+        order[ends[bucket]] = i
+        ends[bucket] += 1
+    return order, ends
+
+
+@kernel
+def sum_rows(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over buckets
+    units: Words,
+    codes: Ints,
+    indices: Ints,
+    steps: Ints,
+    order: Ints,
+    stops: Ints,
+    out_units: Words,
+    out_codes: Ints,
+    out_indices: Ints,
+    out_steps: Ints,
+) -> int:
+    """Write the sums of `net` for rows that are in buckets; return how many there are.
+
+    In a bucket each row finds its unit, then its pair (unit and code), then its sum (pair and index) by a hash table of
+    its own. Numbers of units, pairs and sums are below the bucket's rows.
+    """
+    longest, start = 1, 0
+    for bucket in range(stops.size):
+        longest = max(longest, stops[bucket] - start)
+        start = stops[bucket]
+    room = 2
+    while room < 2 * longest:
+        room *= 2
+    table = np.empty((3, room), dtype=np.int64)
+    ones, twos = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
+    mine = np.empty((3, longest), dtype=np.int64)
+    low, high = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
+    unit_pairs, pair_unit = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    pair_code, pair_sums = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    sum_pair, sum_index = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    sums, pair_at = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    at, start = 0, 0
+    for bucket in range(stops.size):
+        room, shift = 2, np.uint64(63)
+        while room < 2 * (stops[bucket] - start):
+            room, shift = 2 * room, shift - _1
+        for kind in range(3):
+            for empty in range(room):
+                table[kind, empty] = -1
+        last = room - 1
+        n_units, n_pairs, n_sums, size = 0, 0, 0, stops[bucket] - start
+        for j in range(size):  # the cache misses, all at once
+            row = order[start + j]
+            ones[j], twos[j] = units[row, 0], units[row, 1]
+            mine[0, j], mine[1, j], mine[2, j] = codes[row], indices[row], steps[row]
+        for j in range(size):
+            one, two = ones[j], twos[j]
+            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+            while table[0, place] >= 0:
+                unit = table[0, place]
+                if low[unit] == one and high[unit] == two:
                     break
-                order[place] = other
-                place -= 1
-            order[place] = row
+                place = (place + 1) & last
+            if table[0, place] < 0:
+                table[0, place] = n_units
+                low[n_units], high[n_units], unit_pairs[n_units] = one, two, 0
+                n_units += 1
+            unit = table[0, place]
+            code, index, step = mine[0, j], mine[1, j], mine[2, j]
+            place = np.int64((np.uint64(code + 1) * (one | _1)) >> shift)
+            while table[1, place] >= 0:
+                pair = table[1, place]
+                if pair_code[pair] == code and pair_unit[pair] == unit:
+                    break
+                place = (place + 1) & last
+            if table[1, place] < 0:
+                table[1, place] = n_pairs
+                pair_code[n_pairs], pair_unit[n_pairs], pair_sums[n_pairs] = code, unit, 0
+                unit_pairs[unit] += 1
+                n_pairs += 1
+            pair = table[1, place]
+            place = np.int64((np.uint64(index + 1) * (two | _1) + np.uint64(code) * (one | _1)) >> shift)
+            while table[2, place] >= 0:
+                found = table[2, place]
+                if sum_index[found] == index and sum_pair[found] == pair:
+                    break
+                place = (place + 1) & last
+            if table[2, place] < 0:
+                table[2, place] = n_sums
+                sum_pair[n_sums], sum_index[n_sums], sums[n_sums] = pair, index, step
+                pair_sums[pair] += 1
+                n_sums += 1
+            else:
+                sums[table[2, place]] += step
+        start = stops[bucket]
+        total = 0
+        for unit in range(n_units):  # from how many pairs a unit has to where they begin
+            many = unit_pairs[unit]
+            unit_pairs[unit] = total
+            total += many
+        for pair in range(n_pairs):  # pairs in the order of their units
+            place = unit_pairs[pair_unit[pair]]
+            table[0, place] = pair
+            unit_pairs[pair_unit[pair]] += 1
+        total = at
+        for following in range(n_pairs):
+            pair = table[0, following]
+            pair_at[pair] = total
+            total += pair_sums[pair]
+        for found in range(n_sums):
+            pair = sum_pair[found]
+            place = pair_at[pair]
+            pair_at[pair] += 1
+            out_units[place, 0], out_units[place, 1] = low[pair_unit[pair]], high[pair_unit[pair]]
+            out_codes[place], out_indices[place], out_steps[place] = pair_code[pair], sum_index[found], sums[found]
+        at = total
+    return at
+
+
+@kernel
+def mark_starts(units: Words, codes: Ints, new_unit: Flags, new_pair: Flags) -> None:
+    """Note which rows start another unit than the row before, and which another unit or code."""
+    for i in range(codes.size):
+        same = i > 0 and units[i, 0] == units[i - 1, 0] and units[i, 1] == units[i - 1, 1]
+        new_unit[i] = not same
+        new_pair[i] = not same or codes[i] != codes[i - 1]
+
+
+@kernel
+def keep_least(ranks: Words, ties: Words, starts: Ints, most: int, kept: Flags) -> None:  # noqa: C901 - a heap
+    """Clear ``kept`` for all but the ``most`` least of each run of rows, by rank and then by tie.
+
+    ``starts`` holds the runs' beginnings and the end of the last. A heap holds the least so far, the largest on top.
+    """
+    longest = 0
+    for run in range(starts.size - 1):
+        longest = max(longest, starts[run + 1] - starts[run])
+    heap = np.empty(min(most, longest), dtype=np.int64)
+    for run in range(starts.size - 1):
+        size = 0
+        for row in range(starts[run], starts[run + 1]):
+            if size < most:
+                place = size
+                size += 1
+                while place > 0 and _is_less(ranks, ties, heap[(place - 1) >> 1], row):
+                    heap[place] = heap[(place - 1) >> 1]
+                    place = (place - 1) >> 1
+                heap[place] = row
+                continue
+            if not _is_less(ranks, ties, row, heap[0]):
+                kept[row] = False
+                continue
+            kept[heap[0]] = False
+            place = 0
+            while True:
+                child = 2 * place + 1
+                if child >= size:
+                    break
+                if child + 1 < size and _is_less(ranks, ties, heap[child], heap[child + 1]):
+                    child += 1
+                if not _is_less(ranks, ties, row, heap[child]):
+                    break
+                heap[place] = heap[child]
+                place = child
+            heap[place] = row
+
+
+@kernel
+def _is_less(ranks: Words, ties: Words, one: int, other: int) -> bool:
+    return bool(ranks[one] < ranks[other] or (ranks[one] == ranks[other] and ties[one] < ties[other]))
