@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from streamsketch.privacy import Mechanism
-from streamsketch.release import raw_file as raw
+from streamsketch.release import raw_bytes as raw
 from streamsketch.release.private_sketch import PrivateSketch
 
 
@@ -26,7 +26,7 @@ def parts_of_raw(data: bytes) -> tuple[bytes, bytes]:
     """Return the header and the body of a raw file."""
     start = len(raw.MAGIC) + raw._FRAME.size
     _, size, _ = raw._FRAME.unpack_from(data, len(raw.MAGIC))
-    return data[start : start + size], data[start + size + raw._CHECKSUM_BYTES : -raw._CHECKSUM_BYTES]
+    return data[start : start + size], data[start + size + raw.CHECKSUM_BYTES : -raw.CHECKSUM_BYTES]
 
 
 def raw_from(header: bytes, body: bytes) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.core import locked
-from streamsketch.release import raw_file as raw
+from streamsketch.release import raw_bytes as raw
 from streamsketch.release.raw_file import (
     MAGIC,
     PastRelease,
@@ -109,7 +109,7 @@ def test_hostile_bodies_under_a_good_checksum_end_in_the_one_error(junk: bytes, 
 def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None:
     data = raw.encode(RawSketch(one()))
     cells = one().state().astype("<i8").tobytes()
-    forged = data[: -raw._CHECKSUM_BYTES].replace(cells, np.full(16, 77777, "<i8").tobytes())
+    forged = data[: -raw.CHECKSUM_BYTES].replace(cells, np.full(16, 77777, "<i8").tobytes())
     with pytest.raises(ss.WireFormatError, match="do not belong together") as caught:
         raw.decode(forged + raw._checksum(forged).digest())
     assert "77777" not in str(caught.value)
@@ -151,7 +151,7 @@ def test_a_save_reads_the_header_of_what_it_replaces_alone(tmp_path: Path) -> No
     raw_sketch = remember(RawSketch(one()), [one().release(epsilon=0.5, neighbours=ss.L1(1))])
     save_raw(raw_sketch, path)
     data = bytearray(path.read_bytes())
-    data[-raw._CHECKSUM_BYTES - 1] ^= 1  # a cell
+    data[-raw.CHECKSUM_BYTES - 1] ^= 1  # a cell
     path.write_bytes(data)
     with pytest.raises(ss.WireFormatError, match="checksum"):
         load_raw(path)

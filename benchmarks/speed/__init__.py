@@ -10,6 +10,7 @@ NAMES: dict[str, str] = {
         "noise",
         "growth",
         "table",
+        "files",
         "pairwise",
         "signs",
         "hadamard",

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 import streamsketch as ss
 from streamsketch.cli._events import Columns, add_events
-from streamsketch.release import RawSketch, State, emptied
+from streamsketch.release import RawHead, RawSketch, State, emptied
 
 _NO_LOSS = 1e-9  # of the values: what sums of floats are off
 
@@ -17,7 +17,7 @@ class Intake:
     """Events that are not in the file yet, with the keys that are there."""
 
     columns: Columns
-    there: RawSketch
+    there: RawHead
     dropped: int = 0
     """Rows left out, as something in them is missing."""
     _given: float = 0.0
@@ -28,10 +28,10 @@ class Intake:
     def __post_init__(self) -> None:
         self.start(self.there)
 
-    def start(self, there: RawSketch) -> None:
+    def start(self, there: RawHead) -> None:
         """Go on without events, once what there was is in the file: other processes may have added to it, too."""
-        self.there, self.state, self.events = there, emptied(there.state), 0
-        self._known = frozenset(there.state) if isinstance(there.state, ss.SketchTable) else frozenset()
+        self.there, self.state, self.events = there, emptied(there.empty), 0
+        self._known = frozenset() if there.keys is None else there.keys
 
     @property
     def raw(self) -> RawSketch:
@@ -50,7 +50,7 @@ class Intake:
         if name is not None and batch.num_rows:
             self._given += pc.sum(pc.abs(batch.column(name).cast(pa.float64(), safe=False))).as_py()
 
-    def flush(self, there: RawSketch) -> None:
+    def flush(self, there: RawHead) -> None:
         """Go on without events, which are in the file now."""
         masses = self.state.masses if isinstance(self.state, ss.SketchTable) else [self.state.mass]
         self._kept += float(sum(map(int, masses)) * self.state.projection.grid)

@@ -226,10 +226,10 @@ def _warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
         say(f"warning: so do {short - _MOST_WARNINGS} more of the keys of {path}")
 
 
-def load_raw_file(path: Path) -> Any:
-    """Return what a raw file holds; errors name the file."""
+def load_raw_file(path: Path, load: Callable[[Path], Any] = load_raw) -> Any:
+    """Return what a raw file holds, or what `read_head` says of it; errors name the file."""
     try:
-        return load_raw(path)
+        return load(path)
     except ss.WireFormatError as error:
         what = "a release, not a raw sketch" if _is_release(path) else f"not a sound raw sketch: {error}"
         raise ss.InvalidInputError(f"{path} is {what}") from None

@@ -19,7 +19,7 @@ from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter, window_seconds
-from streamsketch.release import SUFFIX, RawSketch, State, append_raw
+from streamsketch.release import SUFFIX, RawHead, State, append_raw, read_head
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 
@@ -172,7 +172,7 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
             for note in filter(None, (intake.warning, str(bad) if bad.count else "", _left_out(intake.dropped))):
                 say(note)
     raw = intake.there
-    keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
+    keys = None if raw.keys is None else len(raw.keys)
     if as_json:
         show_json(
             {
@@ -256,20 +256,20 @@ def _is_agreement(path: Path) -> str:
     return ""
 
 
-def _start(output: Path, agreed: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawSketch:
+def _start(output: Path, agreed: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHead:
     if append and output.exists():
-        raw: RawSketch = load_raw_file(output)
-        _check_agreed(output, raw, agreed)
-        if isinstance(raw.state, ss.SketchTable) != keyed:
-            holds = "one sketch for each key" if isinstance(raw.state, ss.SketchTable) else "one sketch"
+        raw: RawHead = load_raw_file(output, read_head)
+        _check_agreed(output, raw.empty, agreed)
+        if (raw.keys is not None) != keyed:
+            holds = "one sketch" if raw.keys is None else "one sketch for each key"
             raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'say'} --key to add to it")
         return raw
     new_file(output, SUFFIX, "a raw sketch")
     state: State = ss.SketchTable(agreed) if keyed else ss.Sketch(agreed)
-    return RawSketch(state)
+    return RawHead(state, 0, frozenset() if keyed else None, 0, 0, 0)
 
 
-def _check_agreed(output: Path, raw: RawSketch, agreed: ss.Projection | ss.Agreement) -> None:
+def _check_agreed(output: Path, raw: State, agreed: ss.Projection | ss.Agreement) -> None:
     """Refuse rows that another agreement casts than those in a file, or none where it has one."""
     agreement = agreed if isinstance(agreed, ss.Agreement) else None
     raw.projection.check_same(agreed.projection if isinstance(agreed, ss.Agreement) else agreed)

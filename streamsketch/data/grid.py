@@ -87,12 +87,16 @@ def _quantise_decimals(values: pa.Array, resolution: Fraction) -> Ints:
     A decimal is m / 10^scale, and the resolution a / (b 10^scale), so the quotient is trunc(m b / a).
     """
     units = resolution * Fraction(10) ** values.type.scale  # a / b
+    if pa.types.is_decimal128(values.type) and units.numerator <= INT64_MAX:
+        words = _decimal_words(values)
+        if (words[:, 1] == words[:, 0] >> 63).all():
+            return _quantise_ints(np.ascontiguousarray(words[:, 0], dtype=np.int64), units)
     if units.denominator == 1:  # of a = 10^places c, trunc(m / a) is trunc(trunc(m / 10^places) / c)
         places = _tens(units.numerator, values.type.scale)
         values, units = _without_places(values, places), units / 10**places
     result = np.zeros(len(values), dtype=np.int64)
     if pa.types.is_decimal128(values.type):
-        words = np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)
+        words = _decimal_words(values)
         small = words[:, 1] == words[:, 0] >> 63
         if units.numerator <= INT64_MAX:
             result[small] = _quantise_ints(words[small, 0].astype(np.int64, copy=False), units)
@@ -104,6 +108,11 @@ def _quantise_decimals(values: pa.Array, resolution: Fraction) -> Ints:
     if len(values):
         result[~small] = _quantise_exactly([Fraction(value) for value in values.to_pylist()], resolution)
     return result
+
+
+def _decimal_words(values: pa.Array) -> NDArray[np.int64]:
+    """Return the lower and upper halves of decimals of 128 bits: int64, (n, 2)."""
+    return np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)
 
 
 def _tens(number: int, most: int) -> int:

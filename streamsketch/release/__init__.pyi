@@ -22,14 +22,13 @@ from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
 from .published import Encoded, Published, under
 from .published_table import PublishedTable, sketches_to_release
 from .raw_append import append_raw, emptied
+from .raw_bytes import PastRelease, RawSketch, State, check_size
 from .raw_file import (
     SUFFIX,
-    PastRelease,
-    RawSketch,
-    State,
-    check_size,
+    RawHead,
     is_raw,
     load_raw,
+    read_head,
     remember,
     replace_raw,
     save_raw,
@@ -60,6 +59,7 @@ __all__ = [
     "Published",
     "PublishedTable",
     "Publisher",
+    "RawHead",
     "RawSketch",
     "Spending",
     "State",
@@ -88,6 +88,7 @@ __all__ = [
     "load_raw",
     "mismatch",
     "noise_unit",
+    "read_head",
     "release_held",
     "release_raw",
     "remember",

@@ -7,16 +7,24 @@ from typing import Any, cast
 
 import numpy as np
 
-from streamsketch.core import locked
+from streamsketch.core import current_limits, locked
 from streamsketch.errors import InvalidInputError
-from streamsketch.release.raw_file import RawSketch, State, load_raw, replace_raw, united
+from streamsketch.release.raw_bytes import MAX_BYTES, RawSketch, State, check_size, encode
+from streamsketch.release.raw_file import RawHead, check_one_name, load_raw, read_head, replace_raw, united
+from streamsketch.release.raw_log import log_start, write_behind
 from streamsketch.sketching import Sketch, SketchTable
 
+_MOST_PARTS = 256  # of which a file consists, as each costs its readers some tenths of a millisecond
+_LEAST_BYTES = 1 << 20  # that may be appended, however small a file is
 
-def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = False) -> RawSketch:
-    """Add a raw sketch to what a file holds, or write it if there is none; return what the file holds then.
 
-    The file is locked from the read to the write: what several processes append, and snapshots between, all count.
+def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = False) -> RawHead:
+    """Add a raw sketch to what a file holds, or write it if there is none; return what the file is about then.
+
+    It is written behind what is there, of which the keys are read but not the cells; now and then, so that each byte is
+    written again but a few times, all is written anew. A process that is killed leaves the file as it was, or with all
+    that was to be added. The file is locked from the read to the write: what several processes append, and snapshots
+    between, all count.
 
     Parameters
     ----------
@@ -40,20 +48,44 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
         if new and Path(path).exists():
             raise InvalidInputError(f"{path} was made by another process meanwhile and is not replaced; append to it")
         try:
-            there = load_raw(path)
+            head = read_head(path)
         except FileNotFoundError:
-            whole = raw
-        else:
-            if type(there.state) is not type(raw.state):
-                raise InvalidInputError(
-                    f"{path} and what is added to it differ: one holds one stream, the other one for each key"
-                )
-            cast("Any", there.state).merge(raw.state)
-            whole = dataclasses.replace(
-                there, events=there.events + raw.events, releases=united([there.releases, raw.releases])
+            replace_raw(raw, path)
+            return read_head(path)
+        if type(head.empty) is not type(raw.state):
+            raise InvalidInputError(
+                f"{path} and what is added to it differ: one holds one stream, the other one for each key"
             )
-        replace_raw(whole, path)
-    return whole
+        cast("Any", head.empty).merge(raw.state)  # fails where they do not belong together
+        keys = None if head.keys is None else head.keys.union(cast("SketchTable", raw.state))
+        check_size(raw.projection, 1 if keys is None else len(keys))
+        data = encode(dataclasses.replace(raw, releases=()))
+        if raw.releases or not _has_room(head, len(data)):
+            _rewrite(raw, path)
+            return read_head(path)
+        check_one_name(path)
+        with Path(path).open("r+b") as file:
+            end = write_behind(file, head.first, head.end, data)
+        empty, events = emptied(head.empty), head.events + raw.events
+        return RawHead(empty, events, keys, head.first, end, head.parts + 1)
+
+
+def _has_room(head: RawHead, more: int) -> bool:
+    """Return whether a file is read again fast enough with so many bytes appended, at most as many as it began with."""
+    appended = head.end - min(head.end, log_start(head.first)) + more
+    return (
+        head.parts <= _MOST_PARTS
+        and appended <= max(head.first, _LEAST_BYTES)
+        and log_start(head.first) + appended <= min(MAX_BYTES, current_limits().max_raw_bytes)
+    )
+
+
+def _rewrite(raw: RawSketch, path: str | os.PathLike[str]) -> None:
+    """Write what a file holds and what is added to it as one."""
+    there = load_raw(path)
+    cast("Any", there.state).merge(raw.state)
+    releases = united([there.releases, raw.releases])
+    replace_raw(dataclasses.replace(there, events=there.events + raw.events, releases=releases), path)
 
 
 def emptied(state: State) -> State:

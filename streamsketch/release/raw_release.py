@@ -10,7 +10,8 @@ from streamsketch.privacy import Neighbours
 from streamsketch.release.charging import Account
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.raw_file import RawSketch, load_raw, remember, replace_raw
+from streamsketch.release.raw_bytes import RawSketch
+from streamsketch.release.raw_file import load_raw, remember, replace_raw
 from streamsketch.sketching import Sketch
 
 

@@ -22,8 +22,8 @@ from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
 from streamsketch.parties.rounds import CONTRIBUTION
 from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
-from streamsketch.release import PublishedTable
-from streamsketch.release import raw_file as raw
+from streamsketch.release import PublishedTable, raw_file
+from streamsketch.release import raw_bytes as raw
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.wire import releases as wire
 from tests.tampering import parts_of_raw, raw_from
@@ -316,7 +316,7 @@ def readers() -> dict[str, Reader]:
     table = ss.SketchTable.from_state(
         _projections()[0], ["a", "b"], np.array([_sketch(_projections()[0]).state()] * 2), np.array([28, 28])
     )
-    past = raw.remember(raw.RawSketch(_sketch(_projections()[0]), 2), [releases[0]])
+    past = raw_file.remember(raw.RawSketch(_sketch(_projections()[0]), 2), [releases[0]])
     raws = [past, raw.RawSketch(table, 4), raw.RawSketch(_sketch(_projections()[2]))]
     unsound = ss.WireFormatError
     found = {
@@ -330,7 +330,7 @@ def readers() -> dict[str, Reader]:
             _tables(signs.SignTable(two_signs)), [changed_bytes, _footer], _from_file(ss.load), unsound
         ),
         "raw": Reader(
-            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], _from_file(raw.load_raw), unsound
+            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], _from_file(raw_file.load_raw), unsound
         ),
         "coder": Reader(
             [SketchCoder().encode(_sketch(projection)) for projection in _projections()],

@@ -21,7 +21,8 @@ from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy import FlipLaw, FlippedSigns, Mechanism
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.release import raw_file as raw
+from streamsketch.release import raw_bytes as raw
+from streamsketch.release import raw_file
 from streamsketch.wire import releases as wire
 from streamsketch.wire import wire_pb2
 from tests.tampering import parts_of_raw, raw_from
@@ -81,8 +82,8 @@ def test_small_files_are_read_in_little_memory(tmp_path: Path) -> None:
     published = signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(1)).release(sketch)
     released.save(tmp_path / "a.sketch")
     published.save(tmp_path / "a.signs")
-    raw.save_raw(raw.RawSketch(sketch), tmp_path / "a.raw-sketch")
-    for load, name in ((ss.load, "a.sketch"), (ss.load, "a.signs"), (raw.load_raw, "a.raw-sketch")):
+    raw_file.save_raw(raw.RawSketch(sketch), tmp_path / "a.raw-sketch")
+    for load, name in ((ss.load, "a.sketch"), (ss.load, "a.signs"), (raw_file.load_raw, "a.raw-sketch")):
         load(tmp_path / name)
         assert peak_of(lambda load=load, name=name: load(tmp_path / name)) < MEGABYTE  # type: ignore[misc]
 
@@ -301,7 +302,7 @@ def test_raw_sketches_of_usual_transforms_are_read() -> None:
 def test_a_record_that_could_not_be_written_again_is_refused(field: str, value: str) -> None:
     projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
     release = projection.sketch().release(epsilon=1, neighbours=ss.L1(1))
-    (past,) = raw.remember(raw.RawSketch(projection.sketch()), [release]).releases
+    (past,) = raw_file.remember(raw.RawSketch(projection.sketch()), [release]).releases
     fields = raw._past_fields(past)
     assert raw.decode(_raw_bytes(projection, releases=[fields])).releases == (past,)
     with pytest.raises(ss.WireFormatError, match="header"):

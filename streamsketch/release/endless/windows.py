@@ -14,7 +14,7 @@ from streamsketch.agreement import Agreement, missing
 from streamsketch.data import check_indices, key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.release.endless.policy import WITHIN, StreamPolicy
-from streamsketch.release.raw_file import RawSketch, decode, encode
+from streamsketch.release.raw_bytes import RawSketch, decode, encode
 from streamsketch.sketching import (
     SECRET_BYTES,
     BoundingSummary,
