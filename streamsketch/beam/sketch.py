@@ -133,9 +133,7 @@ class _SketchBundles(beam.DoFn):
         self._bundles: dict[BoundedWindow, _Bundle] = {}
 
     def _add(self, element: Any, window: BoundedWindow) -> Iterator[WindowedValue] | None:
-        bundle = self._bundles.get(window)
-        if bundle is None:
-            bundle = self._bundles[window] = _Bundle(self._projection)
+        bundle = self._bundle(window)
         if isinstance(element, pa.RecordBatch | pa.Table):
             return self._add_columns(element, bundle)
         if isinstance(element, BoundedEvents):
@@ -146,8 +144,15 @@ class _SketchBundles(beam.DoFn):
                 f"{type(element).__name__}"
             )
         bundle.add_row(element)
-        if bundle.waiting < ROWS:
-            return None
+        return self._enter_rows(bundle) if len(bundle.keys) >= ROWS else None
+
+    def _bundle(self, window: BoundedWindow) -> "_Bundle":
+        bundle = self._bundles.get(window)
+        if bundle is None:
+            bundle = self._bundles[window] = _Bundle(self._projection)
+        return bundle
+
+    def _enter_rows(self, bundle: "_Bundle") -> Iterator[WindowedValue]:
         bundle.enter_rows()
         return self._flush_if_large()
 
@@ -194,9 +199,17 @@ class _WindowedBundles(_SketchBundles):
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
 class _GlobalBundles(_SketchBundles):
-    """Without a window parameter, for which Beam takes a slower way to each element."""
+    """Without a window parameter, for which Beam takes a slower way to each element; rows only wait at first."""
+
+    def start_bundle(self) -> None:
+        super().start_bundle()
+        self._everything = self._bundle(_EVERYWHERE)
 
     def process(self, element: Any) -> Iterator[WindowedValue] | None:
+        if type(element) is tuple and self._agreement is None:
+            everything = self._everything
+            everything.add_row(element)
+            return self._enter_rows(everything) if len(everything.keys) >= ROWS else None
         return self._add(element, _EVERYWHERE)
 
 
@@ -206,29 +219,42 @@ class _Bundle:
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
         self.sketches = PartialSketches(projection, max(1, _TABLE_BYTES // (8 * projection.sketch_dim)))
-        self._rows = RowBuffer()
-
-    @property
-    def waiting(self) -> int:
-        return self._rows.waiting
+        # rows that wait, as columns: the garbage collector would look at each tuple, and at all else, again and again
+        self.keys: list[Any] = []
+        self._indices: list[Any] = []
+        self._values: list[Any] = []
 
     def add(self, keys: Any, indices: Any, values: Any) -> None:
         self.sketches.add(*keyed_steps(self._projection, keys, indices, values))
 
     def add_row(self, row: Any) -> None:
         try:
-            key, *event = row
-            index, value = event[0] if len(event) == 1 else event
+            if len(row) == 2:
+                key, (index, value) = row
+            else:
+                key, index, value = row
         except (TypeError, ValueError):
             raise InvalidInputError(
                 "elements must be Arrow record batches or rows (key, index, value) or (key, (index, value)), "
                 f"got a {type(row).__name__} of another shape"
             ) from None
-        self._rows.add((key, index, value))
+        self.keys.append(key)
+        self._indices.append(index)
+        self._values.append(value)
 
     def enter_rows(self) -> None:
-        for rows in self._rows.take():
-            self.add(*zip(*rows, strict=True))
+        keys, indices, values = self.keys, self._indices, self._values
+        self.keys, self._indices, self._values = [], [], []
+        if not keys:
+            return
+        if all(len(set(map(type, column))) == 1 for column in (keys, indices, values)):
+            self.add(keys, indices, values)
+            return
+        buffer = RowBuffer()  # what else waits must not matter
+        for row in zip(keys, indices, values, strict=True):
+            buffer.add(row)
+        for alike in buffer.take():
+            self.add(*zip(*alike, strict=True))
 
     def take(self) -> Iterator[tuple[Any, Sketch]]:
         """Yield each key's sketch and start anew."""
