@@ -18,6 +18,7 @@ from streamsketch.beam.marked import SecretCollection
 from streamsketch.beam.once import LATE
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
+from streamsketch.beam.shards import by_shard
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.core import Exact, short
 from streamsketch.errors import InvalidInputError
@@ -285,15 +286,15 @@ class _Prepare(beam.DoFn):
         self._count_dropped(rows - len(found))
         if self._known is not None:
             public = np.array([key in self._known for key, _ in found.slots], dtype=bool)
-            found = found.rows(public[found.codes]) if len(found) else found
+            found = found if public.all() else found.rows(public[found.codes])
         self._parts.setdefault(window, []).append(found)
         self._rows += len(found)
 
     def _flush(self) -> Iterator[WindowedValue]:
         parts, self._parts, self._rows = self._parts, {}, 0
         for window, found in parts.items():
-            for shard, events in concatenated(found).by_shard(self._shards):
-                yield WindowedValue((shard, events.compact()), window.max_timestamp(), (window,))
+            for shard, part in by_shard(found, self._shards):
+                yield WindowedValue((shard, part), window.max_timestamp(), (window,))
 
     def _count_dropped(self, rows: int) -> None:
         if self.count and rows:

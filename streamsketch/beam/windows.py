@@ -104,13 +104,19 @@ class _SplitByTime(beam.DoFn):
         if not len(rows):
             return
         numbers = (moments - self._offset) // self._size
+        if len(rows) == element.num_rows and (numbers == numbers[0]).all():  # most messages: nothing to copy
+            yield from self._placed(element, int(numbers[0]))
+            return
         ordered = np.argsort(numbers, kind="stable")
         breaks = np.flatnonzero(np.diff(numbers[ordered])) + 1
         for places in np.split(ordered, breaks):
-            moment = Timestamp(micros=int(numbers[places[0]]) * self._size + self._offset)
-            part = element.take(pa.array(rows[places]))
-            for batch in [part] if isinstance(part, pa.RecordBatch) else part.combine_chunks().to_batches():
-                yield TimestampedValue(_without_unused_words(batch), moment)
+            yield from self._placed(element.take(pa.array(rows[places])), int(numbers[places[0]]))
+
+    def _placed(self, rows: Any, number: int) -> Iterator[TimestampedValue]:
+        """Yield the rows of one window."""
+        moment = Timestamp(micros=number * self._size + self._offset)
+        for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.combine_chunks().to_batches():
+            yield TimestampedValue(_without_unused_words(batch), moment)
 
     def _moments(self, column: Any) -> tuple[Numbers, Numbers]:
         """Return the places of rows whose window Beam can hold, and their times in microseconds."""

@@ -268,6 +268,8 @@ class _Decode(beam.DoFn):
         column = batch.column(self._time)
         plain = column.cast(pa.timestamp(column.type.unit))  # moments, whatever time zone they are shown in
         late = pc.fill_null(pc.less(plain, start), False)  # noqa: FBT003 - Arrow's signature
+        if not pc.any(late).as_py():
+            return batch, batch.slice(0, 0)
         return batch.filter(pc.invert(late)), batch.filter(late)
 
     def _add(self, name: str, count: int) -> None:

@@ -1,0 +1,68 @@
+"""Events on their way to their shards."""
+
+import numpy as np
+import pytest
+from apache_beam.coders import registry
+
+from streamsketch.beam.shards import ContributionsCoder, by_shard
+from streamsketch.errors import WireFormatError
+from streamsketch.sketching import Contributions
+
+
+def events(seed: int, count: int, slots: list[tuple[object, int]], *, large: int = 9) -> Contributions:
+    rng = np.random.default_rng(seed)
+    return Contributions(
+        rng.integers(1 << 63, size=(50, 2), dtype=np.uint64)[rng.integers(50, size=count)],
+        slots,
+        rng.integers(len(slots), size=count),
+        rng.integers(1 << 60, size=count),
+        rng.integers(-large, large, size=count),
+    )
+
+
+def listed(found: Contributions) -> list[tuple[object, ...]]:
+    names = [found.slots[code] for code in found.codes.tolist()]
+    return list(zip(map(tuple, found.units.tolist()), names, found.indices.tolist(), found.steps.tolist(), strict=True))
+
+
+def test_each_event_goes_to_the_shard_of_its_unit_in_order() -> None:
+    parts = [
+        events(1, 200, [("AA", 7), ("UA", 7)]),
+        events(2, 0, [("AA", 7)]),
+        events(3, 100, [("UA", 7), (5, 7), (b"x", 9)]),
+    ]
+    expected: dict[int, list[tuple[object, ...]]] = {}
+    for row in (row for part in parts for row in listed(part)):
+        unit = row[0]
+        assert isinstance(unit, tuple)
+        expected.setdefault(unit[0] % 5, []).append(row)
+    assert {shard: listed(found) for shard, found in by_shard(parts, 5)} == expected
+
+
+def test_shards_without_events_get_nothing() -> None:
+    assert list(by_shard([events(1, 0, [("AA", 7)])], 5)) == []
+
+
+@pytest.mark.parametrize("large", [9, 1 << 7, 1 << 15, 1 << 31, (1 << 62) - 1])
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_coding_keeps_every_event(count: int, large: int) -> None:
+    value = events(4, count, [("AA", -7), (5, 1 << 60), (b"x", 9)] * 50, large=large)
+    value.steps[:1] = -large
+    coder = registry.get_coder(Contributions)
+    assert isinstance(coder, ContributionsCoder)
+    found = coder.decode(coder.encode(value))
+    assert found.slots == value.slots
+    for name in ("units", "codes", "indices", "steps"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(value, name))
+        assert getattr(found, name).dtype == getattr(value, name).dtype
+
+
+def test_events_take_as_few_bytes_as_they_need() -> None:
+    assert len(ContributionsCoder().encode(events(5, 1000, [("AA", 7)]))) < 1000 * 26 + 100
+
+
+@pytest.mark.parametrize("cut", [0, 10, 100])
+def test_other_bytes_are_refused(cut: int) -> None:
+    encoded = ContributionsCoder().encode(events(6, 10, [("AA", 7)]))
+    with pytest.raises(WireFormatError):
+        ContributionsCoder().decode(encoded[:cut])
