@@ -1,5 +1,6 @@
 """Logs that never end, read with watermarks from the log alone."""
 
+import itertools
 from typing import Any
 
 import apache_beam as beam
@@ -7,7 +8,9 @@ from apache_beam.transforms.external import JavaExternalTransform
 
 
 class ReadTopic(beam.PTransform):
-    """Read the messages of a Kafka topic by ``flink/java/ReadLog.java``: ``→ PCollection[bytes]``, late ones marked.
+    """Read the messages of a Kafka topic by ``flink/java/ReadLog.java``, late ones marked.
+
+    Elements are messages, and lists of small ones of one window: what `DecodeMessages` takes.
 
     Parameters
     ----------
@@ -31,8 +34,11 @@ class ReadTopic(beam.PTransform):
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
         read = JavaExternalTransform("ReadLog", self._expansion).of(self._servers, self._topic, *self._times)
-        return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(bytes)
+        return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)
 
 
-def _content(_: bytes | None, value: bytes | None) -> bytes:
-    return value or b""  # Java's type allows for none
+def _content(lengths: bytes | None, value: bytes | None) -> bytes | list[bytes]:
+    if not lengths:
+        return value or b""  # Java's type allows for none
+    joined, stops = value or b"", list(itertools.accumulate(memoryview(lengths).cast("I")))
+    return [joined[start:stop] for start, stop in itertools.pairwise([0, *stops])]

@@ -43,7 +43,13 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
             .withTopic(topic)
             .withKeyDeserializer(ByteArrayDeserializer.class)
             .withValueDeserializer(ByteArrayDeserializer.class)
-            .withConsumerConfigUpdates(Map.of("auto.offset.reset", "earliest", "isolation.level", "read_committed"))
+            .withConsumerConfigUpdates(
+                Map.of(
+                    "auto.offset.reset", "earliest",
+                    "isolation.level", "read_committed",
+                    "max.poll.records", 1 << 14,
+                    "max.partition.fetch.bytes", 1 << 22))
+            .withConsumerFactoryFn(settings -> new Batching(settings, size, offset))
             .withTimestampPolicyFactory((partition, before) -> new LogClock(delay, size, offset, before))
             .withoutMetadata());
   }

@@ -19,11 +19,14 @@ from streamsketch.agreement import Agreement
 from streamsketch.beam.events import ROWS, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.once import LATE
+from streamsketch.beam.streams.json_lines import plain_types, read_plain
 from streamsketch.errors import InvalidInputError
 
 Format: TypeAlias = Literal["arrow", "json"]
 
 MALFORMED = "malformed"
+_WAITING_BYTES = 1 << 22  # of messages; then those of a window are read
+_GROUP = 4096  # messages that are read together
 _TIME = pa.timestamp("us", "UTC")
 _UNSOUND = (
     pa.ArrowException,
@@ -41,10 +44,11 @@ _UNSOUND = (
 class DecodeMessages(beam.PTransform):
     """Decode messages that sources marked as on time or late: ``PCollection[bytes] → (batches, late, malformed)``.
 
-    A message holds rows of one window; its own timestamp is the earliest of them, or any of that window. An empty
-    message is a heartbeat. Rows whose time is in a window before their message's are late, as their message was too
-    late for them. A row that cannot be decoded is dropped, and no other with it: what one unit wrote must not remove
-    what others did. Its message is set aside, as stopping for it would stop the stream for good.
+    An element is a message, or a list of messages of one window: small ones cost less together. A message holds rows of
+    one window; its own timestamp is the earliest of them, or any of that window. An empty message is a heartbeat. Rows
+    whose time is in a window before their message's are late, as their message was too late for them. A row that cannot
+    be decoded is dropped, and no other with it: what one unit wrote must not remove what others did. Its message is set
+    aside, as stopping for it would stop the stream for good.
 
     The second and third outputs are **secret**, for monitoring alone: batches of late rows, and messages as they came
     of which rows were dropped.
@@ -143,31 +147,42 @@ class _Decode(beam.DoFn):
     ) -> None:
         self._schema, self._time, self._window, self._format, self._count = schema, time, window, format, count
         self._names = list(dict.fromkeys([*schema.names, time]))
+        self._plain = plain_types(schema, time)
 
     def start_bundle(self) -> None:
-        self._waiting: dict[int, RowBuffer] = {}
+        self._waiting: dict[int, list[bytes]] = {}
+        self._bytes = 0
 
-    def process(self, message: bytes, moment: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
-        if not message:
+    def process(self, messages: bytes | list[bytes], moment: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
+        found = [message for message in ([messages] if isinstance(messages, bytes) else messages) if message]
+        if not found:
             return ()
         if self._format == "arrow":
-            return self._outputs(self._decoded(message), moment.micros)
-        return self._read_lines(message, self._start(moment.micros))
+            return self._outputs(itertools.chain.from_iterable(map(self._decoded, found)), moment.micros)
+        # rows wait for others of their window: one by one they would cost many times as much
+        start = self._start(moment.micros)
+        waiting = self._waiting.setdefault(start, [])
+        waiting += found
+        self._bytes += sum(map(len, found))
+        if len(waiting) < ROWS and self._bytes < _WAITING_BYTES:
+            return ()
+        self._bytes = 0
+        return self._outputs(self._read_lines(self._waiting.pop(start)), start)
 
     def finish_bundle(self) -> Iterator[Any]:
-        for start, rows in self._waiting.items():
-            for output in self._outputs(self._sound_groups(rows), start):
+        for start, messages in self._waiting.items():
+            for output in self._outputs(self._read_lines(messages), start):
                 tag, found = (output.tag, output.value) if isinstance(output, TaggedOutput) else (None, output)
                 windowed = WindowedValue(found.value, found.timestamp, (GlobalWindow(),))
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
 
     def _outputs(self, found: Iterable[pa.RecordBatch | bytes], moment: int) -> Iterator[Any]:
         """Yield sound rows, late rows, and each message that has others, once."""
-        malformed: set[bytes] = set()
+        malformed: set[int] = set()
         for one in found:
             if isinstance(one, bytes):
-                if one not in malformed:
-                    malformed.add(one)
+                if id(one) not in malformed:  # two may hold the same
+                    malformed.add(id(one))
                     self._add(f"messages_{MALFORMED}", 1)
                     yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
                 continue
@@ -191,18 +206,29 @@ class _Decode(beam.DoFn):
             for found in self._sound(batch):
                 yield message if found is None else found
 
-    def _read_lines(self, message: bytes, start: int) -> Iterable[Any]:
-        """Let the rows of a message wait for others of their window: one by one they would cost many times as much."""
-        rows, unsound = self._waiting.setdefault(start, RowBuffer()), False
-        for line in filter(bytes.strip, message.splitlines()):
-            try:
-                rows.add([*self._row(json.loads(line.decode())), message])
-            except _UNSOUND:
-                unsound = True
-        found = [message] if unsound else []
-        if rows.waiting < ROWS:
-            return self._outputs(found, start) if found else ()
-        return self._outputs(itertools.chain(found, self._sound_groups(self._waiting.pop(start))), start)
+    def _read_lines(self, messages: list[bytes]) -> Iterator[pa.RecordBatch | bytes]:
+        """Yield the rows of JSON messages that are sound, and the messages of those that are not."""
+        rows = RowBuffer()
+        for first in range(0, len(messages), _GROUP):
+            group = messages[first : first + _GROUP]
+            together = self._read_plain(group)
+            if together is not None:
+                yield together
+                continue
+            for message in group:
+                for line in filter(bytes.strip, message.splitlines()):
+                    try:
+                        rows.add([*self._row(json.loads(line.decode())), message])
+                    except _UNSOUND:
+                        yield message
+        yield from self._sound_groups(rows)
+
+    def _read_plain(self, messages: list[bytes]) -> pa.RecordBatch | None:
+        try:
+            found = None if self._plain is None else read_plain(messages, self._plain)
+            return None if found is None else self._shaped(found)
+        except _UNSOUND:
+            return None
 
     def _sound_groups(self, rows: RowBuffer) -> Iterator[pa.RecordBatch | bytes]:
         for group in rows.take():

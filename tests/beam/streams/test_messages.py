@@ -74,12 +74,12 @@ def test_json_is_decoded_together_and_each_message_that_has_unsound_rows_is_set_
     sound = [line.encode() for line in LINES[:2]]
     spoilt = b'{"key": "c", "amount": 1.5, "time": 60}\n' + LINES[0].encode() + b'\n{"key": '
     for content in [*sound, spoilt, *sound]:
-        assert [one.value.value for one in step.process(content, MOMENT)] == ([spoilt] if content == spoilt else [])
+        assert list(step.process(content, MOMENT)) == []
     elements = list(step.finish_bundle())
     together = [rows_of(one.value) for one in elements if not isinstance(one, beam.pvalue.TaggedOutput)]
     assert sorted(row[0] for rows in together for row in rows) == ["a", "a", "a", "b", "b"]
     assert len(together) < 5
-    assert {one.value.value for one in elements if isinstance(one, beam.pvalue.TaggedOutput)} == {spoilt}
+    assert [one.value.value for one in elements if isinstance(one, beam.pvalue.TaggedOutput)] == [spoilt]
 
 
 @pytest.mark.parametrize(
