@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
+MINUTES ?= 60
 FLINK  := .flink
 PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 # Debian keeps the server's programs off the PATH
@@ -93,8 +94,8 @@ flink-demo: env flink  ## the demo on a Flink cluster of this machine: two task 
 stream-demo: env flink  ## a week of flights through Kafka and Flink in a minute, with a task manager killed on the way
 	$(BIN)/python -m pipelines.flink.stream_demo --jars $(FLINK)/lib
 
-soak: env flink  ## feed a stream for an hour at half load, and print delay, memory and checkpoint size each minute
-	$(BIN)/python -m pipelines.flink.load soak --jars $(FLINK)/lib
+soak: env flink  ## feed a stream for an hour at half load: delays, memory, checkpoint sizes, and whether they grow (MINUTES=60)
+	$(BIN)/python -m pipelines.flink.load soak --jars $(FLINK)/lib --minutes $(MINUTES) --out $(OUT)/soak.json
 
 test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures, and on Prism where go can build it
 	@test -n "$(PRISM)" || echo "Prism is skipped: there is no go on the PATH to build it."

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
-from pipelines.flink.processes import Processes, StartError, free_ports, listens
+from pipelines.flink.processes import Processes, StartError, Usage, free_ports, listens
 
 _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java has it
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -74,6 +74,10 @@ class Kafka:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def usage(self) -> dict[str, Usage]:
+        """Return what each process uses."""
+        return self._processes.usage()
 
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic."""

@@ -1,12 +1,12 @@
 """Streams under load on a cluster of this machine: how fast, how late, and whether anything grows.
 
     python -m pipelines.flink.load backlog [--events 10000000] [--format arrow|json] [--count-alone]
-    python -m pipelines.flink.load soak [--seconds 3600] [--rate 200000]
+    python -m pipelines.flink.load soak [--minutes 60] [--rate 200000] [--interval 1000]
 
 *backlog* fills a topic and then starts the job with one slot; events a second are those between the first window and
-the last. *soak* feeds a running job at a steady rate, and prints every minute how late windows were released, the
-resident memory of what runs, and the size of a checkpoint. Events have 10 keys, 100,000 units, each bounded, and 10,000
-indices.
+the last, and beside them is the processor time of each process. *soak*, in `soak`, feeds a running job at a steady
+rate. Events have 10 keys, 100,000 units, each bounded to two keys, and 10,000 indices. Options that neither knows go to
+Beam. ``--out FILE`` keeps the figures as JSON.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -28,13 +28,13 @@ from rich.console import Console
 
 from pipelines.flink.cluster import FlinkCluster
 from pipelines.flink.kafka import Kafka
-from pipelines.flink.processes import STOPPING, StartError
+from pipelines.flink.processes import STOPPING, StartError, Usage
 from streamsketch.beam.streams import encoded_batch
 
 KEYS = [f"key {number}" for number in range(10)]
 UNITS, INDICES, ROWS = 100_000, 10_000, 20_000
 WINDOW, DELAY = 10, 1
-_TOPIC, _STREAM = "events", "load"
+_TOPIC, _STREAM, _WINDOWS = "events", "load", 20
 _SCHEMA = pa.schema(
     {
         "unit": pa.string(),
@@ -47,28 +47,35 @@ _SCHEMA = pa.schema(
 
 
 class Events:
-    """Invented events, made once: only their times differ."""
+    """Invented events, of which so many messages are made once: only their times differ from window to window."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, batches: int = 25) -> None:
         rng = np.random.default_rng(1)
         self._form = form
-        columns = [("unit", UNITS), ("key", len(KEYS)), ("index", INDICES)]
-        text = [[f"{name} {number}" for number in rng.integers(size, size=ROWS).tolist()] for name, size in columns]
-        self._columns = [*map(pa.array, text), pa.array(np.ones(ROWS, dtype=np.int64))]
-        self._rows = list(zip(*text, strict=True))
         self._offsets = np.sort(rng.integers(WINDOW * 10**6, size=ROWS))
+        self._made = [self._some(rng) for _ in range(batches)]
+        self._next = 0
 
     def messages(self, start: int, rows: int = ROWS) -> Iterator[bytes]:
         """Yield messages with events of the window that starts at so many seconds since 1970."""
+        columns = self._made[self._next]
+        self._next = (self._next + 1) % len(self._made)
         moments = start * 10**6 + self._offsets[:rows]
         if self._form == "arrow":
-            columns = [column.slice(0, rows) for column in self._columns]
             times = pa.array(moments, pa.timestamp("us", "UTC"))
-            yield encoded_batch(pa.RecordBatch.from_arrays([*columns, times], schema=_SCHEMA))
+            sliced = [column.slice(0, rows) for column in columns]
+            yield encoded_batch(pa.RecordBatch.from_arrays([*sliced, times], schema=_SCHEMA))
             return
-        for (unit, key, index), moment in zip(self._rows[:rows], moments.tolist(), strict=True):
-            row = {"unit": unit, "key": key, "index": index, "value": 1, "time": moment}
-            yield json.dumps(row).encode()
+        for unit, key, index, value, moment in zip(*columns, moments.tolist(), strict=False):
+            yield f'{{"unit":"{unit}","key":"{key}","index":"{index}","value":{value},"time":{moment}}}'.encode()
+
+    def _some(self, rng: np.random.Generator) -> list[Any]:
+        sizes = {"unit": UNITS, "key": len(KEYS), "index": INDICES}
+        text = [
+            [f"{name} {number}" for number in rng.integers(size, size=ROWS).tolist()] for name, size in sizes.items()
+        ]
+        ones = np.ones(ROWS, dtype=np.int64)
+        return [*text, ones.tolist()] if self._form == "json" else [*map(pa.array, text), pa.array(ones)]
 
 
 class Late(NamedTuple):
@@ -82,13 +89,39 @@ class Stream:
     """A running job on a cluster of one slot, with its topic.
 
     A context manager: all ends with the block.
+
+    Parameters
+    ----------
+    jars, folder
+        As of `FlinkCluster`.
+    form
+        ``"arrow"`` or ``"json"``.
+    options
+        Further options of Beam.
+    count_alone
+        Whether to count events by key, without bounds and sketches.
+    interval
+        Milliseconds between checkpoints.
+    lasting
+        As of `FlinkCluster`.
     """
 
-    def __init__(self, jars: Path, folder: Path, form: str, *, count_alone: bool = False) -> None:
+    def __init__(
+        self,
+        jars: Path,
+        folder: Path,
+        form: str,
+        options: Sequence[str] = (),
+        *,
+        count_alone: bool = False,
+        interval: int = 1000,
+        lasting: bool = False,
+    ) -> None:
         self.folder, self.out, self._form, self._count_alone = folder, folder / "out" / _STREAM, form, count_alone
+        self._options, self._interval = list(options), interval
         self._open = contextlib.ExitStack()
         self.kafka = Kafka(jars, folder / "kafka")
-        self.cluster = FlinkCluster(jars, folder / "flink", task_managers=1)
+        self.cluster = FlinkCluster(jars, folder / "flink", task_managers=1, lasting=lasting)
 
     def __enter__(self) -> Self:
         self._open.enter_context(self.kafka)
@@ -116,7 +149,14 @@ class Stream:
         ]
         module = "pipelines.flink.counting" if self._count_alone else "pipelines.stream_distances"
         log = self._open.enter_context((self.folder / "job.log").open("wb"))
-        command = [sys.executable, "-m", module, *arguments, *self.cluster.stream_options()]
+        command = [
+            sys.executable,
+            "-m",
+            module,
+            *arguments,
+            *self.cluster.stream_options(interval=self._interval),
+            *self._options,
+        ]
         self.job = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)  # noqa: S603
         self._open.callback(self.job.wait)
         self._open.callback(self.job.kill)
@@ -139,85 +179,56 @@ class Stream:
                 found.released.append(max(path.stat().st_mtime for path in files))
         return found
 
-    def memory(self) -> int:
-        """Return the resident memory of the task manager and all Python workers, in bytes."""
-        listed = subprocess.run(["ps", "-eo", "rss=,args="], capture_output=True, text=True, check=True).stdout  # noqa: S607
-        ours = ("sdk_worker_main", "pipelines.flink.workers", str(self.folder))
-        return sum(int(line.split()[0]) << 10 for line in listed.splitlines() if any(name in line for name in ours))
+    def usage(self) -> dict[str, Usage]:
+        """Return what the task manager, all Python workers and the broker use."""
+        found = self.cluster.usage() | self.kafka.usage()
+        return {"task manager": found["task-manager-1"], "Python": found["workers"], "broker": found["broker"]}
 
-    def checkpoint(self) -> int:
-        """Return the size of the last checkpoint, in bytes."""
-        (job,) = (job["id"] for job in self.cluster.rest("/jobs")["jobs"])
-        latest = self.cluster.rest(f"/jobs/{job}/checkpoints")["latest"]["completed"]
-        return int(latest["state_size"]) if latest else 0
+    def checkpoint(self) -> dict[str, Any]:
+        """Return what Flink says of the last checkpoint that was completed, nothing if there is none."""
+        for job in self.cluster.rest("/jobs")["jobs"]:
+            found: dict[str, Any] = self.cluster.rest(f"/jobs/{job['id']}/checkpoints")["latest"]["completed"] or {}
+            return found
+        return {}
 
 
-def backlog(jars: Path, console: Console, *, events: int, form: str, count_alone: bool) -> float:
-    """Return events a second with one slot."""
-    windows = 20
-    batches = max(1, events // windows // ROWS)
-    first = 1_356_998_400
-    made = Events(form)
+def backlog(jars: Path, console: Console, *, events: int, form: str, **how: Any) -> dict[str, Any]:
+    """Let a job work off a topic; return what was seen."""
+    batches = max(1, events // _WINDOWS // ROWS)
+    made, first = Events(form), 1_356_998_400
     with (
         tempfile.TemporaryDirectory(prefix="load-", ignore_cleanup_errors=True) as name,
-        Stream(jars, Path(name), form, count_alone=count_alone) as stream,
+        Stream(jars, Path(name), form, **how) as stream,
     ):
-        for window in range(windows):
+        for window in range(_WINDOWS):
             start = first + WINDOW * window
             for _ in range(batches):
                 for message in made.messages(start):
                     stream.writer.write(0, start * 1000, message)
         stream.writer.flush()
-        console.print(f"{windows * batches * ROWS:,} events are in the topic; starting the job")
+        console.print(f"{_WINDOWS * batches * ROWS:,} events are in the topic; starting the job")
         stream.launch(first)
-        end = first + WINDOW * windows + DELAY
-        while len((late := stream.late()).starts) < windows:
+        end, began = first + WINDOW * _WINDOWS + DELAY, 0
+        while len((late := stream.late()).starts) < _WINDOWS:
             end += 1
             stream.heartbeat(end)
-            time.sleep(0.5)
-    seconds = late.released[-1] - late.released[0]
-    return (windows - 1) * batches * ROWS / seconds
-
-
-def soak(jars: Path, console: Console, *, seconds: float, rate: int) -> dict[str, Any]:
-    """Feed a job at a steady rate; return what was seen."""
-    made, seen = Events("arrow"), []
-    with (
-        tempfile.TemporaryDirectory(prefix="load-", ignore_cleanup_errors=True) as name,
-        Stream(jars, Path(name), "arrow") as stream,
-    ):
-        began = int(time.time()) // WINDOW * WINDOW + WINDOW
-        stream.launch(began)
-        written, said, now = 0, time.monotonic() + 60, time.time()
-        while now < began + seconds:
-            while written < rate * (now - began):
-                start = int(now) // WINDOW * WINDOW
-                for message in made.messages(start):
-                    stream.writer.write(0, start * 1000, message)
-                written += ROWS
-            stream.heartbeat(now)
+            if late.starts and not began:
+                began, before = len(late.starts), stream.usage()
             time.sleep(0.2)
-            if time.monotonic() > said:
-                said += 60
-                late = stream.late()
-                delays = [at - start - WINDOW - DELAY for start, at in zip(late.starts, late.released, strict=True)]
-                live = delays[len(delays) // 4 :]  # windows that waited for the job to start are none of its delay
-                row = {
-                    "minutes": round((now - began) / 60),
-                    "events": written,
-                    "windows": len(delays),
-                    "p99_seconds": float(np.quantile(live, 0.99)) if live else None,
-                    "memory_mb": stream.memory() >> 20,
-                    "checkpoint_kb": stream.checkpoint() >> 10,
-                }
-                seen.append(row)
-                console.print(json.dumps(row))
-            now = time.time()
-    return {"rate": rate, "minutes": seen}
+        after = stream.usage()
+    seconds = late.released[-1] - late.released[0]
+    each = 1e9 / ((_WINDOWS - began) * batches * ROWS) if began else 0.0
+    return {
+        "events_a_second": (_WINDOWS - 1) * batches * ROWS / seconds,
+        "seconds": seconds,
+        "processor_ns_an_event": {name: each * (after[name].seconds - before[name].seconds) for name in after},
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return the exit status."""
+    from pipelines.flink.soak import soak  # noqa: PLC0415 - it takes the stream from here
+
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.flink.load", description=(__doc__ or "").partition("\n")[0]
     )
@@ -226,22 +237,32 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--events", type=int, default=10_000_000, help="of a backlog (default 10,000,000)")
     parser.add_argument("--format", choices=["arrow", "json"], default="arrow", help="of messages (default arrow)")
     parser.add_argument("--count-alone", action="store_true", help="count events by key, without sketches or bounds")
-    parser.add_argument("--seconds", type=float, default=3600, help="of a soak (default 3600)")
+    parser.add_argument("--minutes", type=float, default=60, help="of a soak (default 60)")
     parser.add_argument("--rate", type=int, default=200_000, help="events a second of a soak (default 200,000)")
-    known = parser.parse_args(arguments)
+    parser.add_argument("--interval", type=int, default=1000, help="ms between checkpoints (default 1000)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="keep the figures as JSON")
+    known, rest = parser.parse_known_args(arguments)
     console = Console()
+    how: dict[str, Any] = {"form": known.format, "options": rest, "interval": known.interval}
     try:
         if known.what == "soak":
-            soak(known.jars, console, seconds=known.seconds, rate=known.rate)
+            found = soak(known.jars, console, minutes=known.minutes, rate=known.rate, **how)
         else:
-            form = {"form": known.format, "count_alone": known.count_alone}
-            console.print(f"{backlog(known.jars, console, events=known.events, **form):,.0f} events a second")
+            found = backlog(known.jars, console, events=known.events, count_alone=known.count_alone, **how)
+            console.print(f"{found['events_a_second']:,.0f} events a second")
+            console.print_json(data=found["processor_ns_an_event"])
     except StartError as error:
         console.print(f"error: {error}", style="red", markup=False)
         return 2
     except KeyboardInterrupt:
         console.print("Ended; nothing is left running.")
         return 130
+    if known.out is not None:
+        asked = {name: getattr(known, name) for name in ("format", "count_alone", "events", "rate", "interval")}
+        title = f"Streams: {known.what} of {'rows of JSON' if known.format == 'json' else 'Arrow batches'}"
+        text = json.dumps({"command": "streams", "name": known.what, "title": title, "asked": asked, **found}, indent=2)
+        known.out.parent.mkdir(parents=True, exist_ok=True)
+        known.out.write_text(text + "\n")
     return 0
 
 

@@ -9,14 +9,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # what ends this process, and should end all it started
+_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 class StartError(RuntimeError):
     """A process does not come up."""
+
+
+class Usage(NamedTuple):
+    """What a process and its children use: processor time in seconds, resident memory in bytes."""
+
+    seconds: float
+    memory: int
 
 
 class Processes:
@@ -68,6 +76,20 @@ class Processes:
         for process in processes:
             process.wait()
         self._running = {name: process for name, process in self._running.items() if process not in processes}
+
+    def usage(self) -> dict[str, Usage]:
+        """Return what each command uses, with those of its children that run."""
+        sessions = {process.pid: name for name, process in self._running.items()}  # each leads one
+        found = dict.fromkeys(self._running, Usage(0.0, 0))
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                fields = path.read_text().rpartition(")")[2].split()
+                if name := sessions.get(int(fields[3])):
+                    ticks, pages = int(fields[11]) + int(fields[12]), int(fields[21])
+                    before = found[name]
+                    seconds, memory = before.seconds + ticks / _TICKS, before.memory + pages * _PAGE
+                    found[name] = Usage(seconds, memory)
+        return found
 
     def wait(self, what: str, is_there: Callable[[], bool], *, seconds: float = 60) -> None:
         """Wait until something is there; raise if a process ended or the time is over."""

@@ -150,7 +150,7 @@ def build(
     """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
     found = configure_stream(pipeline, stream="test", root_key=folder.root_key, claims=folder.claims, epoch=epoch)
     if late_by_runner:  # as without a log's clock: what is late depends on how far the others are
-        messages |= "Forget marks" >> beam.Map(_stamped).with_output_types(bytes)
+        messages |= "Forget marks" >> beam.Map(_stamped).with_output_types(Any)
     batches, _, _ = messages | DecodeMessages(SCHEMA, time="time", size=MINUTE)
     sketches = (
         batches
@@ -169,12 +169,13 @@ def build(
     return found
 
 
-def _stamped(message: bytes) -> TimestampedValue:
+def _stamped(found: bytes | list[bytes]) -> TimestampedValue:
+    message = found if isinstance(found, bytes) else found[0]  # of several in one window
     if not message:
-        return TimestampedValue(message, BASE)
+        return TimestampedValue(found, BASE)
     with pa.ipc.open_stream(message) as reader:
         first = pa.compute.min(reader.read_next_batch().column("time")).value
-    return TimestampedValue(message, first / 10**6)
+    return TimestampedValue(found, first / 10**6)
 
 
 def note(keyed: tuple[Any, Any], folder: str, window: Any = beam.DoFn.WindowParam) -> tuple[Any, Any]:

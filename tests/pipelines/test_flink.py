@@ -42,6 +42,20 @@ def test_processes_end_with_their_block_and_so_do_their_children(tmp_path: Path)
         time.sleep(0.01)
 
 
+def test_what_processes_use_includes_their_children(tmp_path: Path) -> None:
+    work = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
+    with Processes(tmp_path) as processes:
+        processes.start("worker", [sys.executable, "-c", work])
+        processes.start("sleeper", ["sleep", "600"])
+        deadline = time.monotonic() + 300
+        while processes.usage()["worker"].seconds < 0.3:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        found = processes.usage()
+    assert found["sleeper"].seconds < 0.2
+    assert found["worker"].memory > found["sleeper"].memory > 0
+
+
 def test_a_process_that_ends_early_is_an_error_with_its_last_words(tmp_path: Path) -> None:
     with Processes(tmp_path) as processes:
         processes.start("speaker", [sys.executable, "-c", "print('no such port'); raise SystemExit(3)"])
