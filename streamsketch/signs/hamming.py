@@ -49,7 +49,7 @@ def hamming_distance(x: Signs, y: Signs) -> int:
 def hamming_distances(rows: Sequence[Signs], columns: Sequence[Signs] | None = None) -> Counts:
     """Return all Hamming distances between published signs: int16, (n, m).
 
-    For more than 32,767 cells they are int32. Cast them before you square them.
+    For more than 32,704 cells they are int32. Cast them before you square them.
 
     Parameters
     ----------

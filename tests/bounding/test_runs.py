@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsketch.sketching.bounding.contributions import Contributions
 from streamsketch.sketching.bounding.runs import keep_least, net
 
 Row = tuple[int, int, int, int, int]  # two words of the unit, code, index, steps
@@ -71,16 +70,3 @@ def test_the_least_of_each_run_are_those_of_sorting(runs: list[list[tuple[int, i
     keep_least(ranks, ties, np.cumsum([0, *map(len, runs)]), most, kept)
     wanted = [row in sorted(run)[:most] for run in runs for row in run]
     assert kept.tolist() == wanted
-
-
-@given(tables, st.integers(1, 5))
-def test_shards_have_each_unit_in_one_and_all_rows_in_order(rows: list[Row], shards: int) -> None:
-    units, codes, places, amounts = columns(rows)
-    found = dict(Contributions(units, [], codes, places, amounts).by_shard(shards))
-    for shard in range(shards):
-        wanted = [row for row in rows if row[0] % shards == shard]
-        part = found.get(shard)
-        assert (part is None) == (not wanted)
-        if part is not None:
-            given = zip(part.units.tolist(), part.codes, part.indices, part.steps, strict=True)
-            assert [(*unit, *map(int, rest)) for unit, *rest in given] == wanted

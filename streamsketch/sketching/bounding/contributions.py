@@ -10,7 +10,7 @@ import dataclasses
 import datetime as dt
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -25,7 +25,6 @@ from streamsketch.data import arrow_column, is_key_type, quantise, quantise_one,
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
-from streamsketch.sketching.bounding.runs import to_shards
 from streamsketch.sketching.bounding.summary import BoundingSummary
 
 Slot: TypeAlias = tuple[Any, int]
@@ -76,21 +75,6 @@ class Contributions:
         if isinstance(rows, np.ndarray) and rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)  # once, not for each column
         return Contributions(self.units[rows], self.slots, self.codes[rows], self.indices[rows], self.steps[rows])
-
-    def by_shard(self, shards: int) -> Iterator[tuple[int, "Contributions"]]:
-        """Yield the events of each shard that has some, as views of one copy: a unit's are all in one."""
-        n, stops = len(self), np.zeros(shards, dtype=np.int64)
-        units, codes = np.empty((n, 2), dtype=np.uint64), np.empty(n, dtype=np.int64)
-        indices, steps = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        held = np.ascontiguousarray(self.units)
-        rows, places, amounts = map(np.ascontiguousarray, (self.codes, self.indices, self.steps))
-        to_shards(held, rows, places, amounts, stops, units, codes, indices, steps)
-        start = 0
-        for shard, stop in enumerate(stops.tolist()):
-            if start < stop:
-                part = slice(start, stop)
-                yield shard, Contributions(units[part], self.slots, codes[part], indices[part], steps[part])
-            start = stop
 
     def compact(self) -> "Contributions":
         """Return the same events without many unused slots, for sending events in many parts."""

@@ -31,37 +31,6 @@ def net(units: Words, codes: Ints, indices: Ints, steps: Ints) -> tuple[Words, I
 
 
 @kernel
-def to_shards(  # noqa: PLR0913, PLR0917 - columns in and out
-    units: Words,
-    codes: Ints,
-    indices: Ints,
-    steps: Ints,
-    stops: Ints,
-    out_units: Words,
-    out_codes: Ints,
-    out_indices: Ints,
-    out_steps: Ints,
-) -> None:
-    """Copy the rows of each shard, by their units, one after another, in the order they have; write where each ends."""
-    shards = np.uint64(stops.size)
-    for shard in range(stops.size):
-        stops[shard] = 0
-    for i in range(codes.size):
-        stops[units[i, 0] % shards] += 1
-    total = 0
-    for shard in range(stops.size):
-        size = stops[shard]
-        stops[shard] = total
-        total += size
-    for i in range(codes.size):
-        shard = units[i, 0] % shards
-        place = stops[shard]
-        stops[shard] += 1
-        out_units[place, 0], out_units[place, 1] = units[i, 0], units[i, 1]
-        out_codes[place], out_indices[place], out_steps[place] = codes[i], indices[i], steps[i]
-
-
-@kernel
 def in_buckets(units: Words, bits: int) -> tuple[Ints, Ints]:
     """Return an order of the rows by the upper bits of their units' hash, and where each bucket ends."""
     shift = _64 - np.uint64(bits)
