@@ -50,7 +50,7 @@ def check(arguments: argparse.Namespace, epoch: int, log: Iterable[Record]) -> C
     clocks: dict[int, PartitionClock] = defaultdict(lambda: _clock(arguments))
     elements, batches = [], []
     for record in log:
-        late = clocks[record.partition].is_late(record.timestamp * 1000)
+        late = clocks[record.partition].is_late(record.timestamp * 1000, heartbeat=not record.content)
         elements.append(TimestampedValue(record.content, MIN_TIMESTAMP if late else record.timestamp / 1000))
         if record.content and not late:
             with pa.ipc.open_stream(record.content) as reader:
@@ -61,7 +61,8 @@ def check(arguments: argparse.Namespace, epoch: int, log: Iterable[Record]) -> C
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         again = argparse.Namespace(**{**vars(arguments), "output": f"{folder}/out", "stop": _end(table, arguments)})
         with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
-            configure_stream(pipeline, stream=again.stream, root_key=again.root_key, claims=again.claims, epoch=epoch)
+            secrets = {"stream": again.stream, "root_key": again.root_key, "claims": again.claims}
+            configure_stream(pipeline, **secrets, epoch=epoch, clock=again.clock)
             steps = build(again, pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes))
             steps["sketches"] | "Keep sums" >> beam.Map(_keep_sums, again.stream, folder)
         expected, sums = _files(Path(again.output)), _files(Path(folder), "*.sums")
@@ -83,9 +84,8 @@ def check(arguments: argparse.Namespace, epoch: int, log: Iterable[Record]) -> C
 
 
 def _clock(arguments: argparse.Namespace) -> PartitionClock:
-    return PartitionClock(
-        *(round(seconds * 10**6) for seconds in (arguments.delay, arguments.window, arguments.offset))
-    )
+    micros = (round(seconds * 10**6) for seconds in (arguments.delay, arguments.window, arguments.offset))
+    return PartitionClock(*micros, clock=arguments.clock)
 
 
 def _end(table: pa.Table, arguments: argparse.Namespace) -> float:

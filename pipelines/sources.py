@@ -6,6 +6,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.external import JavaExternalTransform
 
+from streamsketch.beam.streams.lateness import Clock, agree_on_clock, check_clock
+
 
 class ReadTopic(beam.PTransform):
     """Read the messages of a Kafka topic by ``flink/java/ReadLog.java``, late ones marked.
@@ -24,16 +26,33 @@ class ReadTopic(beam.PTransform):
         Length and start of the windows in seconds, by which lateness is judged.
     expansion
         Address of the expansion service.
+    clock
+        What moves a partition's watermark: ``"events"``, every record, or ``"heartbeats"``, records without content
+        alone. Give `configure_stream` the same.
     """
 
-    def __init__(self, servers: str, topic: str, *, delay: float, size: float, offset: float, expansion: str) -> None:
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        *,
+        delay: float,
+        size: float,
+        offset: float,
+        expansion: str,
+        clock: Clock = "events",
+    ) -> None:
         super().__init__()
-        self._servers, self._topic, self._expansion = servers, topic, expansion
+        check_clock(clock)
+        self._servers, self._topic, self._expansion, self._clock = servers, topic, expansion, clock
         self._times = [round(seconds * 1000) for seconds in (delay, size, offset)]
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
-        read = JavaExternalTransform("ReadLog", self._expansion).of(self._servers, self._topic, *self._times)
+        agree_on_clock(start.pipeline, self._clock)
+        read = JavaExternalTransform("ReadLog", self._expansion).of(
+            self._servers, self._topic, *self._times, self._clock == "heartbeats"
+        )
         return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)
 
 

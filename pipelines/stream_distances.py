@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _built(arguments: argparse.Namespace, options: PipelineOptions, always: dict[str, Any]) -> beam.Pipeline:
     pipeline = beam.Pipeline(options=options)
     secrets = {"stream": arguments.stream, "root_key": arguments.root_key, "claims": arguments.claims}
-    epoch = configure_stream(pipeline, **secrets, epoch=arguments.epoch)
+    epoch = configure_stream(pipeline, **secrets, epoch=arguments.epoch, clock=arguments.clock)
     always["epoch"] = epoch  # needed for a restore
     build(arguments, messages(arguments, pipeline), epoch)
     restored = arguments.epoch is not None
@@ -91,7 +91,8 @@ def _run(pipeline: beam.Pipeline) -> None:
 
 def messages(arguments: argparse.Namespace, pipeline: beam.Pipeline) -> beam.PCollection:
     """Return the messages of the source that the arguments name."""
-    windows = {"delay": arguments.delay, "size": arguments.window, "offset": arguments.offset}
+    windows: dict[str, Any] = {"delay": arguments.delay, "size": arguments.window, "offset": arguments.offset}
+    windows["clock"] = arguments.clock
     if arguments.folder is not None:
         columns = [*(arguments.agreed or schema_of(arguments)).names, arguments.time]
         return pipeline | "Folder" >> ReadGrowingFolder(arguments.folder, columns, time=arguments.time, **windows)
@@ -256,6 +257,12 @@ def _parser() -> argparse.ArgumentParser:
     windows.add_argument("--offset", default=0.0, type=float, metavar="SECONDS", help="where windows start (default 0)")
     windows.add_argument(
         "--delay", required=True, type=float, metavar="SECONDS", help="how far events may be out of order"
+    )
+    windows.add_argument(
+        "--clock",
+        default="events",
+        choices=["events", "heartbeats"],
+        help="what moves the watermark (default events): every row, or only rows and messages without data",
     )
     windows.add_argument(
         "--start", required=True, type=moment_of, metavar="TIME", help="first window to release, ISO 8601"

@@ -21,6 +21,7 @@ from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, has_stream
 from streamsketch.beam.select import SelectedKeys
 from streamsketch.beam.streams.opening import OpenWindows
+from streamsketch.beam.streams.secret import clock_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
@@ -107,7 +108,7 @@ class ReleaseOnce(beam.PTransform, ABC):
             guarantee = self._selected.added_to(guarantee)
         agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
         opened = self._windows is not None and self._windows.stop is None
-        if is_stream:
+        if clock_of(sketches.pipeline) == "events":
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
         draw = self._drawing(publisher, projection, guarantee, sources, agreement, opened=opened)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)

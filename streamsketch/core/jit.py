@@ -13,6 +13,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 SOURCES = (
+    "beam/shards.py",
     "core/carryless.py",
     "core/hashing.py",
     "data/blake2b.py",

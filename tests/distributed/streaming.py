@@ -12,9 +12,10 @@ from typing import Any, Self
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms.window import TimestampedValue
-from apache_beam.utils.timestamp import MIN_TIMESTAMP
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
 from pipelines.flink.cluster import FlinkCluster
@@ -24,10 +25,12 @@ from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, T
 from streamsketch.beam.streams import (
     DecodeMessages,
     PartitionClock,
+    ReadGrowingFolder,
     WriteFilesOnce,
     configure_stream,
     encoded_batch,
 )
+from streamsketch.beam.streams.lateness import Clock
 from streamsketch.beam.streams.slots import slot_of
 from tests.distributed.steps import write
 
@@ -87,10 +90,22 @@ class Log:
         self._write_both()
 
     def write(self, partition: int, minute: int, batch: pa.RecordBatch) -> None:
-        """Write a batch of a minute."""
+        """Write a batch of a minute, in one message."""
         with self._lock:
             self._writer.write(partition, (BASE + MINUTE * minute) * 1000, encoded_batch(batch))
             self._writer.flush()
+
+    def source(self, clock: Clock) -> beam.PTransform:
+        """Return what reads the topic."""
+        times: dict[str, Any] = {"delay": DELAY, "size": MINUTE, "offset": 0, "clock": clock}
+        return ReadTopic(self.kafka.servers, self.topic, expansion=self.kafka.expansion, **times)
+
+    def elements(self, clock: Clock) -> Iterator[TimestampedValue]:
+        """Yield what a source has to give of the topic."""
+        micros = DELAY * 10**6, MINUTE * 10**6
+        clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(*micros, clock=clock))
+        for record in self.read():
+            yield _as_read(record, clocks[record.partition])
 
     def read(self) -> Iterator[Record]:
         """Yield all that is in the topic."""
@@ -106,6 +121,45 @@ class Log:
             for partition in (0, 1):
                 self._writer.write(partition, self._newest)
             self._writer.flush()
+
+
+class Files:
+    """A folder that grows: a file of rows for each minute, in which the last row is a heartbeat."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder, self._count = folder, 0
+
+    def put(self, minutes: Iterable[int], *, count: int = 300) -> None:
+        """Write minutes of events, and let these minutes end."""
+        for minute in minutes:
+            self.write(rows(minute, count), BASE + MINUTE * (minute + 1) + DELAY + 1)
+
+    def write(self, batch: pa.RecordBatch, beat: int) -> None:
+        """Let a file with rows and a heartbeat, in seconds since 1970, appear whole."""
+        last = pa.RecordBatch.from_pylist([{"time": beat * 10**6}], schema=SCHEMA)
+        self._count += 1
+        name = f"{self._count:05d}.parquet"
+        pq.write_table(pa.Table.from_batches([batch, last]), self.folder / f".{name}")
+        (self.folder / f".{name}").rename(self.folder / name)
+
+    def source(self, clock: Clock) -> beam.PTransform:
+        """Return what reads the folder."""
+        times: dict[str, Any] = {"time": "time", "delay": DELAY, "size": MINUTE, "clock": clock}
+        return ReadGrowingFolder(str(self.folder), SCHEMA.names, every=0.2, **times)
+
+    def elements(self, clock: Clock) -> Iterator[TimestampedValue]:
+        """Yield what a source has to give of the folder, row by row; with heartbeats, the same windows."""
+        own = PartitionClock(DELAY * 10**6, MINUTE * 10**6, clock=clock)
+        for path in sorted(self.folder.glob("*.parquet")):
+            for batch in pq.read_table(path).to_batches():
+                for row in range(batch.num_rows):
+                    moment, is_beat = batch.column("time")[row].value, not batch.column("unit")[row].is_valid
+                    late = own.is_late(moment, heartbeat=is_beat)
+                    if not is_beat:
+                        yield TimestampedValue(
+                            encoded_batch(batch.slice(row, 1)), MIN_TIMESTAMP if late else Timestamp(micros=moment)
+                        )
 
 
 class Folder:
@@ -146,9 +200,11 @@ def build(
     epoch: int | None = None,
     stop: int | None = None,
     late_by_runner: bool = False,
+    clock: Clock = "events",
 ) -> int:
     """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
-    found = configure_stream(pipeline, stream="test", root_key=folder.root_key, claims=folder.claims, epoch=epoch)
+    secrets: dict[str, Any] = {"root_key": folder.root_key, "claims": folder.claims, "clock": clock}
+    found = configure_stream(pipeline, stream="test", epoch=epoch, **secrets)
     if late_by_runner:  # as without a log's clock: what is late depends on how far the others are
         messages |= "Forget marks" >> beam.Map(_stamped).with_output_types(Any)
     batches, _, _ = messages | DecodeMessages(SCHEMA, time="time", size=MINUTE)
@@ -189,13 +245,11 @@ def note(keyed: tuple[Any, Any], folder: str, window: Any = beam.DoFn.WindowPara
 class Job:
     """A job on a cluster, cancelled at the end of the block."""
 
-    def __init__(self, cluster: FlinkCluster, log: Log, folder: Folder, *options: str, **how: Any) -> None:
+    def __init__(self, cluster: FlinkCluster, log: "Log | Files", folder: Folder, *options: str, **how: Any) -> None:
         self._cluster = cluster
         before = set(self._ids())
         pipeline = beam.Pipeline(options=PipelineOptions([*cluster.stream_options(**how.pop("stream", {})), *options]))
-        kafka = log.kafka
-        read = ReadTopic(kafka.servers, log.topic, delay=DELAY, size=MINUTE, offset=0, expansion=kafka.expansion)
-        self.epoch = build(pipeline, pipeline | read, folder, **how)
+        self.epoch = build(pipeline, pipeline | log.source(how.get("clock", "events")), folder, **how)
         self._result = pipeline.run()
         deadline = time.monotonic() + 60
         while not (fresh := set(self._ids()) - before):
@@ -242,10 +296,18 @@ class Job:
         yield from (job["id"] for job in self._cluster.rest("/jobs")["jobs"])
 
 
-def replayed(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int, *, only: set[int] | None = None) -> Folder:
-    """Compute what a topic holds once more, in batch and in this process, with the secrets of an epoch."""
-    clocks: dict[int, PartitionClock] = defaultdict(lambda: PartitionClock(DELAY * 10**6, MINUTE * 10**6))
-    elements = [_as_read(record, clocks[record.partition]) for record in log.read()]
+def replayed(
+    log: Log | Files,
+    folder: Folder,
+    scratch: Path,
+    epoch: int,
+    stop: int,
+    *,
+    only: set[int] | None = None,
+    clock: Clock = "events",
+) -> Folder:
+    """Compute what a log holds once more, in batch and in this process, with the secrets of an epoch."""
+    elements = list(log.elements(clock))
     if only is not None:
         starts = [(BASE + MINUTE * minute) for minute in only]
         elements = [one for one in elements if any(start <= one.timestamp < start + MINUTE for start in starts)]
@@ -253,10 +315,10 @@ def replayed(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int, *, 
     again.claims = folder.claims
     with beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"])) as pipeline:
         messages = pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes)
-        build(pipeline, messages, again, epoch=epoch, stop=stop)
+        build(pipeline, messages, again, epoch=epoch, stop=stop, clock=clock)
     return again
 
 
 def _as_read(record: Record, clock: PartitionClock) -> TimestampedValue:
-    late = clock.is_late(record.timestamp * 1000)
+    late = clock.is_late(record.timestamp * 1000, heartbeat=not record.content)
     return TimestampedValue(record.content, MIN_TIMESTAMP if late else record.timestamp / 1000)

@@ -11,7 +11,8 @@ import pytest
 import streamsketch as ss
 from pipelines.flink.cluster import FlinkCluster
 from pipelines.flink.kafka import Kafka
-from tests.distributed.streaming import KEYS, Folder, Job, Log, replayed, rows
+from streamsketch.beam.streams.lateness import Clock
+from tests.distributed.streaming import BASE, KEYS, MINUTE, Files, Folder, Job, Log, replayed, rows
 
 
 @pytest.fixture
@@ -27,9 +28,11 @@ def assert_once(folder: Folder) -> None:
     assert {name: {image} for name, image in slots.items()} == {name: folder.images()[name] for name in slots}
 
 
-def assert_is_the_topic(log: Log, folder: Folder, scratch: Path, epoch: int, stop: int) -> None:
-    """Check bytes, and the sums before the noise, against a replay of the topic in batch."""
-    again = replayed(log, folder, scratch, epoch, stop)
+def assert_is_the_log(
+    log: Log | Files, folder: Folder, scratch: Path, epoch: int, stop: int, clock: Clock = "events"
+) -> None:
+    """Check bytes, and the sums before the noise, against a replay of the log in batch."""
+    again = replayed(log, folder, scratch, epoch, stop, clock=clock)
     slots, expected = folder.slots(), again.slots()
     windows = folder.windows()
     assert windows == again.windows()[: len(windows)]
@@ -63,7 +66,7 @@ def test_a_task_manager_killed(
         job.wait_for(lambda: len(folder.windows()) == 8, "the windows after it")
         epoch = job.epoch
     assert_once(folder)
-    assert_is_the_topic(log, folder, tmp_path / "again", epoch, 8)
+    assert_is_the_log(log, folder, tmp_path / "again", epoch, 8)
 
 
 def test_a_job_restored_from_a_savepoint_keeps_bounds_and_one_launched_anew_draws_other_noise(
@@ -81,7 +84,7 @@ def test_a_job_restored_from_a_savepoint_keeps_bounds_and_one_launched_anew_draw
     with Job(cluster, log, folder, f"--savepoint_path={savepoint}", epoch=1) as job:
         job.wait_for(lambda: len(folder.windows()) == 5, "the windows after it")
     assert_once(folder)
-    assert_is_the_topic(log, folder, tmp_path / "again", 1, 5)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 5)
 
     anew = Folder(tmp_path / "anew")
     anew.claims = folder.claims
@@ -90,8 +93,47 @@ def test_a_job_restored_from_a_savepoint_keeps_bounds_and_one_launched_anew_draw
         job.wait_for(lambda: len(anew.windows()) == 5, "all windows")
         with pytest.raises(ss.InvalidInputError, match="epoch 1 of the stream test is over"):
             Job(cluster, log, folder, f"--savepoint_path={savepoint}", epoch=1)
-    assert_is_the_topic(log, anew, tmp_path / "anew again", 2, 5)
+    assert_is_the_log(log, anew, tmp_path / "anew again", 2, 5)
     assert not set(folder.slots().values()) & set(anew.slots().values())
+
+
+def test_a_row_far_ahead_removes_nobody_where_heartbeats_alone_move_the_clock(
+    cluster: FlinkCluster, log: Log, tmp_path: Path
+) -> None:
+    """A day ahead, it would end all windows of the day, and make the rows of others late."""
+    folder = Folder(tmp_path / "stream")
+    log.put(range(2))
+    log.write(0, 24 * 60, rows(24 * 60, 1))
+    with Job(cluster, log, folder, clock="heartbeats") as job:
+        job.wait_for(lambda: len(folder.windows()) == 2, "the first windows")
+        log.put(range(2, 5))
+        log.write(1, 1, rows(1, 50, seed=9))  # late by the heartbeats of its partition
+        job.wait_for(lambda: len(folder.windows()) == 5, "the windows after it")
+        assert len(folder.windows()) == 5
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 5, "heartbeats")
+    moved = replayed(log, folder, tmp_path / "moved", 1, 5, clock="events").images("sketches")
+    kept = folder.images("sketches")
+    gone = {name for name in kept if name.split(" ")[0] in folder.windows()[2:]} - moved.keys()
+    assert gone, "rows that a clock of events takes as late"
+    assert {ss.PrivateSketch.from_bytes(image).guarantee.conditions for image in folder.slots().values()} == {()}
+
+
+def test_a_folder_that_grows_while_a_task_manager_is_killed(cluster: FlinkCluster, tmp_path: Path) -> None:
+    log, folder = Files(tmp_path / "log"), Folder(tmp_path / "stream")
+    log.put(range(3))
+    with Job(cluster, log, folder, clock="heartbeats") as job:
+        job.wait_for(lambda: len(folder.windows()) == 3, "the first windows")
+        log.put(range(3, 5))
+        job.wait_for(lambda: len(folder.windows()) > 3, "another window")
+        cluster.kill_task_manager(-1)
+        log.write(rows(1, 50, seed=9), BASE + 5 * MINUTE)  # late rows, in the stream as in its replay
+        cluster.wait_for_task_managers(1)
+        cluster.start_task_manager()
+        log.put(range(5, 8))
+        job.wait_for(lambda: len(folder.windows()) == 8, "the windows after it")
+    assert_once(folder)
+    assert_is_the_log(log, folder, tmp_path / "again", 1, 8, "heartbeats")
 
 
 @pytest.mark.parametrize("case", ["stable input", "killed after the release", "no stable input"])
@@ -125,8 +167,9 @@ def test_rows_that_come_late_after_a_failure_publish_nothing_twice(
     assert bool(twice) == (case == "no stable input"), "with other sums, had the sink not refused the second"
 
 
+@pytest.mark.parametrize("bundle", [[], ["--max_bundle_size=1"]])
 def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
-    cluster: FlinkCluster, log: Log, tmp_path: Path
+    bundle: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
 ) -> None:
     """Five million rows wait when the job starts; all of them are in one of two partitions."""
     minutes, messages, count = 30, 10, 16_667
@@ -136,7 +179,7 @@ def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
         for _ in range(messages):
             log.write(0, minute, batch)
         log.end(minute)
-    with Job(cluster, log, folder) as job:
+    with Job(cluster, log, folder, *bundle) as job:
         job.wait_for(lambda: len(folder.windows()) == minutes, "all windows", seconds=300)
     assert_once(folder)
     sampled = {0, 14, 29}  # the whole replay takes minutes

@@ -1,10 +1,20 @@
 import java.util.Map;
 import java.util.Optional;
+import org.apache.beam.sdk.coders.ByteArrayCoder;
+import org.apache.beam.sdk.coders.Coder;
+import org.apache.beam.sdk.coders.KvCoder;
+import org.apache.beam.sdk.coders.NullableCoder;
+import org.apache.beam.sdk.io.Read;
+import org.apache.beam.sdk.io.UnboundedSource;
+import org.apache.beam.sdk.io.kafka.KafkaCheckpointMark;
 import org.apache.beam.sdk.io.kafka.KafkaIO;
 import org.apache.beam.sdk.io.kafka.KafkaRecord;
 import org.apache.beam.sdk.io.kafka.TimestampPolicy;
+import org.apache.beam.sdk.transforms.MapElements;
 import org.apache.beam.sdk.transforms.PTransform;
+import org.apache.beam.sdk.transforms.SimpleFunction;
 import org.apache.beam.sdk.transforms.windowing.BoundedWindow;
+import org.apache.beam.sdk.transforms.windowing.GlobalWindow;
 import org.apache.beam.sdk.values.KV;
 import org.apache.beam.sdk.values.PBegin;
 import org.apache.beam.sdk.values.PCollection;
@@ -15,34 +25,49 @@ import org.joda.time.Instant;
  * Reads a Kafka topic with watermarks and lateness from each partition's own log: the watermark is the newest timestamp
  * less the allowed delay, and a record is late, which the earliest of all timestamps marks, if its window was over by
  * then. So both are functions of the log, and a replay decides alike; no clock has a say. A partition without records
- * holds every window back: producers send heartbeats.
+ * holds every window back: producers send heartbeats, which are records without content. Where these alone move the
+ * watermark, no other record decides which records are late, or when windows end.
  */
 public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>> {
+  private static final Coder<byte[]> BYTES = NullableCoder.of(ByteArrayCoder.of());
+
   private final String servers, topic;
   private final long delay, size, offset;
+  private final boolean beatsAlone;
 
-  private ReadLog(String servers, String topic, long delay, long size, long offset) {
+  private ReadLog(String servers, String topic, long delay, long size, long offset, boolean beatsAlone) {
     this.servers = servers;
     this.topic = topic;
     this.delay = delay;
     this.size = size;
     this.offset = offset;
+    this.beatsAlone = beatsAlone;
   }
 
   /** Times are in milliseconds. */
-  public static ReadLog of(String servers, String topic, long delay, long size, long offset) {
-    return new ReadLog(servers, topic, delay, size, offset);
+  public static ReadLog of(
+      String servers, String topic, long delay, long size, long offset, boolean beatsAlone) {
+    return new ReadLog(servers, topic, delay, size, offset, beatsAlone);
   }
 
   @Override
   public PCollection<KV<byte[], byte[]>> expand(PBegin input) {
+    return input
+        .apply(Read.from(source()))
+        .apply(MapElements.via(new Contents()))
+        .setCoder(KvCoder.of(BYTES, BYTES));
+  }
+
+  /** The source of the topic's records. */
+  public UnboundedSource<KafkaRecord<byte[], byte[]>, KafkaCheckpointMark> source() {
     long delay = this.delay, size = this.size, offset = this.offset; // the policy must not take this transform along
-    return input.apply(
+    boolean beatsAlone = this.beatsAlone;
+    KafkaIO.Read<byte[], byte[]> read =
         KafkaIO.<byte[], byte[]>read()
             .withBootstrapServers(servers)
             .withTopic(topic)
-            .withKeyDeserializer(ByteArrayDeserializer.class)
-            .withValueDeserializer(ByteArrayDeserializer.class)
+            .withKeyDeserializerAndCoder(ByteArrayDeserializer.class, BYTES)
+            .withValueDeserializerAndCoder(ByteArrayDeserializer.class, BYTES)
             .withConsumerConfigUpdates(
                 Map.of(
                     "auto.offset.reset", "earliest",
@@ -50,27 +75,59 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
                     "max.poll.records", 1 << 14,
                     "max.partition.fetch.bytes", 1 << 22))
             .withConsumerFactoryFn(settings -> new Batching(settings, size, offset))
-            .withTimestampPolicyFactory((partition, before) -> new LogClock(delay, size, offset, before))
-            .withoutMetadata());
+            .withTimestampPolicyFactory((partition, before) -> new LogClock(delay, size, offset, beatsAlone, before));
+    return new MarkedSource<>(sourceOf(read));
+  }
+
+  /** What {@code read} reads by itself; Beam has no public way to it. */
+  @SuppressWarnings("unchecked")
+  private static UnboundedSource<KafkaRecord<byte[], byte[]>, KafkaCheckpointMark> sourceOf(
+      KafkaIO.Read<byte[], byte[]> read) {
+    try {
+      var make = KafkaIO.Read.class.getDeclaredMethod("makeSource");
+      make.setAccessible(true);
+      return (UnboundedSource<KafkaRecord<byte[], byte[]>, KafkaCheckpointMark>) make.invoke(read);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException("this Beam makes Kafka's source in another way", error);
+    }
+  }
+
+  private static class Contents extends SimpleFunction<KafkaRecord<byte[], byte[]>, KV<byte[], byte[]>> {
+    @Override
+    public KV<byte[], byte[]> apply(KafkaRecord<byte[], byte[]> record) {
+      return record.getKV();
+    }
   }
 
   private static class LogClock extends TimestampPolicy<byte[], byte[]> {
-    private final long delay, size, offset;
+    private final long delay, size, offset, low, high;
+    private final boolean beatsAlone;
     private Long newest;
 
-    LogClock(long delay, long size, long offset, Optional<Instant> before) {
+    LogClock(long delay, long size, long offset, boolean beatsAlone, Optional<Instant> before) {
       this.delay = delay;
       this.size = size;
       this.offset = offset;
+      this.beatsAlone = beatsAlone;
+      // beyond these Beam cannot hold a record's window
+      this.low = BoundedWindow.TIMESTAMP_MIN_VALUE.getMillis() + size + delay;
+      this.high = GlobalWindow.INSTANCE.maxTimestamp().getMillis() - size - delay;
       before.filter(BoundedWindow.TIMESTAMP_MIN_VALUE::isBefore).ifPresent(mark -> newest = mark.getMillis() + delay);
     }
 
     @Override
     public Instant getTimestampForRecord(PartitionContext partition, KafkaRecord<byte[], byte[]> record) {
       long moment = record.getTimestamp();
+      if (moment < low || moment > high) {
+        return BoundedWindow.TIMESTAMP_MIN_VALUE;
+      }
+      byte[] content = record.getKV().getValue();
+      boolean isBeat = content == null || content.length == 0;
       long end = Math.floorDiv(moment - offset, size) * size + offset + size;
       boolean late = newest != null && end <= newest - delay;
-      newest = newest == null ? moment : Math.max(newest, moment);
+      if (isBeat || !beatsAlone) {
+        newest = newest == null ? moment : Math.max(newest, moment);
+      }
       return late ? BoundedWindow.TIMESTAMP_MIN_VALUE : new Instant(moment);
     }
 

@@ -12,9 +12,11 @@ from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.transforms.core import RestrictionProvider
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp
+from numpy.typing import NDArray
 
+from streamsketch.agreement import missing
 from streamsketch.beam.events import column_of
-from streamsketch.beam.streams.lateness import PartitionClock
+from streamsketch.beam.streams.lateness import Clock, PartitionClock, agree_on_clock, check_clock
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
@@ -26,6 +28,9 @@ class ReadGrowingFolder(beam.PTransform):
     The folder is the log: a file that appears later must have a later name, and files must appear whole (write them
     under a name that begins with ``.`` or ``_``, then rename them). Watermark and lateness come from the newest time in
     the files so far less the delay, so a replay decides alike. One worker reads.
+
+    With heartbeats, rows whose columns are all empty but for the time, these alone move the watermark, and a row is
+    late if the heartbeats before it ended its window. Give `configure_stream` the same clock.
 
     Parameters
     ----------
@@ -43,9 +48,11 @@ class ReadGrowingFolder(beam.PTransform):
         Seconds between two looks at the folder.
     last
         Name of a file that ends the stream when it appears; it is not read.
+    clock
+        What moves the watermark: ``"events"``, every row, or ``"heartbeats"``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a stream's windows are belongs together
         self,
         folder: str,
         columns: list[str],
@@ -56,15 +63,19 @@ class ReadGrowingFolder(beam.PTransform):
         offset: float = 0,
         every: float = 1.0,
         last: str = "_END",
+        clock: Clock = "events",
     ) -> None:
         super().__init__()
+        check_clock(clock)
         if time not in columns:
             raise InvalidInputError(f"time must be one of the columns {', '.join(columns)}, got {time!r}")
         micros = [round(seconds * 10**6) for seconds in (delay, size, offset)]
         self._folder, self._step = folder, _Read(list(dict.fromkeys(columns)), time, micros, every, last)
+        self._step.clock = clock
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
+        agree_on_clock(start.pipeline, self._step.clock)
         folder = start | "Folder" >> beam.Create([self._folder])
         return folder | "Read as it grows" >> beam.ParDo(self._step).with_output_types(bytes)
 
@@ -112,6 +123,7 @@ class _Files(RestrictionProvider):
 class _Read(beam.DoFn):
     def __init__(self, columns: list[str], time: str, micros: list[int], every: float, last: str) -> None:
         self._columns, self._time, self._micros, self._every, self._last = columns, time, micros, every, last
+        self.clock: Clock = "events"
 
     @beam.DoFn.unbounded_per_element()
     def process(
@@ -125,16 +137,14 @@ class _Read(beam.DoFn):
         delay, size, offset = self._micros
         before = estimator.current_watermark()
         known = before is not None and before > MIN_TIMESTAMP
-        clock = PartitionClock(delay, size, offset, before.micros + delay if known else None)
+        clock = PartitionClock(delay, size, offset, before.micros + delay if known else None, clock=self.clock)
         names = self._names(folder)
         for name in names:
             if name > tracker.current_restriction() and name != self._last:
                 tracker.try_claim(name)
                 for batch in self._batches(FileSystems.join(folder, name)):
-                    for moment, newest, part in self._windows(batch):
-                        late = clock.is_late(moment)
-                        clock.newest = max(clock.newest or newest, newest)
-                        yield TimestampedValue(encoded_batch(part), MIN_TIMESTAMP if late else Timestamp(micros=moment))
+                    for moment, part in self._parts(batch, clock):
+                        yield TimestampedValue(encoded_batch(part), moment)
                 if clock.newest is not None:
                     estimator.set_watermark(Timestamp(micros=clock.watermark))
         if self._last in names:
@@ -152,13 +162,34 @@ class _Read(beam.DoFn):
             for part in range(parts_of(file, path)):
                 yield from batches(file, path, part, self._columns, [])
 
-    def _windows(self, batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """Yield the earliest and the newest time of each window, and its rows; rows without a time are dropped."""
-        _, size, offset = self._micros
+    def _parts(self, batch: pa.RecordBatch, clock: PartitionClock) -> Iterator[tuple[Timestamp, pa.RecordBatch]]:
+        """Yield the rows of each window with their earliest time, or the mark of late ones; others have no time."""
         batch = batch.filter(column_of(batch, self._time).is_valid())
         moments = column_of(batch, self._time).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+        if self.clock == "events":
+            for places in self._windows(moments):
+                earliest = int(moments[places].min())
+                is_late = clock.is_late(earliest)
+                clock.go_on(int(moments[places].max()))
+                yield MIN_TIMESTAMP if is_late else Timestamp(micros=earliest), batch.take(pa.array(places))
+            return
+        beats = np.ones(batch.num_rows, dtype=bool)
+        for name in self._columns:
+            if name != self._time:
+                beats &= missing(column_of(batch, name))
+        late = clock.are_late(moments, beats) & ~beats
+        if late.any():
+            yield MIN_TIMESTAMP, batch.filter(pa.array(late))
+        (timely,) = np.nonzero(~late & ~beats)
+        for places in self._windows(moments[timely]):
+            rows = timely[places]
+            yield Timestamp(micros=int(moments[rows].min())), batch.take(pa.array(rows))
+
+    def _windows(self, moments: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+        """Yield the places of each window's times, by window."""
+        _, size, offset = self._micros
         numbers = (moments - offset) // size
         order = np.argsort(numbers, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             if places.size:
-                yield int(moments[places].min()), int(moments[places].max()), batch.take(pa.array(places))
+                yield places

@@ -104,14 +104,14 @@ class _Open(beam.DoFn):
         start.set(Timestamp(micros=moment))
 
     def _check(self, held: Any) -> None:
-        """Keep the key's fingerprint with the state, which a job with another key cannot go on with."""
+        """Keep the key's fingerprint, and the clock, with the state, which a job with others cannot go on with."""
         if not isinstance(self._run, StreamSecret):
             return
-        own, known = self._run.fingerprint(), held.read()
+        own, known = self._run.fingerprint() + self._run.clock.encode(), held.read()
         if known is None:
             held.write(own)
         elif known != own:
             raise InvalidInputError(
-                "the job's state was kept with another root key than this worker has; restore it with the key that "
-                "the stream began with"
+                "the job's state was kept with another root key than this worker has, or another clock; restore it "
+                "with the key and the clock that the stream began with"
             )

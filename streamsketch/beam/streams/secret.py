@@ -11,7 +11,8 @@ from apache_beam.options.value_provider import ValueProvider
 
 from streamsketch.beam.claims import create_once, read_claim
 from streamsketch.beam.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
-from streamsketch.beam.runs import RunSecret, use_secret
+from streamsketch.beam.runs import RunSecret, has_stream, run_secret, use_secret
+from streamsketch.beam.streams.lateness import Clock, agree_on_clock
 from streamsketch.errors import InvalidInputError
 
 Epoch: TypeAlias = int | ValueProvider
@@ -35,13 +36,16 @@ class StreamSecret(RunSecret):
         Folder with the claims of epochs and the key's fingerprint.
     source
         Where workers fetch the root key.
+    clock
+        What moves the watermark.
     """
 
-    __slots__ = ("_claims", "_epoch", "_place", "_stream")
+    __slots__ = ("_claims", "_epoch", "_place", "_stream", "clock")
 
-    def __init__(self, stream: str, epoch: Epoch, claims: str, source: RootKey) -> None:
+    def __init__(self, stream: str, epoch: Epoch, claims: str, source: RootKey, clock: Clock = "events") -> None:
         super().__init__(b"", b"", source)
         self._stream, self._epoch, self._claims, self._place = stream, epoch, claims, source
+        self.clock: Clock = clock
 
     def derive(self, use: str, label: str) -> bytes:
         """Return 32 secret bytes: HKDF (RFC 5869) of the root key, the stream, the use, the label, and the epoch.
@@ -63,14 +67,15 @@ class StreamSecret(RunSecret):
         return fingerprint(_opened(self._stream, self._epoch, self._claims, self._place)[1])
 
     def __reduce__(self) -> Any:
-        return _restored, (self._stream, pickler.dumps(self._epoch), self._claims, pickler.dumps(self._place))
+        secret = pickler.dumps(self._epoch), self._claims, pickler.dumps(self._place)
+        return _restored, (self._stream, *secret, self.clock)
 
     def __repr__(self) -> str:
         return f"StreamSecret({self._stream!r}, …)"
 
 
-def _restored(stream: str, epoch: bytes, claims: str, source: bytes) -> StreamSecret:
-    return StreamSecret(stream, pickler.loads(epoch), claims, pickler.loads(source))
+def _restored(stream: str, epoch: bytes, claims: str, source: bytes, clock: Clock) -> StreamSecret:
+    return StreamSecret(stream, pickler.loads(epoch), claims, pickler.loads(source), clock)
 
 
 def hkdf(key: bytes, *parts: bytes) -> bytes:
@@ -81,7 +86,13 @@ def hkdf(key: bytes, *parts: bytes) -> bytes:
 
 
 def configure_stream(
-    pipeline: beam.Pipeline, *, stream: str, root_key: RootKey, claims: str, epoch: Epoch | None = None
+    pipeline: beam.Pipeline,
+    *,
+    stream: str,
+    root_key: RootKey,
+    claims: str,
+    epoch: Epoch | None = None,
+    clock: Clock = "events",
 ) -> Epoch:
     """Say which stream an endless pipeline publishes, before the first transform that draws; return its epoch.
 
@@ -105,6 +116,11 @@ def configure_stream(
         None for a new launch: it claims the next epoch, whose noise is independent of all others. The number that a
         launch claimed, to restore that job from its savepoint. A `ValueProvider` for templates: claim a number for
         each launch by `claim_epoch`.
+    clock
+        What moves the watermark. ``"events"``: records with data. One unit's could then make those of others late, so
+        each release states as a condition that none does. ``"heartbeats"``: records alone that carry nobody's data,
+        which the log's writer puts in, and there is no such condition. `ReadGrowingFolder` has to be given the same;
+        of sources of your own it is your assertion. A restored job keeps its clock.
 
     Returns
     -------
@@ -129,14 +145,21 @@ def configure_stream(
     1
     """
     check_root_key(root_key)
+    agree_on_clock(pipeline, clock)
     if epoch is None:
         epoch = claim_epoch(claims, stream)
     elif isinstance(epoch, ValueProvider):
         _check_name(stream)
     else:
         _check_epoch(claims, stream, epoch)
-    use_secret(pipeline, StreamSecret(stream, epoch, claims, root_key))
+    use_secret(pipeline, StreamSecret(stream, epoch, claims, root_key, clock))
     return epoch
+
+
+def clock_of(pipeline: beam.Pipeline) -> Clock | None:
+    """Return what moves the watermark of a pipeline's stream, None if it publishes no stream."""
+    secret = run_secret(pipeline) if has_stream(pipeline) else None
+    return secret.clock if isinstance(secret, StreamSecret) else None
 
 
 def claim_epoch(claims: str, stream: str) -> int:

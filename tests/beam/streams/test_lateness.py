@@ -1,0 +1,172 @@
+"""What moves a log's clock: every record, or heartbeats alone, which no unit writes."""
+
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pytest
+from apache_beam.testing import test_stream
+from apache_beam.transforms.window import GlobalWindow, TimestampedValue
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.streams import PartitionClock, ReadGrowingFolder, TakeOnTime, configure_stream
+from streamsketch.beam.streams.folder import _Read
+from streamsketch.beam.streams.lateness import Clock
+from tests.beam.streams import job
+from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
+
+SIZE, DELAY = 60, 5
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+KEYS = ["AA", "UA"]
+ENDS = [MIN_TIMESTAMP.micros, GlobalWindow().max_timestamp().micros, (1 << 63) - 1, -(1 << 63)]
+LOGS = st.lists(st.tuples(st.integers(0, 600) | st.sampled_from(ENDS), st.booleans()), max_size=30)
+
+
+@given(LOGS, st.integers(0, 7), st.integers(0, 200))
+def test_records_are_late_by_the_heartbeats_before_them(
+    records: list[tuple[int, bool]], offset: int, delay: int
+) -> None:
+    """Against a loop of its own, all at once, and in two parts."""
+    expected, newest = [], None
+    for moment, is_beat in records:
+        over = newest is not None and (moment - offset) // SIZE * SIZE + offset + SIZE <= newest - delay
+        expected.append(moment in ENDS or over)
+        if is_beat and moment not in ENDS:
+            newest = moment if newest is None else max(newest, moment)
+    clocks = [PartitionClock(delay, SIZE, offset, clock="heartbeats") for _ in range(2)]
+    assert [clocks[0].is_late(moment, heartbeat=is_beat) for moment, is_beat in records] == expected
+    moments = np.array([moment for moment, _ in records], dtype=np.int64)
+    beats = np.array([is_beat for _, is_beat in records], dtype=bool)
+    half = len(records) // 2
+    late = [clocks[1].are_late(moments[part], beats[part]) for part in (slice(half), slice(half, None))]
+    assert np.concatenate(late).tolist() == expected
+    assert [clock.newest for clock in clocks] == [newest] * 2
+
+
+@pytest.mark.parametrize("moment", ENDS)
+def test_a_time_that_beam_cannot_hold_is_late_and_moves_nothing(moment: int) -> None:
+    clock = PartitionClock(DELAY, SIZE)
+    assert not clock.is_late(100)
+    assert clock.is_late(moment)
+    assert clock.watermark == 100 - DELAY
+
+
+ROWS: list[tuple[int, Any]] = [  # None is a heartbeat
+    (0, None),
+    (5, ("Ann", "AA", 1, 3)),
+    (90_000, ("Eve", "UA", 9, 1)),  # a day ahead
+    (58, ("Bob", "AA", 2, 4)),
+    (70, None),
+    (7, ("Cyd", "AA", 3, 1)),  # late
+    (110, ("Dan", "UA", 4, 2)),
+    (130, None),
+]
+
+
+def stream(rows: list[tuple[int, Any]], moved_by: Clock) -> test_stream.TestStream:
+    """Return a log as its source gives it, with late rows marked."""
+    clock = PartitionClock(DELAY * 10**6, MINUTE * 10**6, clock=moved_by)
+    passed = Timestamp(BASE - DELAY)
+    test = test_stream.TestStream().advance_watermark_to(passed)
+    for at, row in rows:
+        late = clock.is_late((BASE + at) * 10**6, heartbeat=row is None)
+        if row is not None:
+            test = test.add_elements([TimestampedValue(row, MIN_TIMESTAMP if late else BASE + at)])
+        if clock.watermark > passed.micros:
+            passed = Timestamp(micros=clock.watermark)
+            test = test.advance_watermark_to(passed)
+    return test.advance_watermark_to_infinity()
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize("moved_by", ["heartbeats", "events"])
+def test_one_unit_cannot_move_what_heartbeats_move(
+    moved_by: Clock, prism: list[str], root_key: Path, tmp_path: Path
+) -> None:
+    def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
+        secrets = {"root_key": root_key, "claims": str(tmp_path / "claims"), "clock": moved_by}
+        configure_stream(pipeline, stream="test", **secrets)
+        on_time, late = pipeline | stream(ROWS, moved_by) | TakeOnTime()
+        releases = (
+            on_time
+            | TumblingWindows(MINUTE)
+            | BoundContributions(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
+            | SketchPerKey(PROJECTION)
+            | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, BASE + 2 * MINUTE))
+        )
+        return {"releases": releases | beam.Map(with_minute), "late": late}
+
+    found = run(prism, build, tmp_path / "out")
+    late = [row[0] for row in found["late"]]
+    assert late == (["Cyd"] if moved_by == "heartbeats" else ["Bob", "Cyd", "Dan"]), "the clock is what decides"
+    sums = {(key, start): release.values.tolist() for key, start, release in found["releases"]}
+    rows = [(at // MINUTE * MINUTE, row) for at, row in ROWS if row is not None and row[0] not in late]
+    for (key, start), cells in sums.items():
+        sketch = PROJECTION.sketch()
+        for _, (_, _, index, value) in [(at, row) for at, row in rows if (row[1], at) == (key, start)]:
+            sketch.update(index, value)
+        assert cells == sketch.state().tolist()
+    assert len(sums) == 4
+    (conditions,) = {release.guarantee.conditions for *_, release in found["releases"]}
+    assert len(conditions) == (moved_by == "events")
+
+
+def test_rows_of_a_folder_are_late_by_the_heartbeats_among_them() -> None:
+    """A heartbeat has a time and nothing else, be it null or empty text."""
+    rows = [("a", 5), (None, 70), ("late", 7), ("far", 90_000), ("b", 61), ("", 130), ("late too", 119), ("c", 124)]
+    columns = [pa.array([key for key, _ in rows]), pa.array([at * 10**6 for _, at in rows], pa.timestamp("us", "UTC"))]
+    batch = pa.RecordBatch.from_arrays(columns, names=["key", "time"])
+    step = _Read(["key", "time"], "time", [DELAY * 10**6, SIZE * 10**6, 0], 1.0, "_END")
+    step.clock = "heartbeats"
+    for cut in range(len(rows) + 1):  # batches of any size give the same
+        clock = PartitionClock(DELAY * 10**6, SIZE * 10**6, clock="heartbeats")
+        late, timely = [], []
+        for part in (batch.slice(0, cut), batch.slice(cut)):
+            for moment, found in step._parts(part, clock):
+                keys = found.column("key").to_pylist()
+                if moment == MIN_TIMESTAMP:
+                    late += keys
+                else:
+                    timely += keys
+                    first = min(value.value for value in found.column("time"))
+                    assert moment.micros == first
+        assert late == ["late", "late too"]
+        assert sorted(timely) == ["a", "b", "c", "far"]
+        assert clock.newest == 130 * 10**6
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # sums without noise
+@pytest.mark.usefixtures("no_noise", "root_key")
+@pytest.mark.parametrize("moved_by", ["heartbeats", "events"])
+def test_a_job_on_a_folder_keeps_rows_that_follow_one_far_ahead(moved_by: str, tmp_path: Path) -> None:
+    job.put(tmp_path / "log", "001.parquet", [("UA", "EWR-SFO", "N9", 90_000)])
+    job.put(tmp_path / "log", "002.parquet", [("AA", "JFK-LAX", "N1", 5), (None, None, None, 200)])
+    job.end(tmp_path / "log")
+    assert job.run(tmp_path, ["--runner=FnApiRunner"], lambda: None, clock=moved_by) == 0
+    releases = [ss.load(path) for path in sorted((tmp_path / "out/flights").rglob("AA.sketch"))]
+    assert len(releases) == 3
+    assert [bool(np.any(release.values)) for release in releases] == [moved_by == "heartbeats", False, False]
+    assert {len(release.guarantee.conditions) for release in releases} == {int(moved_by == "events")}
+
+
+def test_one_pipeline_has_one_clock(root_key: Path, tmp_path: Path) -> None:
+    def read() -> ReadGrowingFolder:
+        return ReadGrowingFolder("log", ["key", "time"], time="time", delay=1, size=1, clock="heartbeats")
+
+    secrets = {"stream": "test", "root_key": root_key, "claims": str(tmp_path / "claims")}
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    pipeline | read()
+    with pytest.raises(ss.InvalidInputError, match="clock='events' here, and clock='heartbeats' before it"):
+        configure_stream(pipeline, **secrets)
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    configure_stream(pipeline, **secrets)
+    with pytest.raises(ss.InvalidInputError, match="clock='heartbeats' here, and clock='events' before it"):
+        pipeline | read()
+    with pytest.raises(ss.InvalidInputError, match="clock must be one of events, heartbeats"):
+        PartitionClock(1, 1, clock="wall")  # type: ignore[arg-type]
