@@ -44,6 +44,7 @@ from streamsketch.beam.streams import (
     WriteRowsOnce,
     configure_stream,
     log_event,
+    refused_alarm,
 )
 
 _LOG = logging.getLogger("pipelines.stream_distances")  # whatever this module is run as
@@ -73,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _built(arguments: argparse.Namespace, options: PipelineOptions, always: dict[str, Any]) -> beam.Pipeline:
     pipeline = beam.Pipeline(options=options)
+    _check_ledger(arguments)
     secrets = {"stream": arguments.stream, "root_key": arguments.root_key, "claims": arguments.claims}
     epoch = configure_stream(pipeline, **secrets, epoch=arguments.epoch, clock=arguments.clock)
     always["epoch"] = epoch  # needed for a restore
@@ -80,6 +82,20 @@ def _built(arguments: argparse.Namespace, options: PipelineOptions, always: dict
     restored = arguments.epoch is not None
     log_event(_LOG, logging.INFO, "launched", runner=type(pipeline.runner).__name__, restored=restored)
     return pipeline
+
+
+def _check_ledger(arguments: argparse.Namespace) -> None:
+    """Fail before the job runs where the ledger would refuse every window."""
+    if arguments.ledger is None:
+        return
+    unit = arguments.unit or arguments.unit_column or "event"
+    units = {one.name: one.unit for one in ss.Ledger(arguments.ledger).datasets}
+    if units.get(arguments.dataset) != unit:
+        held = f"is for one {units[arguments.dataset]}" if arguments.dataset in units else "is not in it"
+        raise ss.InvalidInputError(
+            f"the ledger would be charged for one {unit}, and its data set {arguments.dataset!r} {held}; name another, "
+            f"or enter one by: streamsketch ledger init"
+        )
 
 
 def _run(pipeline: beam.Pipeline) -> None:
@@ -120,14 +136,22 @@ def build(
         | "Bound" >> _bounds(arguments, projection, columns)
         | "Sketch" >> (SketchPerKey(arguments.agreed) if arguments.agreed else SketchPerKey(projection, **columns))
     )
-    releases = sketches | "Release" >> ReleasePerKey(
+    release = ReleasePerKey(
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         mechanism=arguments.mechanism,
         public_keys=arguments.public_keys,
         public_windows=(arguments.start, arguments.stop),
         projection=projection,
+        ledger=arguments.ledger,
+        dataset=arguments.dataset,
     )
+    refused: list[beam.PCollection] = []
+    if arguments.ledger is None:
+        releases = sketches | "Release" >> release
+    else:
+        releases, keys = sketches | "Release" >> release.with_refused()
+        refused = [keys | "As alarms" >> beam.Map(refused_alarm, arguments.stream, epoch)]
     held, alarms = releases | "Write releases" >> _sink(arguments, epoch)
     changes = (
         held  # not what the sink refused: a comparison with that would publish it
@@ -142,7 +166,7 @@ def build(
     files: dict[str, Any] = {"folder": arguments.output, "stream": arguments.stream, "epoch": epoch}
     changed, change_alarms = changes | "Write changes" >> WriteFilesOnce(**files, suffix="change")
     paired, pair_alarms = pairs | "Write pairs" >> WriteFilesOnce(**files, suffix="json")
-    all_alarms = (alarms, change_alarms, pair_alarms) | "All alarms" >> beam.Flatten()
+    all_alarms = (alarms, change_alarms, pair_alarms, *refused) | "All alarms" >> beam.Flatten()
     all_alarms | "Write alarms" >> WriteAlarms(FileSystems.join(arguments.claims, f"{arguments.stream}.alarms"))
     return {
         "sketches": sketches,
@@ -210,6 +234,8 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[st
         found.error(f"the stream comes from --folder, or from {', '.join(topic)}; {', '.join(missing)} is missing")
     if known.folder is not None and given:
         found.error(f"the stream comes from --folder; leave out {', '.join(given)}")
+    if (known.ledger is None) != (known.dataset is None):
+        found.error("--ledger and --dataset go together: where the budget is kept, and whose it is")
     if known.folder is not None and known.format != "arrow":
         found.error("--format is of Kafka's messages, and --folder has Parquet files; leave it out")
     try:
@@ -277,6 +303,10 @@ def _parser() -> argparse.ArgumentParser:
     privacy.add_argument("--l1", metavar="BOUND", help="sum of |value| of one unit and key (default 1)")
     privacy.add_argument("--period", type=float, metavar="SECONDS", help="bound a unit in each period, not each window")
     privacy.add_argument("--max-windows", default=1, type=int, metavar="N", help="windows of one unit in a period")
+    privacy.add_argument(
+        "--ledger", metavar="FILE|postgresql://…", help="where each window is charged, before it is released"
+    )
+    privacy.add_argument("--dataset", metavar="NAME", help="what the ledger calls the data")
     privacy.add_argument("--mechanism", default="auto", help="auto, laplace, gaussian or least-variance (default auto)")
     privacy.add_argument("--public-keys", required=True, type=names_in, metavar="KEY[,KEY…]", help="keys to release")
     sketch = found.add_argument_group("sketch")

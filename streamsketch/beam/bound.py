@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import Windowing
-from apache_beam.transforms.window import BoundedWindow, GlobalWindows, TimestampedValue
+from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindows, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
-from streamsketch.beam.marked import SecretCollection
+from streamsketch.beam.marked import SecretCollection, Span
 from streamsketch.beam.once import LATE
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
@@ -202,7 +202,10 @@ class BoundContributions(beam.PTransform):
 
     def _marked(self, events: beam.PCollection, windowing: Windowing) -> SecretCollection:
         neighbours, enforced = self._neighbours_in(windowing), not self._already_enforced
-        return SecretCollection(events, self._projection, neighbours, enforced=enforced)
+        windows = windowing.windowfn
+        is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
+        span = Span(self._neighbours.unit, windows.size.micros, windows.offset.micros) if is_by_window else None
+        return SecretCollection(events, self._projection, neighbours, enforced=enforced, span=span)
 
     def display_data(self) -> dict[str, Any]:
         """Show the bounds in the runner's interface; never a secret."""

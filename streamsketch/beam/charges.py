@@ -1,16 +1,27 @@
-"""Releases of a run, charged to a ledger once, before the first of them is drawn."""
+"""Releases charged to a ledger before they are drawn: those of a run together, those of a stream by their windows."""
 
+import dataclasses
+import logging
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.core import Windowing
+from apache_beam.transforms.window import BoundedWindow, FixedWindows
 
+from streamsketch.beam.keys import METRICS
+from streamsketch.beam.marked import Span
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.errors import InvalidInputError
+from streamsketch.beam.streams.logs import log_event
+from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.parties import Ledger
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
+
+_LOG = logging.getLogger(__name__)
+_MOST_KNOWN = 4096  # answers of the ledger that a worker remembers
 
 
 class Charge:
@@ -51,13 +62,8 @@ def charged_secret(
 ) -> beam.pvalue.AsSingleton | RunSecret:
     """Return the secret of a run, which steps that draw wait for, once it is charged."""
     run = run_secret(pipeline)
-    if charge is None:
+    if charge is None or isinstance(run, RunSecret):  # a stream's windows are charged one by one
         return run
-    if isinstance(run, RunSecret):
-        raise InvalidInputError(
-            "a stream releases without end, and is not charged here: give its ledger's data set a budget for each "
-            "period, bound units across windows, and charge a period's guarantee by Ledger.charge(once=…)"
-        )
     step = beam.ParDo(_Charge(charge, guarantee, projection, label_in(pipeline))).with_output_types(RunSecret)
     charged = run.pvalue | "Charge" >> step | "Fix that it is charged" >> beam.Reshuffle()
     return beam.pvalue.AsSingleton(charged)
@@ -76,3 +82,67 @@ class _Charge(beam.DoFn):
             self._charge.dataset, self._guarantee, projection=projection, note=f"Beam: {self._label}"[:200], once=once
         )
         yield run
+
+
+class WindowCharge:
+    """Charges the releases of a stream: once for each window, or for each period that units are bounded in.
+
+    All keys of a window are one charge, as the guarantee is for all of them together. Its id is a function of the
+    stream's secret, its epoch and the window: retries and restores find the charge, and another launch makes its own.
+
+    Parameters
+    ----------
+    charge
+        What is charged.
+    guarantee, projection
+        Of the releases.
+    label
+        Full label of the transform.
+    span
+        What stretch of time the guarantee is for.
+    """
+
+    def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str, span: Span) -> None:
+        # a unit in several stretches is in several releases, which add up for it
+        near = dataclasses.replace(guarantee.neighbours, unit=span.unit)
+        self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=near)
+        self._projection, self._label, self._span = projection.to_json(), label, span
+        self._known: dict[int, bool] = {}
+
+    def covers(self, run: RunSecret, window: BoundedWindow) -> bool:
+        """Charge a window, unless it was charged; return False, and log an event, if the ledger refuses.
+
+        Errors of a ledger that cannot be reached are the runner's to try again: nothing is drawn then.
+        """
+        moment = int(window.start.micros)
+        if moment not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[moment] = self._charged(run, self._span.start(moment))
+        if not self._known[moment]:
+            Metrics.counter(METRICS, "refused").inc()
+        return self._known[moment]
+
+    def _charged(self, run: RunSecret, start: int) -> bool:
+        once = run.derive("charge", f"{self._label}\0{start}").hex()
+        began = beam.utils.timestamp.Timestamp(micros=start).to_rfc3339()
+        note = f"Beam: {self._span.size / 10**6:g} s from {began}, {self._label}"[:200]
+        projection = Projection.from_json(self._projection)
+        try:
+            ledger = Ledger(self._charge.ledger)
+            ledger.charge(self._charge.dataset, self._guarantee, projection=projection, note=note, once=once)
+        except LedgerError as error:
+            where = {"window": began, "dataset": self._charge.dataset}
+            log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
+            return False
+        return True
+
+
+def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:
+    """Return the stretch that bounds are for: what a step said, or else one window."""
+    if known is not None:
+        return known
+    windows = windowing.windowfn
+    if not isinstance(windows, FixedWindows):
+        raise InvalidInputError("a stream is charged by its windows: window the events by TumblingWindows(size)")
+    return Span(unit, windows.size.micros, windows.offset.micros)

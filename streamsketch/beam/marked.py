@@ -1,13 +1,33 @@
 """Collections of secret data, with what is public about them: their projection, and the bounds that hold for them."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
+
+
+class Span(NamedTuple):
+    """The stretch of time that bounds are for, each stretch by itself.
+
+    Parameters
+    ----------
+    unit
+        The privacy unit, without the stretch.
+    size, offset
+        Length and start of the stretches, in microseconds.
+    """
+
+    unit: str
+    size: int
+    offset: int
+
+    def start(self, moment: int) -> int:
+        """Return the start of a moment's stretch."""
+        return (moment - self.offset) // self.size * self.size + self.offset
 
 
 class MarkedCollection(beam.PCollection):
@@ -40,6 +60,8 @@ class SecretCollection(MarkedCollection):
         The fingerprint of the agreement that the rows were cast by, if any.
     late
         Whether it is of data that came after their window was published, which never are.
+    span
+        What stretch of time the neighbours are for; None if for all time together, or if nobody said.
     """
 
     def __init__(
@@ -51,10 +73,11 @@ class SecretCollection(MarkedCollection):
         enforced: bool = False,
         agreement: str | None = None,
         late: bool = False,
+        span: Span | None = None,
     ) -> None:
         super().__init__(collection)
         self.projection, self.neighbours, self.enforced, self.late = projection, neighbours, enforced, late
-        self.agreement = agreement
+        self.agreement, self.span = agreement, span
 
 
 def sources_of(collection: beam.PCollection) -> list[str]:

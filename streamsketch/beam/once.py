@@ -7,6 +7,7 @@ import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import PaneInfo
 
+from streamsketch.beam.charges import WindowCharge
 from streamsketch.beam.ordering import InOrder
 from streamsketch.beam.repeatable import repeatable_bits
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
@@ -15,6 +16,7 @@ from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.privacy import BitSource
 
 LATE = "late"
+REFUSED = "refused"
 
 
 class Draw(Protocol):
@@ -44,9 +46,10 @@ class Draw(Protocol):
 class PublishOnce(beam.PTransform):
     """Draw what is published of each key once: ``KV[key, value] → (KV[key, published], KV[key, total])``.
 
-    The second collection is what came late: its window was published, and it never is. Bits are a function of the run's
-    secret and of all that makes the draw what it is, so a retried bundle publishes the same bytes, and changed input
-    gets independent noise. Output is in the order of windows and keys, which does not depend on the data.
+    The second collection is what came late: its window was published, and it never is. With ``charge`` a third has the
+    keys, in their windows, of which nothing was drawn, as the ledger refused the charge. Bits are a function of the
+    run's secret and of all that makes the draw what it is, so a retried bundle publishes the same bytes, and changed
+    input gets independent noise. Output is in the order of windows and keys, which does not depend on the data.
 
     Parameters
     ----------
@@ -58,26 +61,41 @@ class PublishOnce(beam.PTransform):
         As in `InOrder`, if the number of results is known beforehand.
     secret
         What returns the run's secret for a pipeline, where the draw has to wait for more than that.
+    charge
+        What charges each window before anything is drawn of it.
     """
 
-    def __init__(self, draw: Draw, use: str, *shards: int, secret: Callable[[beam.Pipeline], Any] = run_secret) -> None:
+    def __init__(
+        self,
+        draw: Draw,
+        use: str,
+        *shards: int,
+        secret: Callable[[beam.Pipeline], Any] = run_secret,
+        charge: WindowCharge | None = None,
+    ) -> None:
         super().__init__()
         self._draw, self._use, self._shards, self._secret = draw, use, shards, secret
+        self._charge = charge
 
     def expand(self, keyed: beam.PCollection) -> Any:
         """Apply the transform."""
-        draw = _Draw(self._draw, self._use, label_in(keyed.pipeline))
+        draw = _Draw(self._draw, self._use, label_in(keyed.pipeline), self._charge)
         step = publishing_step(keyed, draw, run=self._secret(keyed.pipeline))
         step = step.with_output_types(beam.typehints.KV[Any, self._draw.published])
         add_up = beam.ParDo(_Total(self._draw)).with_output_types(beam.typehints.KV[Any, self._draw.summed])
         outputs = keyed | "One group a key" >> beam.GroupByKey() | "Add up" >> add_up.with_outputs(LATE, main="totals")
-        totals = outputs.totals
-        if isinstance(step, StableParDo):
+        totals, is_stable = outputs.totals, isinstance(step, StableParDo)
+        if is_stable:
             # no window may end after the step: where a restore forgets the time, results would be late for it
-            drawn = totals | "In order" >> InOrder(self._draw.summed, *self._shards) | "Draw" >> step
+            totals |= "In order" >> InOrder(self._draw.summed, *self._shards)
+        if self._charge is None:
+            drawn, further = totals | "Draw" >> step, [outputs[LATE]]
         else:
-            drawn = totals | "Draw" >> step | "Fix what is drawn" >> InOrder(self._draw.published, *self._shards)
-        return drawn, outputs[LATE]
+            draws = totals | "Draw" >> step.with_outputs(REFUSED, main="drawn")
+            drawn, further = draws.drawn, [outputs[LATE], draws[REFUSED]]
+        if not is_stable:
+            drawn |= "Fix what is drawn" >> InOrder(self._draw.published, *self._shards)
+        return drawn, *further
 
 
 class _Total(beam.DoFn):
@@ -92,13 +110,16 @@ class _Total(beam.DoFn):
 
 
 class _Draw(beam.DoFn):
-    def __init__(self, draw: Draw, use: str, label: str) -> None:
-        self._draw, self._use, self._label = draw, use, label
+    def __init__(self, draw: Draw, use: str, label: str, charge: WindowCharge | None) -> None:
+        self._draw, self._use, self._label, self._charge = draw, use, label, charge
 
     def process(
         self, keyed: tuple[Any, Any], window: BoundedWindow = beam.DoFn.WindowParam, *, run: RunSecret
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[Any]:
         key, total = keyed
+        if self._charge is not None and not self._charge.covers(run, window):
+            yield beam.pvalue.TaggedOutput(REFUSED, key)
+            return
         bits = repeatable_bits(run.derive(self._use, self._label), key, window, *self._draw.named(total))
         for published in self._draw.draw(total, bits, key, window, run):
             yield key, published

@@ -11,14 +11,14 @@ import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 
-from streamsketch.beam.charges import Charge, charged_secret
+from streamsketch.beam.charges import Charge, WindowCharge, charged_secret, span_of
 from streamsketch.beam.draws import KeyedDraw
 from streamsketch.beam.keys import Keys, PublicKeys, as_dict
 from streamsketch.beam.marked import SecretCollection, sources_of
 from streamsketch.beam.once import Draw, PublishOnce
 from streamsketch.beam.ordering import shards_of
 from streamsketch.beam.runner import refuse_broken_runner
-from streamsketch.beam.runs import RunSecret, has_stream
+from streamsketch.beam.runs import RunSecret, has_stream, label_in
 from streamsketch.beam.select import SelectedKeys
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
@@ -83,7 +83,7 @@ class ReleaseOnce(beam.PTransform, ABC):
         if projection is not None and neighbours is not None:
             self._publisher(neighbours).calibrated(projection)  # fail before the job runs
         self._count_private_data, self._charge = count_private_data, charge
-        self._late = False
+        self._late = self._refused = False
 
     @abstractmethod
     def _publisher(self, neighbours: Neighbours) -> Publisher[Any]:
@@ -92,6 +92,11 @@ class ReleaseOnce(beam.PTransform, ABC):
     def with_late_data(self) -> Self:
         """Return two collections, ``(releases, late)``: late sketches are **secret**, for monitoring only."""
         self._late = True
+        return self
+
+    def with_refused(self) -> Self:
+        """Return one more collection, ``(…, refused)``: keys, in windows that a stream's ledger refused to cover."""
+        self._refused = True
         return self
 
     def expand(self, sketches: beam.PCollection) -> Any:
@@ -112,10 +117,29 @@ class ReleaseOnce(beam.PTransform, ABC):
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
         draw = self._drawing(publisher, projection, guarantee, sources, agreement, opened=opened)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
-        releases, late = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
-            draw, "noise", *self._shards(sketches, projection), secret=secret
+        charge = self._window_charge(sketches, guarantee, projection)
+        releases, late, *refused = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
+            draw, "noise", *self._shards(sketches, projection), secret=secret, charge=charge
         )
-        return (releases, SecretCollection(late, projection, late=True)) if self._late else releases
+        further = [SecretCollection(late, projection, late=True)] if self._late else []
+        further += refused if self._refused else []
+        return (releases, *further) if further else releases
+
+    def _window_charge(
+        self, sketches: beam.PCollection, guarantee: Guarantee, projection: Projection
+    ) -> WindowCharge | None:
+        is_charged = self._charge is not None and has_stream(sketches.pipeline)
+        if self._refused and not is_charged:
+            raise InvalidInputError("only a stream with a ledger has refused windows: a ledger ends any other job")
+        if self._charge is None or not is_charged:
+            return None
+        if self._selected is not None:
+            raise InvalidInputError(
+                "SelectKeys draws in each window before the ledger is asked; charge a stream with public_keys"
+            )
+        known = sketches.span if isinstance(sketches, SecretCollection) else None
+        span = span_of(sketches.windowing, known, guarantee.neighbours.unit)
+        return WindowCharge(self._charge, guarantee, projection, label_in(sketches.pipeline), span)
 
     def _drawing(
         self,
@@ -269,7 +293,9 @@ class ReleasePerKey(ReleaseOnce):
     ledger, dataset
         A `streamsketch.Ledger`, by its file or URL, and what it calls the data set. Each run of the pipeline is charged
         once, for all its releases together, before the first is drawn; a retry costs nothing, and what does not fit
-        ends the job. Workers open the ledger: more than one machine needs PostgreSQL. No password belongs in the URL.
+        ends the job. A stream (`configure_stream`) is charged once for each window, or for each period of
+        `BoundAcrossWindows`, and for the unit that the bounds name; a window that does not fit is left out, see
+        `with_refused`. Workers open the ledger: more than one machine needs PostgreSQL. No password belongs in the URL.
 
     Raises
     ------

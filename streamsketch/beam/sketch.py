@@ -97,7 +97,7 @@ class SketchPerKey(beam.PTransform):
         agreement = None if self._agreement is None else self._agreement.fingerprint
         if not isinstance(events, SecretCollection):
             return SecretCollection(sketches, self._projection, agreement=agreement)
-        known = {"enforced": events.enforced, "late": events.late}
+        known: dict[str, Any] = {"enforced": events.enforced, "late": events.late, "span": events.span}
         return SecretCollection(sketches, self._projection, events.neighbours, agreement=agreement, **known)
 
     def display_data(self) -> dict[str, Any]:

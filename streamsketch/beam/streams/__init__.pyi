@@ -1,4 +1,4 @@
-from .alarms import Alarm, WriteAlarms
+from .alarms import Alarm, WriteAlarms, refused_alarm
 from .budget import BoundAcrossWindows
 from .changes import WindowChanges, WindowDistances
 from .folder import ReadGrowingFolder
@@ -28,4 +28,5 @@ __all__ = [
     "configure_stream",
     "encoded_batch",
     "log_event",
+    "refused_alarm",
 ]

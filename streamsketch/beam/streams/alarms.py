@@ -2,17 +2,19 @@
 
 import datetime as dt
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.claims import create_once
-from streamsketch.beam.streams.slots import Slot
+from streamsketch.beam.once import REFUSED
+from streamsketch.beam.streams.slots import Slot, slot_of
 
 
 class Alarm(NamedTuple):
-    """A slot that somebody has written before, with other bytes; the first ones stay.
+    """A slot that somebody has written before, with other bytes, of which the first stay; or that a ledger refused.
 
     Secret, for the operator alone: what was refused is not public, and its digest would let others check a guess of it.
 
@@ -21,18 +23,24 @@ class Alarm(NamedTuple):
     slot
         The slot.
     result
-        Which result of the slot: the end of its file's name, or the name of its table.
+        Which result of the slot: the end of its file's name, or the name of its table; `REFUSED` of a slot whose window
+        the ledger did not cover, so that nothing was drawn.
     epoch
         Epoch of the job that was refused, if the sink was told.
     held, offered
-        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits.
+        SHA-256 of the bytes that are there and of those that were refused, in hexadecimal digits, if there are any.
     """
 
     slot: Slot
     result: str
     epoch: int | None
-    held: str
-    offered: str
+    held: str | None = None
+    offered: str | None = None
+
+
+def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam) -> Alarm:
+    """Return the alarm of a key in a window that the ledger refused to cover."""
+    return Alarm(slot_of(stream, key, window), REFUSED, epoch)
 
 
 class WriteAlarms(beam.PTransform):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamsketch.beam.bound import BoundContributions
 from streamsketch.beam.events import column_of
-from streamsketch.beam.marked import SecretCollection
+from streamsketch.beam.marked import SecretCollection, Span
 from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import windowed_as
@@ -73,7 +73,8 @@ class BoundAcrossWindows(beam.PTransform):
         self._max_windows, self._period = max_windows, Fraction(str(period))
         if self._period <= 0:
             raise InvalidInputError(f"period must be > 0 seconds, got {period}")
-        name = f"{unit if unit_name is None else unit_name} in one period of {period:g} s"
+        self._unit_name = unit if unit_name is None else unit_name
+        name = f"{self._unit_name} in one period of {period:g} s"
         self._neighbours = L1(l1, unit=name, max_keys=max_keys * max_windows)
         self._bound = BoundContributions(
             projection, unit=unit, max_keys=max_keys, l1=l1, unit_name=unit_name, shards=shards, **columns
@@ -108,7 +109,8 @@ class BoundAcrossWindows(beam.PTransform):
             | "Admit" >> beam.ParDo(admit).with_output_types(events.element_type)
             | "Back to their windows" >> windowed_as(windowing)
         )
-        return SecretCollection(admitted | self._bound, self._projection, self._neighbours, enforced=True)
+        span = Span(self._unit_name, int(period), offset)
+        return SecretCollection(admitted | self._bound, self._projection, self._neighbours, enforced=True, span=span)
 
     def display_data(self) -> dict[str, Any]:
         """Show the bounds in the runner's interface; never a secret."""

@@ -1,0 +1,197 @@
+"""A stream's windows are charged once each, before anything of them is drawn; what does not fit is not released."""
+
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.transforms.window import IntervalWindow, TimestampedValue
+
+import streamsketch as ss
+from pipelines.stream_distances import main
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.charges import Charge, WindowCharge
+from streamsketch.beam.marked import Span
+from streamsketch.beam.streams import configure_stream
+from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
+from streamsketch.release import AdditiveNoise
+from tests.beam.streams.job import KEYS, Row, end, options, published, put, run
+from tests.beam.streams.prism import BASE, MINUTE
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
+NEAR = ss.L1(10, unit="aircraft in one window of 60 s", max_keys=1)
+SPAN = Span("aircraft", MINUTE * 10**6, 0)
+ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
+
+
+def ledger_of(folder: Path, epsilon: float) -> Path:
+    """Return a ledger with a budget for the data set flights."""
+    path = folder / "ledger.sqlite"
+    ss.Ledger(path).dataset("flights", unit="aircraft", epsilon=epsilon)
+    return path
+
+
+def charges(path: Path) -> list[float]:
+    return [entry.body["epsilon"] for entry in ss.Ledger(path).entries() if entry.body["kind"] == "charge"]
+
+
+def charge_of(path: Path, span: Span = SPAN) -> WindowCharge:
+    guarantee = AdditiveNoise(epsilon=1.0, neighbours=NEAR).guarantee(PROJECTION)
+    return WindowCharge(Charge(path, "flights"), guarantee, PROJECTION, "Release", span)
+
+
+def window(minute: int) -> IntervalWindow:
+    return IntervalWindow(BASE + MINUTE * minute, BASE + MINUTE * (minute + 1))
+
+
+def test_a_window_is_charged_once_however_often_it_is_tried_and_by_whom(root_key: Path, tmp_path: Path) -> None:
+    path, claims = ledger_of(tmp_path, 3.0), str(tmp_path / "claims")
+    for epoch in (1, 2):
+        claim_epoch(claims, "flights")
+        for worker in (charge_of(path), charge_of(path)):  # two workers, or one that was restored
+            secret = StreamSecret("flights", epoch, claims, root_key)
+            assert [worker.covers(secret, window(0)) for _ in range(3)] == [True] * 3
+        assert charges(path) == [1.0] * epoch, "another launch draws other noise, and pays for it"
+    assert charge_of(path).covers(secret, window(1))
+    assert not charge_of(path).covers(secret, window(2))
+    assert charges(path) == [1.0] * 3
+
+
+def test_windows_of_a_period_that_units_are_bounded_in_are_one_charge(root_key: Path, tmp_path: Path) -> None:
+    path, claims = ledger_of(tmp_path, 2.0), str(tmp_path / "claims")
+    secret = StreamSecret("flights", claim_epoch(claims, "flights"), claims, root_key)
+    charge = charge_of(path, Span("aircraft", 3 * MINUTE * 10**6, 0))
+    assert [charge.covers(secret, window(minute)) for minute in range(7)] == [True] * 6 + [False]
+    assert charges(path) == [1.0, 1.0]
+
+
+def test_what_a_ledger_refuses_is_said_once_a_worker_without_a_private_value(
+    root_key: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, claims = ledger_of(tmp_path, 0.5), str(tmp_path / "claims")
+    secret = StreamSecret("flights", claim_epoch(claims, "flights"), claims, root_key)
+    charge = charge_of(path)
+    with caplog.at_level(logging.ERROR):
+        assert [charge.covers(secret, window(0)) for _ in range(3)] == [False] * 3
+    (event,) = [json.loads(record.message) for record in caplog.records]
+    assert (event["event"], event["dataset"]) == ("refused", "flights")
+    assert event["text"].startswith("nothing is released")
+
+
+def test_a_bundle_that_is_tried_again_is_charged_once_for_all_keys(root_key: Path, tmp_path: Path) -> None:
+    path = ledger_of(tmp_path, 2.0)
+    rows = [TimestampedValue((unit, key, 7, 1), BASE + at) for key, _, unit, at in ROWS]
+    with beam.Pipeline(runner="FnApiRunner", options=repeating()) as pipeline:
+        configure_stream(pipeline, stream="flights", root_key=root_key, claims=str(tmp_path / "claims"))
+        releases, refused = (
+            pipeline
+            | beam.Create(rows)
+            | TumblingWindows(MINUTE)
+            | BoundContributions(PROJECTION, unit="aircraft", max_keys=1, l1=10, public_keys=KEYS)
+            | SketchPerKey(PROJECTION)
+            | ReleasePerKey(
+                epsilon=1.0,
+                public_keys=KEYS,
+                public_windows=(BASE, BASE + 3 * MINUTE),
+                ledger=path,
+                dataset="flights",
+            ).with_refused()
+        )
+        for name, found in (("released", releases | beam.Keys()), ("refused", refused)):
+            found | f"Note {name}" >> beam.ParDo(Note(str(tmp_path / name)))
+    assert charges(path) == [1.0, 1.0]
+    noted = {name: set((tmp_path / name).read_text().split("\n")) for name in ("released", "refused")}
+    windows = {name: {line.split()[0] for line in lines if line} for name, lines in noted.items()}
+    assert (len(windows["released"]), len(windows["refused"])) == (2, 1)
+    assert not windows["released"] & windows["refused"], "no window is released in part"
+    assert {line.split()[1] for lines in noted.values() for line in lines if line} == set(KEYS)
+
+
+def repeating() -> Any:
+    return beam.options.pipeline_options.PipelineOptions(["--direct_runner_bundle_repeat=2"])
+
+
+class Note(beam.DoFn):  # type: ignore[misc]
+    """Write window and key to a file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def process(self, key: str, window: IntervalWindow = beam.DoFn.WindowParam) -> None:
+        with Path(self._path).open("a") as file:
+            file.write(f"{int(window.start)} {key}\n")
+
+
+@pytest.fixture(params=["FnApiRunner", "Prism"])
+def runner(request: pytest.FixtureRequest) -> list[str]:
+    if request.param == "Prism":
+        found: list[str] = request.getfixturevalue("prism")
+        return found
+    return ["--runner=FnApiRunner"]
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_job_releases_what_its_ledger_covers_and_raises_an_alarm_for_the_rest(
+    runner: list[str], tmp_path: Path
+) -> None:
+    path = ledger_of(tmp_path, 2.0)
+    put(tmp_path / "log", "001.parquet", ROWS)
+    end(tmp_path / "log")
+    found = []
+    for epoch in (None, 1):  # the second is a restore, which computes all again
+        assert run(tmp_path, runner, lambda: None, ledger=path, dataset="flights", epoch=epoch) == 0
+        assert charges(path) == [1.0, 1.0], "once for both keys, and nothing for what was not released"
+        released = {name.split("/")[0] for name in published(tmp_path)}
+        assert {name for name in published(tmp_path) if name.endswith(".sketch")} == {
+            f"{name}/{key}.sketch" for name in released for key in KEYS
+        }
+        alarms = sorted((tmp_path / "claims/flights.alarms").iterdir())
+        assert len(released) == 2
+        assert [alarm.name.split(" ", 1)[1] for alarm in alarms] == [f"{key}.refused.json" for key in KEYS]
+        assert not {alarm.name.split(" ")[0] for alarm in alarms} & released
+        assert json.loads(alarms[0].read_bytes())["held"] is None
+        found.append(published(tmp_path))
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("root_key")
+def test_a_job_with_a_period_is_charged_once_for_it(tmp_path: Path) -> None:
+    path = ledger_of(tmp_path, 1.0)
+    put(tmp_path / "log", "001.parquet", ROWS)
+    end(tmp_path / "log")
+    within = {"period": 3 * MINUTE, "max_windows": 2, "ledger": path, "dataset": "flights"}
+    assert run(tmp_path, ["--runner=FnApiRunner"], lambda: None, **within) == 0
+    assert charges(path) == [1.0]
+    assert len({name.split("/")[0] for name in published(tmp_path)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("dataset", "unit", "message"),
+    [("others", "aircraft", "'others' is not in it"), ("flights", "tail", "charged for one tail, .* for one aircraft")],
+)
+@pytest.mark.usefixtures("root_key")
+def test_a_ledger_that_would_refuse_every_window_fails_before_the_job_runs(
+    dataset: str, unit: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ledger_of(tmp_path, 1.0)
+    assert main([*options(tmp_path, ledger=path, dataset=dataset, unit=unit), "--runner=FnApiRunner"]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "claims").exists(), "no epoch is claimed"
+
+
+def test_a_ledger_is_named_with_its_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(options(tmp_path, dataset="flights"))
+    assert "--ledger and --dataset go together" in capsys.readouterr().err
+
+
+def test_refused_windows_are_of_streams_with_a_ledger_alone(tmp_path: Path) -> None:
+    release = ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"]).with_refused()
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    sketches = pipeline | beam.Create([("AA", 17, 1)]) | SketchPerKey(PROJECTION)
+    with pytest.raises(ss.InvalidInputError, match="only a stream with a ledger"):
+        sketches | release
+    assert list(tmp_path.iterdir()) == []
