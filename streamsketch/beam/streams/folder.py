@@ -1,5 +1,6 @@
 """A growing folder of Parquet files as the log of one partition."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,7 +46,7 @@ class ReadGrowingFolder(beam.PTransform):
     size, offset
         Length and start of the windows in seconds.
     every
-        Seconds between two looks at the folder.
+        Seconds between two looks at the folder; and of reading without a checkpoint, but for a file that takes longer.
     last
         Name of a file that ends the stream when it appears; it is not read.
     clock
@@ -138,7 +139,7 @@ class _Read(beam.DoFn):
         before = estimator.current_watermark()
         known = before is not None and before > MIN_TIMESTAMP
         clock = PartitionClock(delay, size, offset, before.micros + delay if known else None, clock=self.clock)
-        names = self._names(folder)
+        names, began = self._names(folder), time.monotonic()
         for name in names:
             if name > tracker.current_restriction() and name != self._last:
                 tracker.try_claim(name)
@@ -147,6 +148,9 @@ class _Read(beam.DoFn):
                         yield TimestampedValue(encoded_batch(part), moment)
                 if clock.newest is not None:
                     estimator.set_watermark(Timestamp(micros=clock.watermark))
+                if time.monotonic() > began + self._every:  # a checkpoint has to wait for this call's end
+                    tracker.defer_remainder()
+                    return
         if self._last in names:
             estimator.set_watermark(MAX_TIMESTAMP)
         else:

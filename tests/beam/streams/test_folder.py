@@ -28,7 +28,10 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple[str, int]]:
     return [(row["key"], int(row["time"].timestamp()) - BASE) for row in batch.to_pylist()]
 
 
-def test_files_are_read_as_they_appear_and_late_rows_are_set_apart(prism: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [0.2, 0.001])  # all files there are in one go, or one
+def test_files_are_read_as_they_appear_and_late_rows_are_set_apart(
+    every: float, prism: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "log"
     folder.mkdir()
     put(folder, "001.parquet", [("a", 5), ("b", 59), ("c", 61)])
@@ -40,7 +43,8 @@ def test_files_are_read_as_they_appear_and_late_rows_are_set_apart(prism: list[s
         (folder / "_END").touch()
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
-        log = pipeline | ReadGrowingFolder(str(folder), SCHEMA.names, time="time", delay=15, size=MINUTE, every=0.2)
+        read = ReadGrowingFolder(str(folder), SCHEMA.names, time="time", delay=15, size=MINUTE, every=every)
+        log = pipeline | read
         batches, late, _ = log | DecodeMessages(SCHEMA, time="time", size=MINUTE)
         return {"rows": batches | "A" >> beam.FlatMap(rows_of), "late": late | "B" >> beam.FlatMap(rows_of)}
 
