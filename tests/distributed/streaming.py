@@ -170,7 +170,7 @@ class Folder:
         self.path, self.root_key, self.claims = folder, folder / "key", str(folder / "claims")
         self.root_key.write_bytes(bytes(range(32)))
         self.root_key.chmod(0o600)
-        for name in ("images", "sketches"):
+        for name in ("images", "sketches", "refused"):
             (folder / name).mkdir()
 
     def slots(self) -> dict[str, bytes]:
@@ -201,6 +201,7 @@ def build(
     stop: int | None = None,
     late_by_runner: bool = False,
     clock: Clock = "events",
+    ledger: Path | None = None,
 ) -> int:
     """Release the messages' rows in windows, and note all that is released on the way; return the epoch."""
     secrets: dict[str, Any] = {"root_key": folder.root_key, "claims": folder.claims, "clock": clock}
@@ -216,7 +217,13 @@ def build(
     )
     sketches | "Note sketches" >> beam.Map(note, str(folder.path / "sketches"))
     end = None if stop is None else BASE + MINUTE * stop
-    releases = sketches | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, end))
+    place = {} if ledger is None else {"ledger": ledger, "dataset": "test"}
+    release = ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, end), **place)
+    if ledger is None:
+        releases = sketches | release
+    else:
+        releases, refused = sketches | release.with_refused()
+        refused | "Note refused" >> beam.Map(note_refused, str(folder.path / "refused"))
     noted = releases | "Note releases" >> beam.Map(note, str(folder.path / "images")).with_output_types(
         releases.element_type
     )
@@ -240,6 +247,12 @@ def note(keyed: tuple[Any, Any], folder: str, window: Any = beam.DoFn.WindowPara
     content = keyed[1].state().tobytes() if isinstance(keyed[1], ss.Sketch) else keyed[1].to_bytes()
     write(Path(folder) / f"{slot.window} {slot.file}~{uuid.uuid4().hex}", content)
     return keyed
+
+
+def note_refused(key: str, folder: str, window: Any = beam.DoFn.WindowParam) -> None:
+    """Keep the name of a slot that the ledger did not cover."""
+    slot = slot_of("test", key, window)
+    write(Path(folder) / f"{slot.window} {slot.file}", b"")
 
 
 class Job:

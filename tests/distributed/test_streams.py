@@ -120,9 +120,11 @@ def test_a_row_far_ahead_removes_nobody_where_heartbeats_alone_move_the_clock(
 
 
 def test_a_folder_that_grows_while_a_task_manager_is_killed(cluster: FlinkCluster, tmp_path: Path) -> None:
-    log, folder = Files(tmp_path / "log"), Folder(tmp_path / "stream")
+    """With a budget for the windows up to there, each of which is charged once."""
+    log, folder, ledger = Files(tmp_path / "log"), Folder(tmp_path / "stream"), tmp_path / "ledger"
+    ss.Ledger(ledger).dataset("test", unit="unit", epsilon=8)
     log.put(range(3))
-    with Job(cluster, log, folder, clock="heartbeats") as job:
+    with Job(cluster, log, folder, clock="heartbeats", ledger=ledger) as job:
         job.wait_for(lambda: len(folder.windows()) == 3, "the first windows")
         log.put(range(3, 5))
         job.wait_for(lambda: len(folder.windows()) > 3, "another window")
@@ -130,10 +132,12 @@ def test_a_folder_that_grows_while_a_task_manager_is_killed(cluster: FlinkCluste
         log.write(rows(1, 50, seed=9), BASE + 5 * MINUTE)  # late rows, in the stream as in its replay
         cluster.wait_for_task_managers(1)
         cluster.start_task_manager()
-        log.put(range(5, 8))
-        job.wait_for(lambda: len(folder.windows()) == 8, "the windows after it")
+        log.put(range(5, 9))
+        job.wait_for(lambda: len(list((folder.path / "refused").iterdir())) == len(KEYS), "a window that is refused")
+    assert len(folder.windows()) == 8
     assert_once(folder)
     assert_is_the_log(log, folder, tmp_path / "again", 1, 8, "heartbeats")
+    assert sum(entry.body["kind"] == "charge" for entry in ss.Ledger(ledger).entries()) == 8
 
 
 @pytest.mark.parametrize("case", ["stable input", "killed after the release", "no stable input"])
@@ -167,16 +171,20 @@ def test_rows_that_come_late_after_a_failure_publish_nothing_twice(
     assert bool(twice) == (case == "no stable input"), "with other sums, had the sink not refused the second"
 
 
-@pytest.mark.parametrize("bundle", [[], ["--max_bundle_size=1"]])
+@pytest.mark.parametrize(
+    ("count", "bundle"),
+    [(16_667, []), (16_667, ["--max_bundle_size=1"]), (1, ["--max_bundle_size=1"])],
+    ids=["five million rows", "five million rows in bundles of a batch", "three thousand rows in bundles of one"],
+)
 def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
-    bundle: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
+    count: int, bundle: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
 ) -> None:
-    """Five million rows wait when the job starts; all of them are in one of two partitions."""
-    minutes, messages, count = 30, 10, 16_667
+    """All rows wait when the job starts, in one of two partitions; bundles that close by time overtake nothing."""
+    minutes = 30
     folder = Folder(tmp_path / "stream")
     for minute in range(minutes):
-        batch = rows(minute, count)
-        for _ in range(messages):
+        whole = rows(minute, max(count, 100))
+        for batch in [whole] * 10 if count > 1 else [whole.slice(row, 1) for row in range(whole.num_rows)]:
             log.write(0, minute, batch)
         log.end(minute)
     with Job(cluster, log, folder, *bundle) as job:
