@@ -1,11 +1,14 @@
 """How Sphinx builds the documentation: ``make docs``, without a network."""
 
+import logging
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import streamsketch as ss  # the extensions beside this file go first
+
+logging.getLogger().addHandler(logging.NullHandler())  # Beam tells what it does without
 
 project = "streamsketch"
 author = "The streamsketch developers"
@@ -38,6 +41,7 @@ autodoc_preserve_defaults = True
 autodoc_use_legacy_class_based = False
 autosummary_generate = False
 napoleon_google_docstring = False
+napoleon_attr_annotations = False  # types are in the signature
 napoleon_use_param = False  # parameters that share a description stay together
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
@@ -49,10 +53,6 @@ toc_object_entries_show_parents = "hide"
 smartquotes = False  # what is quoted is often to be typed
 
 html_theme = "furo"
-html_theme_options = {
-    "light_css_variables": {"color-code-background": "#f4f6f8"},
-    "dark_css_variables": {"color-code-background": "#202328"},
-}
 html_title = "streamsketch"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

@@ -57,13 +57,15 @@ def exists(name: str) -> bool:
 _PAGES = {"THEORY.md": "explanation/theory", "WIRE.md": "reference/wire"}
 
 
-def escape(app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+def escape(app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
     """Let docstrings be what they are for a reader of the source: |value| is no substitution, a page is a link."""
 
     def link(page: re.Match[str]) -> str:
         name = _PAGES.get(page[0], page[0].removeprefix("docs/").removesuffix(".md"))
         return f":doc:`{page[0]} </{name}>`" if name in app.env.found_docs else page[0]
 
+    if what in {"attribute", "data", "property"}:
+        lines.insert(0, "")  # or napoleon takes what stands before a colon for a type
     for place, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(``.*?``)", line)
@@ -72,8 +74,24 @@ def escape(app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, line
             lines[place] = "".join(parts)
 
 
+def readable(
+    _app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, signature: str | None, result: str | None
+) -> tuple[str, str | None] | None:
+    """Let Sphinx parse the signatures of dataclasses."""
+    return signature and (signature.replace("<factory>", "..."), result)
+
+
+def dash(_app: Sphinx, page: nodes.document) -> None:
+    """Put a dash between a parameter and what is said of it."""
+    for text in list(page.findall(nodes.Text)):
+        if text.startswith(" -- "):
+            text.parent.replace(text, nodes.Text(f" – {text[4:]}"))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Let Sphinx ask here for what it does not find."""
-    app.connect("autodoc-process-docstring", escape)
+    app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", readable)
+    app.connect("doctree-read", dash)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
