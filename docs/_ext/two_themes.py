@@ -9,6 +9,7 @@ import re
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
+from sphinx.util.logging import getLogger
 
 _PICTURE = re.compile(
     r'<picture>\s*<source media="[^"]*dark[^"]*" srcset="([^"]+)">\s*<img (.*?)>\s*</picture>', re.DOTALL
@@ -23,8 +24,14 @@ class TwoThemes(SphinxTransform):
     def apply(self) -> None:
         """Replace all pictures of a page."""
         for raw in list(self.document.findall(nodes.raw)):
-            found = _PICTURE.fullmatch(raw.astext().strip())
+            text = raw.astext().strip()
+            if not text.startswith("<picture>"):
+                continue
+            found = _PICTURE.fullmatch(text)
             if found is None:
+                getLogger(__name__).warning(
+                    "a <picture> needs a source for dark and an img, each in a line", location=raw
+                )
                 continue
             light = dict(re.findall(r'(\w+)="([^"]*)"', found[2]))
             images = [
