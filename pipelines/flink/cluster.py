@@ -116,8 +116,6 @@ class FlinkCluster:
             f"--state_backend={backend}",
             f"--state_backend_storage_path=file://{self._folder}/checkpoints",
             "--finish_bundle_before_checkpointing",  # else the watermark overtakes what bundles hold back
-            "--max_bundle_time_mills=100",  # each step holds the watermark back for so long, by default for 1000
-            "--auto_watermark_interval=50",  # of the source, by default 200
             "--faster_copy",  # none of messages between steps: nobody changes them
         ]
 
