@@ -13,7 +13,7 @@ from streamsketch.beam.claims import claim_path
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--claims``, ``--run-id`` and ``--root-key``."""
-    run = parser.add_argument_group("run", "where the secret of the noise is kept; see pipelines/README.md")
+    run = parser.add_argument_group("run", "where the secret of the noise is kept; see docs/how-to/flink.md")
     run.add_argument(
         "--claims",
         metavar="DIR",

@@ -10,7 +10,7 @@ with the window before, and of the keys of a window with each other.
         --stream flights --root-key /run/secrets/key --claims /shared/claims --output /shared/out \
         --runner=FlinkRunner --checkpointing_interval=10000 --finish_bundle_before_checkpointing
 
-Any further option goes to Beam. How keys, epochs, upgrades and restores work is in pipelines/README.md.
+Any further option goes to Beam. How keys, epochs, upgrades and restores work is in docs/how-to/kafka.md.
 """
 
 import argparse
