@@ -27,8 +27,6 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
-# A list in index.md names every page in its order, those to be written too. A page that is in no list is an error.
-suppress_warnings = ["toc.not_readable"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 4

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/gallery from its scripts, light and dark: ``make pictures``, from the root.
+"""Make the pictures of the gallery and of the explanations from their scripts, light and dark: ``make pictures``.
 
 The noise is the same each time, unlike a user's: it comes from a fixed secret, so that pictures change only with code.
 """
@@ -15,7 +15,8 @@ import matplotlib.pyplot as plt
 
 from streamsketch.privacy.samplers import KeyedBits, SystemBits
 
-GALLERY = Path(__file__).parent / "gallery"
+DOCS = Path(__file__).parent
+SCRIPTS = sorted([*DOCS.glob("gallery/*.py"), *DOCS.glob("explanation/pictures/*.py")])
 LOOKS = {"light": ("#1a1c1e", "#d0d4d8"), "dark": ("#e8eaed", "#44484d")}
 LINES = {
     "light": ["#0b62b8", "#b3470a", "#1b7a3d", "#a3195b"],
@@ -56,12 +57,12 @@ def run(script: Path) -> plt.Figure:
 
 def main(names: list[str]) -> None:
     """Make the pictures of the scripts named, or of all."""
-    for script in sorted(GALLERY.glob("*.py")):
+    for script in SCRIPTS:
         if not names or script.stem in names:
             for name in LOOKS:
                 with mpl.rc_context(look(name)):
                     figure = run(script)
-                    figure.savefig(GALLERY / f"{script.stem}-{name}.svg", metadata={"Date": None})
+                    figure.savefig(script.with_name(f"{script.stem}-{name}.svg"), metadata={"Date": None})
                     plt.close(figure)
 
 

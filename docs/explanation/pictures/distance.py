@@ -12,7 +12,7 @@ for seed in range(2000):
     projection = ss.CountSketch(dim=5000, sketch_dim=512, seed=seed)
     released = [projection.sketch() for _ in range(2)]
     for sketch, counts in zip(released, (x, y), strict=True):
-        sketch.update(np.arange(5000), counts)
+        sketch.update(np.repeat(np.arange(5000), counts))
     estimates.append(ss.squared_distance(*(each.release(epsilon=1.0, neighbours=ss.L1(1)) for each in released)))
 values = np.array([estimate.value for estimate in estimates])
 held = np.mean([low <= true <= high for low, high in (estimate.interval(0.95) for estimate in estimates)])
