@@ -29,7 +29,7 @@ ODD = [
     ),
     *(
         b'{"x":%s,"value":4,%s}' % (other, TIME)
-        for other in (b"NaN", b"Inf", b'"\xff"', b"[1]", b"{}", b"tru", b"1e999")
+        for other in (b"NaN", b"Inf", b'"\xff"', b"[1]", b"{}", b"nul", b"1e999")
     ),
     b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"," + TIME + b"}",
     b'{"x":' + b"1" * 5000 + b',"unit":"long",' + TIME + b"}",
