@@ -4,6 +4,7 @@ A file is a frame (magic, version, payload length, payload, checksum) around one
 nothing: sizes are checked against the bytes that are there before anything is allocated by them.
 """
 
+import functools
 import hashlib
 import struct
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ import numpy as np
 
 from streamsketch.core import Ints, check_length, current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
-from streamsketch.privacy import Cumulants
+from streamsketch.privacy import Cumulants, Guarantee
 from streamsketch.projections import Projection, projection_from_fields
 from streamsketch.release import NoisePart, PrivateSketch
 from streamsketch.wire import wire_pb2
@@ -32,6 +33,8 @@ _WIDTHS = (1, 2, 4, 8)
 _MAX_K2 = 2.0**130
 _INT_FIELDS = ("sparsity", "independence", "fraction_bits")  # of a projection, present where its kind has them
 _RATIO_FIELDS = ("density",)
+_KEPT = 256  # projections, and guarantees: many files have the same
+_MOST_KEPT = 4096  # bytes of a guarantee
 
 
 def encode_release(release: PrivateSketch) -> bytes:
@@ -44,14 +47,15 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
     payload = unframe(MAGIC, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()
     parse(message, payload)
-    projection = projection_of(message.projection, expect)
+    projection, agreed = _projection_as_written(message.projection, expect)
+    guarantee, stated = _guarantee_as_written(message.guarantee)
     release = at(
         "release",
         lambda: PrivateSketch(
             projection,
             values_of("values", message.values, projection.sketch_dim),
             _noise(message.noise),
-            guarantee_of(message.guarantee),
+            guarantee,
             noise_place=place_of("noise.place", message.noise.place),
             multiplier=ratio_of("multiplier", message.multiplier),
             release_ids=message.release_ids,
@@ -59,7 +63,7 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
             parts=[_part(part) for part in message.parts],
         ).under(agreement_of(message)),
     )
-    if _message(release).SerializeToString(deterministic=True) != payload:
+    if _message(release, agreed, stated).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release
 
@@ -109,12 +113,15 @@ def _checksum(framed: bytes) -> bytes:
 # --- to messages ------------------------------------------------------------------------------------------------
 
 
-def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
+def _message(
+    release: PrivateSketch, projection: wire_pb2.Projection | None = None, guarantee: wire_pb2.Guarantee | None = None
+) -> wire_pb2.PrivateSketch:
+    """Return a release as a message, with those of its projection and guarantee if they are there already."""
     return wire_pb2.PrivateSketch(
-        projection=projection_message(release.projection),
+        projection=projection or projection_message(release.projection),
         values=values_message(release.values),
         noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=place_name(release.noise_place)),
-        guarantee=guarantee_message(release.guarantee),
+        guarantee=guarantee or guarantee_message(release.guarantee),
         multiplier=ratio_message(release.multiplier),
         release_ids=release.release_ids,
         data_ids=release.data_ids,
@@ -175,13 +182,38 @@ def agreement_of(message: Any) -> str | None:
 
 def projection_of(message: wire_pb2.Projection, expect: Projection | None) -> Projection:
     """Return a message's projection; raise `WireFormatError` if it is unsound or not the expected one."""
-    projection = at("projection", lambda: _projection(message))
+    return _projection_as_written(message, expect)[0]
+
+
+def _projection_as_written(
+    message: wire_pb2.Projection, expect: Projection | None
+) -> tuple[Projection, wire_pb2.Projection]:
+    """Return a message's projection, and the message that it is written as, which is not to be changed."""
+    projection, canonical = at("projection", lambda: _known_projection(message.SerializeToString(deterministic=True)))
     if expect is not None:
         try:
             expect.check_same(projection)
         except IncompatibleProjectionsError as error:
             raise WireFormatError("projection", f"is not the expected one: {error}") from None
-    return projection
+    return projection, canonical
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _known_projection(data: bytes) -> tuple[Projection, wire_pb2.Projection]:
+    projection = _projection(wire_pb2.Projection.FromString(data))
+    return projection, projection_message(projection)
+
+
+def _guarantee_as_written(message: wire_pb2.Guarantee) -> tuple[Guarantee, wire_pb2.Guarantee]:
+    """Return a message's guarantee, and the message that it is written as, which is not to be changed."""
+    data = message.SerializeToString(deterministic=True)
+    return _known_guarantee(data) if len(data) <= _MOST_KEPT else _known_guarantee.__wrapped__(data)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _known_guarantee(data: bytes) -> tuple[Guarantee, wire_pb2.Guarantee]:
+    guarantee = guarantee_of(wire_pb2.Guarantee.FromString(data))
+    return guarantee, guarantee_message(guarantee)
 
 
 def _projection(message: wire_pb2.Projection) -> Projection:
