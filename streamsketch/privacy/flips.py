@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from streamsketch.core import Ints, kernel, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.coins import Bytes, exp_fraction
+from streamsketch.privacy.coins import Bytes, exp_coin
 from streamsketch.privacy.noise import Floats
 from streamsketch.privacy.samplers import BitSource, draw
 
@@ -163,16 +163,9 @@ def _flip_samples(out: Ints, buffer: Bytes, levels: Ints, numerator: int, denomi
             if heads == 0:
                 out[i] = 0
                 break
-            success, whole = 1, exponent // denominator
-            while whole > 0 and success == 1:
-                success, at = exp_fraction(1, 1, buffer, at)
-                if at < 0:
-                    return i, used
-                whole -= 1
-            if success == 1:
-                success, at = exp_fraction(exponent % denominator, denominator, buffer, at)
-                if at < 0:
-                    return i, used
+            success, at = exp_coin(exponent, denominator, buffer, at)
+            if at < 0:
+                return i, used
             if success == 1:
                 out[i] = 1
                 break
