@@ -99,7 +99,7 @@ class Table:
         end = at + self.low_bytes
         low = int.from_bytes(buffer[at:end].tobytes(), "big") & ((1 << shape.shift) - 1)
         n = (block << shape.shift) + low
-        # integers so far out that this overflows take some 2^23 levels of words
+        # 64 bits hold this and n but for integers that only words of level 2^27 or later draw
         exponent = (abs(n) ** shape.power - abs(shape.anchor(block)) ** shape.power) * shape.denominator
         heads, at = exp_coin(exponent, shape.numerator, buffer, end)
         return n if heads else None, at

@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.coins import Bytes, bernoulli, exp_coin, uniform
 from streamsketch.privacy.samplers import BitSource, check_laplace, draw
 
-_FARTHEST = 12  # octaves beyond the scale: e^-2000 there, as rare as what the other samplers leave out
+_FARTHEST = 12  # octaves beyond the scale; points farther out, kept with probability e^-2000, are left out
 
 
 def laplace_share(scale: Fraction, shares: int, size: int, bits: BitSource) -> Ints:
