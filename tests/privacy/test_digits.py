@@ -3,6 +3,7 @@
 import functools
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import mpmath
@@ -250,3 +251,29 @@ def test_rounds_of_many_words_stand_among_others_in_a_stream(table: Table, law: 
     for cut in range(0, len(data) - 400, 11):
         whole, used = naive_noise.complete_samples(functools.partial(naive_noise.one_round, law), data[:cut], 10_000)
         assert table.fill(out, np.frombuffer(data[:cut], dtype=np.uint8)) == (len(whole), used)
+
+
+# --- tables that are kept ---------------------------------------------------------------------------------------
+
+
+def test_a_key_gives_the_noise_of_its_twin_whatever_other_threads_draw() -> None:
+    """The same amounts for both laws, and more of them than are kept."""
+    laws = [
+        (sampler, twin, Fraction(n, 2))
+        for sampler, twin in (
+            (samplers.discrete_laplace, naive_noise.laplace),
+            (samplers.discrete_gaussian, naive_noise.gaussian),
+        )
+        for n in range(10, 30)
+    ]
+    data = KeyedBits(bytes(32), b"same").read(500)
+    expected = [naive_noise.complete_samples(functools.partial(twin, amount), data, 80)[0] for _, twin, amount in laws]
+    assert len({tuple(samples) for samples in expected}) == len(laws)
+
+    def draw(i: int) -> list[int]:
+        sampler, _, amount = laws[i % len(laws)]
+        return sampler(amount, 80, KeyedBits(bytes(32), b"same")).tolist()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(draw, range(5 * len(laws)))) == 5 * expected
+        assert list(pool.map(draw, range(len(laws) - 1, -1, -1))) == expected[::-1]

@@ -204,7 +204,7 @@ def test_gaussian_of_any_variance_the_limits_allow_is_its_twins(
     numerator: int, denominator: int, context: bytes
 ) -> None:
     sigma_squared = min(Fraction(numerator, denominator), Fraction(sampling.MAX_SIGMA_SQUARED))
-    sigma_squared = max(sigma_squared, Fraction(1, 2))  # calibration gives 3 or more; near 0 the sampler is slow
+    sigma_squared = max(sigma_squared, sampling.MIN_SIGMA_SQUARED)
     data = stream(8000, context)
     expected, _ = naive_noise.complete_samples(lambda tape: naive_noise.gaussian(sigma_squared, tape), data, 20)
     assert sampling.discrete_gaussian(sigma_squared, len(expected), Whole(data)).tolist() == expected
