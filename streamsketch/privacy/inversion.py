@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel, part
 from streamsketch.privacy.coins import Bytes, exp_coin, exp_fraction
-from streamsketch.privacy.digits import WORD_BITS, Digits, Shape, digits, weighted
+from streamsketch.privacy.digits import WORD_BITS, Shape, digits, weighted
 
 _WORD_BYTES = WORD_BITS // 8
 
@@ -26,12 +26,12 @@ class _Words(NamedTuple):
     first: NDArray[np.int16]
     """The block that a first word draws; words beyond draw none by themselves."""
     rest: int
-    """How many of those go on to a second word."""
+    """How many of those go on to a second word, if there are as many."""
     second: Ints
     """Cumulative counts of second words, from block ``lowest`` on."""
     lowest: int
     second_rest: int
-    """How many second words beyond go on to a third."""
+    """How many second words beyond go on to a third, if there are as many."""
 
 
 class Table:
@@ -47,10 +47,9 @@ class Table:
         self.shape = shape
         self.c, one = weighted(shape)
         two = digits(shape, self.c, 2)
-        rest = _rest(one, 1)
         blocks = np.arange(one.lowest, one.lowest + len(one.counts), dtype=np.int16)
         first, second = np.repeat(blocks, one.counts), np.cumsum(two.counts, dtype=np.int64)
-        self.words = _Words(first, rest, second, two.lowest, _rest(two, rest))
+        self.words = _Words(first, one.rest, second, two.lowest, two.rest)
 
     @property
     def low_bytes(self) -> int:
@@ -106,7 +105,7 @@ class Table:
 
     def _block(self, buffer: Bytes, at: int) -> tuple[int | None, int]:
         """Return (block or None, position) of the words of a round."""
-        level, rest, place = 0, 1, 0
+        level, place = 0, 0
         while True:
             level += 1
             end = at + _WORD_BYTES
@@ -119,14 +118,8 @@ class Table:
                 if place < count:
                     return block, at
                 place -= count
-            rest = _rest(here, rest)
-            if place >= rest:
+            if place >= here.rest:
                 return None, at
-
-
-def _rest(here: Digits, before: int) -> int:
-    """Return how many words of a level go on to the next: enough for all that is left, of the words there are."""
-    return min(here.rest, (before << WORD_BITS) - sum(here.counts))
 
 
 _NOTHING, _BLOCK, _DEEPER, _ENDED = range(4)
