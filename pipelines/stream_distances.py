@@ -8,7 +8,7 @@ with the window before, and of the keys of a window with each other.
         --time time --key carrier --index route,hour --unit-column aircraft --max-keys 1 --l1 12 \
         --window 3600 --delay 60 --start 2013-01-01 --public-keys AA,UA --epsilon 1 --delta 1e-9 \
         --stream flights --root-key /run/secrets/key --claims /shared/claims --output /shared/out \
-        --runner=FlinkRunner --checkpointing_interval=10000 --finish_bundle_before_checkpointing
+        --runner=FlinkRunner --checkpointing_interval=10000 --finish_bundle_before_checkpointing --max_bundle_size=50
 
 Any further option goes to Beam. How keys, epochs, upgrades and restores work is in docs/how-to/kafka.md.
 """

@@ -107,7 +107,7 @@ class FlinkCluster:
             "--environment_cache_millis=10000",
         ]
 
-    def stream_options(self, *, interval: int = 1000, backend: str = "filesystem") -> list[str]:
+    def stream_options(self, *, interval: int = 1000, backend: str = "filesystem", bundle: int = 50) -> list[str]:
         """Return the options of a pipeline that never ends: checkpoints every ``interval`` milliseconds."""
         return [
             *self.pipeline_options(),
@@ -115,6 +115,7 @@ class FlinkCluster:
             f"--checkpointing_interval={interval}",
             f"--state_backend={backend}",
             f"--state_backend_storage_path=file://{self._folder}/checkpoints",
+            f"--max_bundle_size={bundle}",  # longer ones may never end
             "--finish_bundle_before_checkpointing",  # else the watermark overtakes what bundles hold back
             "--faster_copy",  # none of messages between steps: nobody changes them
         ]

@@ -44,14 +44,14 @@ def assert_is_the_log(
 
 @pytest.mark.parametrize(
     ("moment", "backend", "bundle"),
-    [("before a release", "filesystem", []), ("after a release", "rocksdb", ["--max_bundle_size=1"])],
+    [("before a release", "filesystem", 50), ("after a release", "rocksdb", 1)],
 )
 def test_a_task_manager_killed(
-    moment: str, backend: str, bundle: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
+    moment: str, backend: str, bundle: int, cluster: FlinkCluster, log: Log, tmp_path: Path
 ) -> None:
     folder = Folder(tmp_path / "stream")
     log.put(range(3))
-    with Job(cluster, log, folder, *bundle, stream={"backend": backend}) as job:
+    with Job(cluster, log, folder, stream={"backend": backend, "bundle": bundle}) as job:
         job.wait_for(lambda: len(folder.windows()) == 3, "the first windows")
         log.put(range(3, 5))
         if moment == "after a release":
@@ -173,11 +173,11 @@ def test_rows_that_come_late_after_a_failure_publish_nothing_twice(
 
 @pytest.mark.parametrize(
     ("count", "bundle"),
-    [(16_667, []), (16_667, ["--max_bundle_size=1"]), (1, ["--max_bundle_size=1"])],
+    [(16_667, 50), (16_667, 1), (1, 1)],
     ids=["five million rows", "five million rows in bundles of a batch", "three thousand rows in bundles of one"],
 )
 def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
-    count: int, bundle: list[str], cluster: FlinkCluster, log: Log, tmp_path: Path
+    count: int, bundle: int, cluster: FlinkCluster, log: Log, tmp_path: Path
 ) -> None:
     """All rows wait when the job starts, in one of two partitions; bundles that close by time overtake nothing."""
     minutes = 30
@@ -187,7 +187,7 @@ def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
         for batch in [whole] * 10 if count > 1 else [whole.slice(row, 1) for row in range(whole.num_rows)]:
             log.write(0, minute, batch)
         log.end(minute)
-    with Job(cluster, log, folder, *bundle) as job:
+    with Job(cluster, log, folder, stream={"bundle": bundle}) as job:
         job.wait_for(lambda: len(folder.windows()) == minutes, "all windows", seconds=300)
     assert_once(folder)
     sampled = {0, 14, 29}  # the whole replay takes minutes

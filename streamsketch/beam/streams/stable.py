@@ -11,6 +11,10 @@ from streamsketch.beam.runner import may_compute_again
 from streamsketch.beam.runs import has_stream
 from streamsketch.errors import InvalidInputError
 
+# Beam keeps at most 100 messages of a bundle's results, and one of up to 1 MB is a message. When they are full, the
+# thread that reads them waits for the bundle's end, and the bundle for that thread (Beam 2.62, SdkHarnessClient).
+_MOST_ELEMENTS = 64
+
 
 class StableParDo(beam.ParDo):
     """``beam.ParDo`` whose input is stable: a runner that repeats the step gives it the same elements again.
@@ -34,7 +38,8 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
     ------
     InvalidInputError
         If the collection never ends, and the runner is not told to make checkpoints, or the secrets would change when
-        the job is built again, or bundles would hold results back that the watermark passes.
+        the job is built again, or bundles would hold results back that the watermark passes, or may be so long that
+        the runner waits for its own workers for ever.
     """
     if collection.is_bounded or not may_compute_again(collection.pipeline):
         return beam.ParDo(step, **side)
@@ -53,6 +58,11 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
         raise InvalidInputError(
             f"{runner} lets the watermark pass results of a bundle that a checkpoint ends, and whole windows would be "
             f"lost. Give --finish_bundle_before_checkpointing"
+        )
+    if not 1 <= option(collection.pipeline.options, "max_bundle_size") <= _MOST_ELEMENTS:
+        raise InvalidInputError(
+            f"a bundle of many messages can block {runner} for ever: its workers and Beam's wait for each other once "
+            f"100 results wait to be read. Give --max_bundle_size=50, and no more than {_MOST_ELEMENTS}"
         )
     return StableParDo(step, **side)
 

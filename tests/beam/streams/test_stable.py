@@ -16,7 +16,7 @@ from streamsketch.beam.streams import configure_stream
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 STABLE = common_urns.requirements.REQUIRES_STABLE_INPUT.urn
 FLINK = ["--runner=PortableRunner", "--job_endpoint=127.0.0.1:1", "--streaming"]
-CHECKPOINTS = ["--checkpointing_interval=1000", "--finish_bundle_before_checkpointing"]
+CHECKPOINTS = ["--checkpointing_interval=1000", "--finish_bundle_before_checkpointing", "--max_bundle_size=50"]
 
 
 def release(pipeline: beam.Pipeline) -> None:
@@ -55,6 +55,8 @@ def test_noise_is_drawn_of_stable_input(root_key: Path, tmp_path: Path) -> None:
         (["--checkpointing_interval=0", CHECKPOINTS[1]], "Give --checkpointing_interval"),
         (CHECKPOINTS[:1], "Give --finish_bundle_before_checkpointing"),
         ([CHECKPOINTS[0], f"{CHECKPOINTS[1]}=false"], "Give --finish_bundle_before_checkpointing"),
+        (CHECKPOINTS[:2], "Give --max_bundle_size=50"),
+        ([*CHECKPOINTS[:2], "--max_bundle_size=65"], "no more than 64"),
     ],
 )
 def test_a_runner_without_it_is_refused(options: list[str], message: str, root_key: Path, tmp_path: Path) -> None:
