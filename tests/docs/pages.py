@@ -179,7 +179,7 @@ _BEAM = {
     *("--flink_version", "--checkpointing_interval", "--job_endpoint", "--service_account_email", "--num_workers"),
     *("--max_num_workers", "--autoscaling_algorithm", "--save_main_session", "--extra_package", "--job_name"),
     *("--faster_copy", "--finish_bundle_before_checkpointing", "--state_backend", "--savepoint_path"),
-    *("--state_backend_storage_path", "--max_bundle_size"),
+    *("--state_backend_storage_path", "--max_bundle_size", "--max_bundle_time_mills", "--auto_watermark_interval"),
     *("--worker_machine_type", "--machine_type", "--subnetwork", "--no_use_public_ips", "--dataflow_kms_key"),
 }
 """Options of Beam's own, which pipelines pass on."""
