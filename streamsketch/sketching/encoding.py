@@ -84,8 +84,9 @@ def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreeme
     """
     if first is None or second is None:
         return None
-    first.check_same(second)
-    return first
+    from streamsketch.agreement import check_agreed  # noqa: PLC0415 - loaded already, where there is an agreement
+
+    return check_agreed(first, second)
 
 
 def check_state(projection: Projection, state: Ints, mass: int) -> int:

@@ -29,7 +29,7 @@ Clock: TypeAlias = Literal["events", "heartbeats"]
 
 
 def check_clock(clock: Clock) -> None:
-    """Raise `InvalidInputError` for what is no clock."""
+    """Raise `InvalidInputError` unless this is the name of a clock."""
     if clock not in get_args(Clock):
         raise InvalidInputError(f"clock must be one of {', '.join(get_args(Clock))}, got {clock!r:.80}")
 
