@@ -1,4 +1,4 @@
-"""``python -m benchmarks speed|accuracy|figures|beam [NAMES…] [--quick] [--data DIR] [--out DIR]``, and ``render``."""
+"""``python -m benchmarks COMMAND [NAMES…] [--quick] [--data DIR] [--out DIR]``; see --help for commands."""
 
 from collections.abc import Callable
 from pathlib import Path

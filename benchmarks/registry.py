@@ -1,10 +1,10 @@
-"""What there is to run: four commands, the entries of each by name."""
+"""What there is to run: five commands, the entries of each by name."""
 
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks import accuracy, beam, speed
+from benchmarks import accuracy, beam, speed, streams
 from benchmarks.data import Data
 from benchmarks.figures import afnnt, kkmm, ll, stausholm
 from benchmarks.rows import Effort, Row
@@ -15,6 +15,7 @@ COMMANDS = {
     "accuracy": "What theory predicts beside what is observed.",
     "figures": "The papers' figures, computed again.",
     "beam": "Pipelines: events per second and memory.",
+    "streams": "Endless jobs on Flink: events per second, delays, growth.",
 }
 STUDIES = ("accuracy", "figures")
 """Commands whose entries take data sets."""
@@ -28,6 +29,7 @@ _FOLDERS: dict[str, tuple[tuple[str, Mapping[str, str]], ...]] = {
         for paper in (kkmm, stausholm, ll, afnnt)
     ),
     "beam": (("benchmarks.beam", beam.NAMES),),
+    "streams": (("benchmarks.streams", streams.NAMES),),
 }
 
 

@@ -8,7 +8,13 @@ from typing import Any
 from benchmarks import drawing, markdown, report
 from benchmarks.registry import STUDIES, entries
 
-_HEADINGS = {"speed": "Speed", "beam": "Pipelines", "accuracy": "Accuracy", "figures": "The papers' figures"}
+_HEADINGS = {
+    "speed": "Speed",
+    "beam": "Pipelines",
+    "streams": "Streams",
+    "accuracy": "Accuracy",
+    "figures": "The papers' figures",
+}
 _TARGETS = "Targets"
 _MOST = 80  # rows of a table in the document
 _HOW = """\

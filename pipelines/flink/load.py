@@ -260,7 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
     if known.out is not None:
         asked = {name: getattr(known, name) for name in ("format", "count_alone", "events", "rate", "interval")}
         title = f"Streams: {known.what} of {'rows of JSON' if known.format == 'json' else 'Arrow batches'}"
-        text = json.dumps({"command": "streams", "name": known.what, "title": title, "asked": asked, **found}, indent=2)
+        text = json.dumps({"title": title, "asked": asked, **found}, indent=2)
         known.out.parent.mkdir(parents=True, exist_ok=True)
         known.out.write_text(text + "\n")
     return 0

@@ -16,7 +16,8 @@ from pipelines.flink.load import DELAY, ROWS, WINDOW, Events, Late, Stream
 
 _BEAT = 0.05  # seconds between heartbeats
 _SAMPLES, _BLOCKS = 60, 10
-_FLAT = 0.05  # of the mean that may be gained in an hour
+FLAT = 0.05
+"""What may be gained in an hour, as a share of the mean."""
 
 
 class Trend(NamedTuple):
@@ -32,7 +33,7 @@ class Trend(NamedTuple):
         """Whether it is flat: all of the interval is below a twentieth of the mean an hour."""
         if np.isnan(self.slope):
             return "too short to say"
-        if self.high <= _FLAT * self.mean:
+        if self.high <= FLAT * self.mean:
             return "flat"
         return "grows" if self.low > 0 else "not known to be flat"
 

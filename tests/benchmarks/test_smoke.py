@@ -20,9 +20,39 @@ from benchmarks.speed.limits import additions_only, given_cells
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
 from benchmarks.speed.update import c_update
+from benchmarks.streams import backlog, soak
 from benchmarks.timing import Timings, Work, interleave
 
-ALL = [entry for command in COMMANDS for entry in entries(command).values()]
+ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
+SOAK = {
+    "rate": 1000,
+    "windows": 3,
+    "p50_seconds": 0.5,
+    "p99_seconds": 1.5,
+    "p99_intervals": 1.5,
+    "delays": [0.5, 0.4, 1.5],
+    "samples": [
+        {
+            "minutes": minute,
+            "events": 60_000 * minute,
+            "windows": 6 * minute,
+            "checkpoint_kb": size,
+            "memory_mb": {"task manager": 500.0, "Python": 300.0 + minute},
+        }
+        for minute, size in ((1, None), (2, 10.0), (3, 11.0))
+    ],
+    "trends": {
+        "memory": {"mean": 800.0, "slope": 10.0, "low": 5.0, "high": 15.0, "verdict": "flat"},
+        "checkpoint": {"mean": 10.5, "slope": 60.0, "low": 50.0, "high": 70.0, "verdict": "grows"},
+        "short": {
+            "mean": float("nan"),
+            "slope": float("nan"),
+            "low": float("nan"),
+            "high": float("nan"),
+            "verdict": "?",
+        },
+    },
+}
 
 
 @pytest.mark.parametrize("entry", ALL, ids=lambda entry: f"{entry.command}-{entry.name}")
@@ -65,6 +95,24 @@ def check_study(study: dict[str, Any]) -> None:
         assert table["title"]
         assert table["rows"]
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
+
+
+def test_a_soak_is_told_with_its_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak, "soak", lambda *_, **__: SOAK)
+    written = report.measure(entries("streams")["soak"], TINY, Data(), tmp_path)
+    check_study(written)
+    assert [one["holds"] for one in written["checks"]] == [True, True, False, None]
+    rendered = rendering.write(tmp_path, tmp_path / "rendered").read_text()
+    assert "## Streams" in rendered
+    assert "1.50 checkpoint intervals" in rendered
+
+
+def test_a_backlog_is_told_beside_counting_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {False: 500_000, True: 2_000_000}
+    monkeypatch.setattr(backlog, "backlog", lambda *_, count_alone, **__: {"events_a_second": rates[count_alone]})
+    written = report.measure(entries("streams")["backlog"], TINY, Data(), tmp_path)
+    check_rows(written["rows"])
+    assert [(row["ours"], row["ratio"], row["met"]) for row in written["rows"]] == [(2000, 4, False), (2000, 4, True)]
 
 
 def test_the_import_is_timed_by_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:

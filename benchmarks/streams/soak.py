@@ -1,0 +1,101 @@
+"""An endless job at a steady rate for an hour: how late its windows are released, and whether anything grows.
+
+A producer writes Arrow batches at half the rate at which a backlog is worked off on two cores, for an hour.
+Checkpoints are a second apart. A window's delay is from its end, and the allowed delay of its events, to the release of
+its last key; windows before the job has caught up with its start do not count. Memory is resident memory of the task
+manager, Python's workers and the broker.
+"""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from benchmarks import palette
+from benchmarks.rows import Effort
+from benchmarks.streams import JARS
+from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
+from pipelines.flink.load import WINDOW
+from pipelines.flink.soak import FLAT, soak
+
+_RATE = 400_000  # events a second
+
+
+def run(effort: Effort) -> Study:
+    """Measure for an hour; for two minutes if not in full."""
+    minutes = 60.0 if effort.name == "full" else 2.0
+    return study(soak(JARS, Console(), minutes=minutes, rate=_RATE))
+
+
+def study(found: dict[str, Any]) -> Study:
+    """Return what `soak` found as tables, checks and a picture."""
+    samples = found["samples"]
+    trends = [
+        (name, one["mean"], one["slope"], one["low"], one["high"], one["verdict"])
+        for name, one in found["trends"].items()
+    ]
+    return Study(
+        [
+            Table("Growth an hour, with a 95 % interval", ("", "mean", "an hour", "from", "to", ""), trends),
+            Table(
+                "Samples",
+                ("minute", "events", "windows", *(f"{name}, MB" for name in samples[0]["memory_mb"]), "checkpoint, kB"),
+                [
+                    (
+                        *(one["minutes"], one["events"], one["windows"]),
+                        *(round(value) for value in one["memory_mb"].values()),
+                        one["checkpoint_kb"],
+                    )
+                    for one in samples
+                ],
+            ),
+        ],
+        _finding(found),
+        {"lines": _picture(found)},
+        checks=_checks(found),
+    )
+
+
+def _finding(found: dict[str, Any]) -> str:
+    if not found["windows"]:
+        return "The run was too short for a window after the start."
+    last = found["samples"][-1]
+    return (
+        f"{found['rate']:,} events a second for {last['minutes']:.0f} minutes, {last['events']:,} in all. Half of "
+        f"{found['windows']} windows were released within {found['p50_seconds']:.2f} s, 99 % within "
+        f"{found['p99_seconds']:.2f} s, which are {found['p99_intervals']:.2f} checkpoint intervals."
+    )
+
+
+def _checks(found: dict[str, Any]) -> list[Check]:
+    late = np.nan if found["p99_intervals"] is None else found["p99_intervals"]
+    checks = [Check("99 % of windows are released within two checkpoint intervals", late, 0, 2, unit="intervals")]
+    for name, one in found["trends"].items():
+        share = 100 / one["mean"] if one["mean"] else np.nan
+        half = (one["high"] - one["low"]) / 2
+        checks.append(
+            Check(f"flat: {name}", one["slope"] * share, -np.inf, 100 * FLAT, error=half * share, unit="% an hour")
+        )
+    return checks
+
+
+def _picture(found: dict[str, Any]) -> Figure:
+    figure, axes = palette.panels(1, 3, 3.6, 3.2)
+    memory, checkpoints, delays = axes[0]
+    minutes = [one["minutes"] for one in found["samples"]]
+    for place, name in enumerate(found["samples"][0]["memory_mb"]):
+        values = [one["memory_mb"][name] for one in found["samples"]]
+        memory.plot(minutes, values, color=palette.COLOURS[place], label=name)
+    memory.set_title("resident memory, MB", fontsize=9, loc="left")
+    memory.legend(frameon=False, fontsize=8)
+    checkpoints.plot(minutes, [one["checkpoint_kb"] for one in found["samples"]], color=palette.BLUE)
+    checkpoints.set_title("checkpoint, kB", fontsize=9, loc="left")
+    moments = [WINDOW * number / 60 for number in range(len(found["delays"]))]
+    delays.plot(moments, found["delays"], ".", markersize=3, color=palette.BLUE)
+    delays.set_title("delay of each window, s", fontsize=9, loc="left")
+    for panel in axes[0]:
+        panel.set_ylim(bottom=0)
+        panel.set_xlabel("minutes", fontsize=8)
+    return figure
