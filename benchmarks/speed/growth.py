@@ -7,7 +7,7 @@ largest time over the smallest stands beside the slope. A time here is the least
 work on the machine only adds to it, and would bend a line.
 """
 
-import math
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,8 +63,8 @@ def run(effort: Effort) -> Study:
         (
             one.line.name,
             one.line.against,
-            int(math.log2(min(one.times))),
-            int(math.log2(max(one.times))),
+            _told(min(one.times)),
+            _told(max(one.times)),
             one.line.expected,
             round(one.slope, 3),
             one.spread,
@@ -72,7 +72,7 @@ def run(effort: Effort) -> Study:
         for one in fitted
     ]
     times = [
-        (one.line.name, one.line.against, int(math.log2(size)), time, one.line.unit)
+        (one.line.name, one.line.against, _told(size), time, one.line.unit)
         for one in fitted
         for size, time in one.times.items()
     ]
@@ -80,10 +80,10 @@ def run(effort: Effort) -> Study:
         [
             Table(
                 "Fitted slopes",
-                ("what", "grows", "from 2^", "to 2^", "expected slope", "slope", "largest / smallest time"),
+                ("what", "grows", "from", "to", "expected slope", "slope", "largest / smallest time"),
                 slopes,
             ),
-            Table("Times", ("what", "grows", "size 2^", "ns", "for each"), times),
+            Table("Times", ("what", "grows", "size", "ns", "for each"), times),
         ],
         _finding(fitted),
         {"lines": _picture(fitted)},
@@ -135,6 +135,21 @@ def _by_dim(effort: Effort) -> Line:
     return Line("batch update", "dim", 0, "item", works)
 
 
+def _by_length(effort: Effort) -> Line:
+    """Time whole streams, in batches of at most a million events."""
+    longest = effort.size(1 << 27, least=1 << 10)
+    chunk = min(1 << 20, longest)
+    indices, values = _events(chunk)
+    sketch = _sjlt().sketch()
+
+    def whole(length: int) -> None:
+        for _ in range(max(1, length // chunk)):
+            sketch.update(indices[:length], values[:length])
+
+    works = {n: Work(functools.partial(whole, n), 1) for n in _powers(min(1 << 13, longest // 2), longest, 4)}
+    return Line("a whole stream", "its events", 1, "stream", works)
+
+
 def _by_stream(effort: Effort) -> Line:
     """Time a batch after ever more have gone before: the sketch's state is all that could remember them."""
     n, batch = effort.size(1 << 14, least=16), _events(effort.size(1 << 14, least=16))
@@ -145,7 +160,7 @@ def _by_stream(effort: Effort) -> Line:
             sketch.update(*batch)
         return Work(lambda: sketch.update(*batch), n)
 
-    works = {length: after(length) for length in _powers(n, n << 10, 4)}
+    works = {length: after(length) for length in _powers(n, n << 12, 4)}
     return Line("batch update", "items before", 0, "item", works)
 
 
@@ -160,7 +175,9 @@ def _by_keys(effort: Effort) -> Line:
         table = _sjlt().table()
         return Work(lambda: table.update(column, indices, values), n)
 
-    works = {keys: keyed(keys) for keys in _powers(1, effort.size(4096, least=16), 4)}
+    works = {
+        keys: keyed(keys) for keys in (1, 10, 100, 1000, 10_000, 100_000) if keys <= effort.size(100_000, least=10)
+    }
     return Line("SketchTable.update", "number of keys", 0, "event", works)
 
 
@@ -228,6 +245,12 @@ def _items(effort: Effort) -> int:
     return effort.size(1 << 18, least=64)
 
 
+def _told(size: int) -> str:
+    """Return a size as people write it: powers of two and of ten."""
+    power = size.bit_length() - 1
+    return f"2^{power}" if size == 1 << power and size > 64 else f"{size:,}"
+
+
 def _powers(first: int, last: int, factor: int) -> list[int]:
     """Return powers of ``factor`` times the power of two at or below ``first``, up to ``last``: at least two."""
     sizes = [1 << (first.bit_length() - 1)]
@@ -238,6 +261,7 @@ def _powers(first: int, last: int, factor: int) -> list[int]:
 
 _LINES: Sequence[Callable[[Effort], Line]] = (
     _by_batch,
+    _by_length,
     _by_sparsity,
     _by_sketch_dim,
     _by_dim,
@@ -255,13 +279,15 @@ def _finding(fitted: Sequence[Fitted]) -> str:
     by = {(one.line.name, one.line.against): one for one in fitted}
     s, k = by["batch update", "s (k = 128 s)"], by["batch update", "k"]
     dim, before = by["batch update", "dim"], by["batch update", "items before"]
+    length = by["a whole stream", "its events"]
     keys, pan = by["SketchTable.update", "number of keys"], by["PanPrivateSketch.update", "k"]
     return (
         f"A batch update should cost O(s) an item and not depend on dim, k or the stream's length. Its time grows as "
         f"s^{s.slope:.2f}, dim^{dim.slope:.3f}, k^{k.slope:.3f} and (items before)^{before.slope:.3f}. Over all k the "
         f"largest time is {k.spread:.2f} times the smallest: no operation is added to an item, but wider fields need a "
-        f"second hash word, and the scratch of 16 k bytes outgrows the first cache. One event of a pan-private sketch "
-        f"takes k^{pan.slope:.3f}. Keys cost (keys)^{keys.slope:.2f}, up to {keys.spread:.1f} times: one key is a "
+        f"second hash word, and the scratch of 16 k bytes outgrows the first cache. Streams "
+        f"of 2^13 to 2^27 events take (events)^{length.slope:.3f}. One event of a pan-private sketch takes "
+        f"k^{pan.slope:.3f}. Keys cost (keys)^{keys.slope:.2f}, up to {keys.spread:.1f} times: one key is a "
         f"plain sketch, and many have 8 k bytes of cells each, which outgrow all caches."
     )
 
