@@ -10,7 +10,7 @@ import pyarrow as pa
 from apache_beam.coders import BytesCoder, VarIntCoder
 from apache_beam.transforms.timeutil import TimeDomain
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec, on_timer
-from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindows, TimestampedValue
+from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindow, GlobalWindows, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 from numpy.typing import NDArray
 
@@ -214,7 +214,7 @@ class _Admit(beam.DoFn):
         admitted, added = self._admitted(held, different, window)
         if added.size:
             used.write(np.concatenate([held, added]).tobytes())
-            over.set(Timestamp(micros=self._end(window)))
+            over.set(self._over(window))
         keep = admitted[rows_of.ravel()]
         if not keep.any():
             return
@@ -250,7 +250,11 @@ class _Admit(beam.DoFn):
         used.write(left.tobytes())
         forgotten.write(int(moment.micros))
         if left.size:
-            over.set(Timestamp(micros=self._end(int(left["window"].min()))))
+            over.set(self._over(int(left["window"].min())))
+
+    def _over(self, window: int) -> Timestamp:
+        """Return when the period of a window is over, or Beam's time is."""
+        return Timestamp(micros=min(self._end(window), GlobalWindow().max_timestamp().micros))
 
     def _end(self, window: int) -> int:
         """Return the end of the period that a window is in."""

@@ -8,6 +8,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pytest
+from apache_beam.transforms.window import GlobalWindow
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
@@ -169,6 +170,8 @@ def test_a_unit_keeps_to_its_windows_a_period_and_gets_new_ones_with_the_next(
 ) -> None:
     rows = [(60 * window + 1, ("Ann", "AA", 1, 100)) for window in range(6)]
     rows += [(60 * window + 2, ("Bob", "UA", 1, 1)) for window in (0, 2, 6)]
+    last = GlobalWindow().max_timestamp().micros // 10**6 - MINUTE - DELAY - 1 - BASE  # its period is beyond all time
+    rows.append((last, ("Eve", "UA", 1, 1)))
 
     def build(pipeline: beam.Pipeline) -> dict[str, beam.PCollection]:
         configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path / "claims"))
