@@ -19,7 +19,7 @@ _EXPORTED = ["java.base/sun.net.util", "java.rmi/sun.rmi.registry", "java.securi
 _OPENED = ["lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent"]
 _OPENED += ["util.concurrent.atomic", "util.concurrent.locks"]
 _SHORT = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # short jobs end before C2's code pays
-_LASTING = ["-Xmx1g", "-XX:+UseParallelGC"]
+_LASTING = ["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseParallelGC"]  # so that only what leaks grows
 # What Flink's own start script asks of Java 17.
 _JAVA = [
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -13,8 +13,7 @@ from pipelines.flink.processes import Processes, StartError, Usage, free_ports, 
 
 _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java has it
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-
-
+_SEGMENT = 1 << 28
 _LENGTH = struct.Struct(">i")
 
 
@@ -38,6 +37,8 @@ class Kafka:
         Folder of the jars that ``pom.xml`` names, and of ours.
     folder
         A folder for the log and for configuration.
+    keep
+        How many bytes of each partition to keep at least, for topics that never end; by default all.
 
     Attributes
     ----------
@@ -47,8 +48,8 @@ class Kafka:
         Address of the expansion service.
     """
 
-    def __init__(self, jars: Path, folder: Path) -> None:
-        self._jars, self._folder = jars.resolve(), folder.resolve()
+    def __init__(self, jars: Path, folder: Path, *, keep: int | None = None) -> None:
+        self._jars, self._folder, self._keep = jars.resolve(), folder.resolve(), keep
         self._processes = Processes(folder)
         self._port, self._controller, expansion = free_ports(3)
         self.servers, self.expansion = f"127.0.0.1:{self._port}", f"127.0.0.1:{expansion}"
@@ -138,6 +139,13 @@ class Kafka:
             # one timestamp of the future would end every window up to it
             "log.message.timestamp.after.max.ms": 3_600_000,
         }
+        if self._keep is not None:
+            settings |= {
+                "log.retention.bytes": self._keep,
+                "log.segment.bytes": _SEGMENT,
+                "log.retention.check.interval.ms": 10_000,
+                "log.segment.delete.delay.ms": 1000,
+            }
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 

@@ -104,6 +104,8 @@ class Stream:
         Milliseconds between checkpoints.
     lasting
         As of `FlinkCluster`.
+    keep
+        As of `Kafka`.
     """
 
     def __init__(
@@ -116,11 +118,12 @@ class Stream:
         count_alone: bool = False,
         interval: int = 1000,
         lasting: bool = False,
+        keep: int | None = None,
     ) -> None:
         self.folder, self.out, self._form, self._count_alone = folder, folder / "out" / _STREAM, form, count_alone
         self._options, self._interval = list(options), interval
         self._open = contextlib.ExitStack()
-        self.kafka = Kafka(jars, folder / "kafka")
+        self.kafka = Kafka(jars, folder / "kafka", keep=keep)
         self.cluster = FlinkCluster(jars, folder / "flink", task_managers=1, lasting=lasting)
 
     def __enter__(self) -> Self:

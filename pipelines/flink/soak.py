@@ -16,6 +16,7 @@ from pipelines.flink.load import DELAY, ROWS, WINDOW, Events, Late, Stream
 
 _BEAT = 0.05  # seconds between heartbeats
 _SAMPLES, _BLOCKS = 60, 10
+_KEEP = 4 << 30  # bytes of the topic; an hour writes 70 GB
 FLAT = 0.05
 """What may be gained in an hour, as a share of the mean."""
 
@@ -55,7 +56,7 @@ def soak(
     made, samples, late = Events(form), [], Late([], [])
     with (
         tempfile.TemporaryDirectory(prefix="load-", ignore_cleanup_errors=True) as name,
-        Stream(jars, Path(name), form, options, interval=interval, lasting=minutes > 5) as stream,
+        Stream(jars, Path(name), form, options, interval=interval, lasting=minutes > 5, keep=_KEEP) as stream,
     ):
         began = int(time.time()) // WINDOW * WINDOW + WINDOW
         stream.launch(began)
