@@ -16,6 +16,7 @@ SOURCES = (
     "beam/shards.py",
     "core/carryless.py",
     "core/hashing.py",
+    "core/words.py",
     "data/blake2b.py",
     "local/compressed.py",
     "local/directions.py",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 
+_ASCII = 0x7F
 _FAMILIES: tuple[type, ...] = (bool, int, float, Decimal, str, bytes, dt.datetime, dt.date)
 
 
@@ -230,22 +231,39 @@ def is_bytes_type(kind: pa.DataType) -> bool:
 
 
 def joined_bytes(array: pa.Array) -> tuple[NDArray[np.uint8], Ints]:
-    """Return all values of a column of text or bytes as one, and the end of each: uint8, (m,), and int64, (n,).
+    """Return the values of a column of text or bytes as one, where the first begins, and the end of each.
+
+    Returns
+    -------
+    tuple
+        uint8, (m,), and int64, (n + 1,): ascending, in [0, m]. The first may begin after 0.
 
     Raises
     ------
     InvalidInputError
         For text that is not UTF-8.
     """
-    if is_text_type(array.type):
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid:
-            raise InvalidInputError("a text key is not valid UTF-8; fix it, or pass it as bytes") from None
-    array = array.cast(pa.large_binary())
-    ends = np.frombuffer(array.buffers()[1], dtype=np.int64, count=len(array) + 1, offset=8 * array.offset)
-    start, stop = int(ends[0]), int(ends[-1])
-    return np.frombuffer(array.buffers()[2] or b"", dtype=np.uint8)[start:stop], ends[1:] - start
+    is_text = is_text_type(array.type)
+    if pa.types.is_string_view(array.type):
+        _validate(array, is_text)
+    joined = array.cast(pa.large_binary())
+    ends = np.frombuffer(joined.buffers()[1], dtype=np.int64, count=len(joined) + 1, offset=8 * joined.offset)
+    data = np.frombuffer(joined.buffers()[2] or b"", dtype=np.uint8)
+    is_sound = ends[0] >= 0 and ends[-1] <= data.size and bool(np.all(ends[1:] >= ends[:-1]))
+    if not is_sound or (is_text and data[ends[0] : ends[-1]].max(initial=0) > _ASCII):  # ASCII is UTF-8 as it stands
+        _validate(array, is_text)
+    return data, ends
+
+
+def _validate(array: pa.Array, is_text: bool) -> None:  # noqa: FBT001
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InvalidInputError(
+            "a text key is not valid UTF-8; fix it, or pass it as bytes"
+            if is_text
+            else "a column of bytes is not a valid Arrow array; see its validate(full=True)"
+        ) from None
 
 
 def times_of(array: pa.Array) -> list[Any]:

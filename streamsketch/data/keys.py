@@ -6,22 +6,25 @@ n²/2^61; a collision costs accuracy, never privacy.
 """
 
 import datetime as dt
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from streamsketch.core import INT64_MAX, MAX_KEY, Ints, add_product, as_int64, field_elements
+from streamsketch.core import INT64_MAX, MAX_KEY, Ints, Words, add_product, as_int64, field_elements
 from streamsketch.data.blake2b import digest_column, keyed_state
-from streamsketch.data.columns import is_bytes_type, is_text_type, joined_bytes, key_column, value_type
+from streamsketch.data.columns import is_text_type, joined_bytes, key_column, value_type
 from streamsketch.errors import InvalidInputError
 
 HASHED_DIM = MAX_KEY + 1
 """The size of the fingerprint domain, 2^60: the `dim` that keys other than integers need."""
 
 _PERSON = b"streamsketch.key"
+_FEW, _MOST_SAMPLED, _DIFFERENT = 512, 1 << 14, 0.75  # rows, rows, and the share from which keys rarely repeat
 _OUT_OF_RANGE = (
     "index {which}: indices must lie in [0, {dim}). "
     "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
@@ -47,7 +50,8 @@ def fingerprint(key: object, seed: int) -> int:
     >>> len({fingerprint(key, seed=0) for key in (1, "1", b"1")})
     3
     """
-    return int.from_bytes(_digester(_keyed(seed))(key), "little") & MAX_KEY
+    digest = hashlib.blake2b(canonical_bytes(key), digest_size=8, key=_seed_bytes(seed), person=_PERSON).digest()
+    return int.from_bytes(digest, "little") & MAX_KEY
 
 
 def index_of(key: object, dim: int, seed: int) -> int:
@@ -144,68 +148,64 @@ def _require_hashed_dim(dim: int, what: str) -> None:
 
 
 def _fingerprints(array: pa.Array, seed: int) -> Ints:
-    """Return the fingerprint of each key of an Arrow column without nulls; each distinct key is hashed once."""
-    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    distinct = encoded.dictionary
-    if not len(distinct):
-        return np.empty(0, dtype=np.int64)
-    is_text = is_text_type(distinct.type)
-    if (is_text or is_bytes_type(distinct.type)) and not distinct.null_count:
-        data, stops = joined_bytes(distinct)
-        words = np.empty((len(distinct), 1), dtype=np.uint64)
-        digest_column(keyed_state(8, _seed_bytes(seed), _PERSON), ord("s" if is_text else "b"), data, stops, words)
-    else:
-        digest = _digester(_keyed(seed))
-        words = np.frombuffer(b"".join(map(digest, _distinct_keys(distinct))), dtype="<u8").reshape(-1, 1)
-    prints: Ints = (words[:, 0] & np.uint64(MAX_KEY)).astype(np.int64)
-    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False)
-    return prints[codes]
+    """Return the fingerprint of each key of an Arrow column without nulls."""
+    if pa.types.is_dictionary(array.type):
+        prints: Ints = _hashed(array.dictionary, seed)[array.indices.to_numpy(zero_copy_only=False)]
+        return prints
+    if _repeats(array):
+        return _fingerprints(array.dictionary_encode(), seed)
+    return _hashed(array, seed)
 
 
-def canonical_column(array: pa.Array) -> list[bytes]:
-    """Return the canonical bytes of each key of an Arrow column without nulls."""
-    return list(map(canonical_bytes, _distinct_keys(array)))
+def _repeats(array: pa.Array) -> bool:
+    """Return whether a column seems to have few different keys: hashing one costs less than finding it among many."""
+    if len(array) < _FEW:
+        return False
+    head = array[: min(len(array) // 16, _MOST_SAMPLED)]
+    return len(head.dictionary_encode().dictionary) < _DIFFERENT * len(head)
 
 
-def _distinct_keys(distinct: pa.Array) -> Iterable[Any]:
-    if pa.types.is_timestamp(distinct.type):
-        unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[distinct.type.unit]
-        return (_Nanoseconds(count * unit) for count in distinct.cast(pa.int64()).to_pylist())
-    if pa.types.is_date(distinct.type):  # Python's dates end with the year 9999
-        return map(_Days, distinct.cast(pa.int32()).to_pylist())
-    try:
-        keys: Iterable[Any] = distinct.to_pylist()
-    except UnicodeDecodeError:
-        raise InvalidInputError("a text key is not valid UTF-8; fix it, or pass it as bytes") from None
-    return keys
+def _hashed(array: pa.Array, seed: int) -> Ints:
+    tag, texts = _canonical(array)
+    data, ends = joined_bytes(texts)
+    words = digest_column(_state(seed), ord(tag), data, ends)
+    words &= np.uint64(MAX_KEY)
+    return words.view(np.int64)
 
 
-class _Nanoseconds(int):
-    """Nanoseconds since 1970-01-01T00:00Z, as a type distinct from plain integers."""
+def canonical_column(array: pa.Array) -> pa.Array:
+    """Return the tag byte and canonical bytes of each key of an Arrow column without nulls, as in `fingerprint`."""
+    tag, texts = _canonical(array)
+    kind = pa.large_binary()
+    return pc.binary_join_element_wise(pa.scalar(tag.encode(), kind), texts.cast(kind), pa.scalar(b"", kind))
 
 
-class _Days(int):
-    """Days since 1970-01-01, as a type distinct from plain integers."""
+def _canonical(array: pa.Array) -> tuple[str, pa.Array]:
+    """Return the tag of a column and, as text or bytes, what follows it."""
+    kind = array.type
+    if pa.types.is_integer(kind):
+        return "i", array.cast(pa.string())
+    if pa.types.is_date(kind):
+        return "d", array.cast(pa.int32()).cast(pa.string())
+    if pa.types.is_timestamp(kind):
+        counts, unit = array.cast(pa.int64()), {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[kind.unit]
+        try:
+            return "t", pc.multiply_checked(counts, unit).cast(pa.string())
+        except pa.ArrowInvalid:  # beyond 64 bits
+            return "t", pa.array([str(count * unit) for count in counts.to_pylist()])
+    return ("s" if is_text_type(kind) else "b"), array
 
 
-def _keyed(seed: int) -> "hashlib.blake2b":
-    return hashlib.blake2b(digest_size=8, key=_seed_bytes(seed), person=_PERSON)
+@functools.lru_cache(maxsize=64)
+def _state(seed: int) -> Words:
+    return keyed_state(_seed_bytes(seed), _PERSON)
 
 
 def _seed_bytes(seed: int) -> bytes:
     return seed.to_bytes(8, "little")
 
 
-def _digester(keyed: "hashlib.blake2b") -> Callable[[object], bytes]:
-    def digest(key: object) -> bytes:
-        state = keyed.copy()
-        state.update(canonical_bytes(key))
-        return state.digest()
-
-    return digest
-
-
-def canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for each type of key
+def canonical_bytes(key: object) -> bytes:
     """Return the tag byte and the canonical bytes of a key, as described in `fingerprint`."""
     if isinstance(key, str):
         try:
@@ -214,10 +214,6 @@ def canonical_bytes(key: object) -> bytes:  # noqa: PLR0911 - one return for eac
             raise InvalidInputError("a text key contains lone surrogates, which UTF-8 cannot encode") from None
     if isinstance(key, bytes):
         return b"b" + key
-    if isinstance(key, _Nanoseconds):
-        return b"t%d" % key
-    if isinstance(key, _Days):
-        return b"d%d" % key
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return b"i%d" % int(key)
     if isinstance(key, dt.datetime) and key == key:  # noqa: PLR0124 - pandas' NaT is no time

@@ -78,6 +78,11 @@ def test_columns_that_would_be_misread_are_refused(column: Any) -> None:
         indices_of([column], HASHED_DIM, SEED)
 
 
+def binary(ends: list[int], data: bytes) -> pa.Array:
+    buffers = [None, pa.py_buffer(np.array(ends, dtype=np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers)
+
+
 UNHASHABLE_KEYS: dict[str, Any] = {
     "lists": [["a", "b"]],
     "tuples": [("a", "b")],
@@ -87,6 +92,8 @@ UNHASHABLE_KEYS: dict[str, Any] = {
     "text that is not UTF-8": pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], dtype=np.int32)), pa.py_buffer(b"\xff\xfe")]
     ),
+    "text split within a character": binary([0, 1, 2], "ü".encode()).view(pa.string()),
+    "bytes with ends that descend": binary([0, 1 << 20, 2], b"ab"),
     "a data frame": pd.DataFrame({"a": [1, 2]}),
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core import MAX_KEY, Ints, Words, kernel, multiply_add
+from streamsketch.core import MAX_KEY, Ints, Words, bytes_at, kernel, multiply_add, part
 from streamsketch.data import canonical_column, is_bytes_type, joined_bytes, value_type
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -52,16 +52,16 @@ class UnitDigests:
             words = numbers.astype(np.int64 if signed else np.uint64).view(np.uint64)
             integer_polynomials(_head(ord("i"), _NUMBER_BYTES), words, signed, self._points, out)
             return out
-        tag, data, stops = _as_bytes(units)
-        unit_polynomials(tag, data, stops, self._points, out)
+        tag, data, ends = _as_bytes(units)
+        unit_polynomials(tag, data, ends, self._points, out)
         return out
 
 
 def _as_bytes(units: pa.Array) -> tuple[int, Bytes, Ints]:
-    """Return a tag for the type of the names, their concatenated bytes, and the end of each."""
+    """Return a tag for the type of the names and what `joined_bytes` returns for them."""
     kind = value_type(units)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return ord("t"), *joined_bytes(pa.array(canonical_column(units), pa.large_binary()))
+        return ord("t"), *joined_bytes(canonical_column(units))
     return ord("b" if is_bytes_type(kind) else "s"), *joined_bytes(units)
 
 
@@ -77,28 +77,33 @@ def integer_polynomials(head: int, words: Words, signed: bool, points: Words, ou
     for j in range(points.size):
         first[j] = multiply_add(np.uint64(head), points[j], _0)
     for i in range(words.size):
-        swapped = _0
-        for byte in range(_WORD_BYTES):
-            swapped = (swapped << _8) | ((words[i] >> np.uint64(8 * byte)) & _BYTE)
+        swapped = _swapped(words[i])
         sign = words[i] >> np.uint64(63) if signed else _0
         for j in range(points.size):
             out[i, j] = multiply_add(first[j] ^ swapped, points[j], sign)
 
 
 @kernel
-def unit_polynomials(tag: int, data: Bytes, stops: Ints, points: Words, out: Words) -> None:
-    """Write Σ wᵢ·xⁿ⁻ⁱ in GF(2^64) for each name and point x: w₀ has tag and length, then come words of eight bytes."""
-    start = 0
-    for i in range(stops.size):
-        stop = stops[i]
+def unit_polynomials(tag: int, data: Bytes, ends: Ints, points: Words, out: Words) -> None:
+    """Write Σ wᵢ·xⁿ⁻ⁱ in GF(2^64) for each name and point x: w₀ has tag and length, then come words of eight bytes.
+
+    The first byte of a word is its highest, and the last word has the bytes that are left.
+    """
+    for i in range(ends.size - 1):
+        start, stop = ends[i], ends[i + 1]
         for j in range(points.size):
-            total = np.uint64((stop - start) << 8 | tag)
-            at = start
-            while at < stop:
-                word = np.uint64(0)
-                for byte in range(at, min(at + _WORD_BYTES, stop)):
-                    word = (word << _8) | np.uint64(data[byte])
-                total = multiply_add(total, points[j], word)
-                at += _WORD_BYTES
-            out[i, j] = total
-        start = stop
+            out[i, j] = (stop - start) << 8 | tag
+        for at in range(start, stop, _WORD_BYTES):
+            missing = max(at + _WORD_BYTES - stop, 0)
+            word = _swapped(bytes_at(data, at, stop)) >> np.uint64(8 * missing)
+            for j in range(points.size):
+                out[i, j] = multiply_add(out[i, j], points[j], word)
+
+
+@part
+def _swapped(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - inlined
+    """Return a word with its bytes in the opposite order."""
+    swapped = _0
+    for byte in range(_WORD_BYTES):
+        swapped = (swapped << _8) | ((word >> np.uint64(8 * byte)) & _BYTE)
+    return swapped

@@ -1,0 +1,57 @@
+"""Bytes of a buffer as words of eight."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_BYTE, _WORD, _BYTES = ir.IntType(8), ir.IntType(64), 8
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
+    """Return up to eight bytes of ``data[place:stop]`` as a uint64, the first byte lowest; 0 if there are none.
+
+    Nothing outside ``data[:stop]`` is read. All processors that Numba supports are little-endian.
+
+    Parameters
+    ----------
+    data
+        uint8, one-dimensional, C-contiguous.
+    place, stop
+        Bounds are not checked.
+    """
+    del typingctx, place, stop  # Numba passes types here; the values are in ``arguments``
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        _, place, stop = arguments
+        whole, none = ir.Constant(_WORD, _BYTES), ir.Constant(_WORD, 0)
+        count = builder.sub(stop, place)
+        found = cgutils.alloca_once(builder, _WORD)
+        with builder.if_else(builder.icmp_signed(">=", count, whole)) as (many, few):
+            with many:
+                builder.store(_load(builder, data, place), found)
+            with few:
+                builder.store(none, found)
+                is_some, is_far = builder.icmp_signed(">", count, none), builder.icmp_signed(">=", stop, whole)
+                with builder.if_then(is_some), builder.if_else(is_far) as (far, near):
+                    with far:  # the eight bytes that end where these do, without those before them
+                        before = builder.shl(builder.sub(whole, count), ir.Constant(_WORD, 3))
+                        ending = _load(builder, data, builder.sub(stop, whole))
+                        builder.store(builder.lshr(ending, before), found)
+                    with near:
+                        copied = cgutils.alloca_once(builder, _WORD)  # `found` stays in a register
+                        builder.store(none, copied)
+                        first = builder.gep(data, [place])
+                        cgutils.raw_memcpy(builder, builder.bitcast(copied, first.type), first, count, 1)
+                        builder.store(builder.load(copied), found)
+        return builder.load(found)
+
+    return types.uint64(data, types.intp, types.intp), generate
+
+
+def _load(builder: Any, data: Any, place: Any) -> Any:
+    return builder.load(builder.bitcast(builder.gep(data, [place]), _WORD.as_pointer()), align=1)
