@@ -28,8 +28,8 @@ FOUND = {  # features → which of the words appear in the code of arithmetic, a
     BASE: ([], []),
     OLD: (["popcnt"], []),
     NARROW: (["ymm", "vfmadd"], ["ymm"]),
-    WIDE: (["ymm", "vfmadd", "zmm"], ["zmm"]),
-    COUNTING: (["popcnt", "ymm", "vfmadd", "zmm", "vpopcnt"], ["zmm"]),
+    WIDE: (["ymm", "vfmadd", "zmm"], ["ymm", "zmm"]),
+    COUNTING: (["popcnt", "ymm", "vfmadd", "zmm", "vpopcnt"], ["ymm", "zmm"]),
 }
 
 CHILD = """
