@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.release import RawSketch, append_raw, emptied, load_raw, raw_append, raw_log, read_head, save_raw
+from streamsketch.release import (
+    RawSketch,
+    append_raw,
+    emptied,
+    load_raw,
+    raw_append,
+    raw_file,
+    raw_log,
+    read_head,
+    save_raw,
+)
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3)
 
@@ -147,6 +157,34 @@ def test_a_failed_append_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
             with pytest.raises(OSError, match="No space"):
                 append_raw(RawSketch(one(2)), path)
         assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("added", [many(["b"]), many(["c"])])
+def test_keys_count_once_where_the_size_of_a_file_is_bounded(
+    added: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_raw(RawSketch(many(["a", "b"])), tmp_path / "a")
+    before = (tmp_path / "a").read_bytes()
+    for module in (raw_append, raw_file):
+        monkeypatch.setattr(module, "MAX_BYTES", len(before) + 100)
+    if "c" in added:
+        with pytest.raises(ss.InvalidInputError, match="a raw file holds at most"):
+            append_raw(RawSketch(added), tmp_path / "a")
+        assert (tmp_path / "a").read_bytes() == before
+    else:
+        assert append_raw(RawSketch(added), tmp_path / "a").keys == {"a", "b"}
+
+
+def test_an_append_decodes_no_keys(tmp_path: Path) -> None:
+    save_raw(RawSketch(many(["a", "b"])), tmp_path / "a")
+    damaged = (tmp_path / "a").read_bytes().replace(b"sb", b"?b")
+    (tmp_path / "a").write_bytes(damaged)
+    head = append_raw(RawSketch(many(["c"])), tmp_path / "a")
+    assert head.most_keys == 3
+    with pytest.raises(ss.WireFormatError, match="key 1"):
+        _ = head.keys
+    with pytest.raises(ss.WireFormatError, match="checksum"):
+        load_raw(tmp_path / "a")
 
 
 def test_an_append_reads_no_cell_and_writes_no_more_than_what_is_added(tmp_path: Path) -> None:

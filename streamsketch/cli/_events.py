@@ -1,5 +1,6 @@
 """Events from files and streams, and into a sketch."""
 
+import contextlib
 import os
 import select
 import signal
@@ -19,7 +20,7 @@ import streamsketch as ss
 from streamsketch.agreement import Events
 from streamsketch.cli._lines import BadLines, Lines, blocks_of
 from streamsketch.data import batches, format_of, parts_of, times_in, uncompressed, window_names
-from streamsketch.release import State, check_size
+from streamsketch.release import RawHead, State, check_size
 from streamsketch.sketching import keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
@@ -75,15 +76,15 @@ class Columns:
         return pc.binary_join_element_wise(keys.cast(pa.string()), windows.cast(pa.string()), " ")
 
 
-def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: frozenset[str] = frozenset()) -> None:
+def add_events(state: State, batch: pa.RecordBatch, columns: Columns, there: RawHead) -> None:
     """Add a batch of events; after an error the state is as it was.
 
-    ``known`` are the keys of the file that the state will be added to. Under an agreement its types hold. Else, where
-    indices are hashed, numbers and dates count as their text, so that files of all formats agree, and a projection with
-    a smaller dim wants integers.
+    ``there`` is what is known of the file that the state will be added to. Under an agreement its types hold. Else,
+    where indices are hashed, numbers and dates count as their text, so that files of all formats agree, and a
+    projection with a smaller dim wants integers.
     """
     if columns.agreement is not None:
-        _add_agreed(state, columns.agreement.events(batch), known)
+        _add_agreed(state, columns.agreement.events(batch), there)
         return
     for name in columns.all:
         if nulls := batch.column(name).null_count:
@@ -98,22 +99,25 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns, known: fro
         state.update(indices, values)
     else:
         distinct, codes, *steps = keyed_steps(state.projection, columns.keys_of(batch), indices, values)
-        _check_room(state, known.union(distinct[code] for code in np.unique(codes)))
+        _check_room(state, there, [distinct[code] for code in np.unique(codes)])
         state.add_steps(distinct, codes, *steps)
 
 
-def _add_agreed(state: State, events: Events, known: frozenset[Any]) -> None:
+def _add_agreed(state: State, events: Events, there: RawHead) -> None:
     if isinstance(state, ss.Sketch):
         state.add_steps(events.indices, events.steps)
         return
     keys: Any = events.keys
-    _check_room(state, known.union(keys.unique().to_pylist()))
+    _check_room(state, there, keys.unique().to_pylist())
     state.add_events(events)
 
 
-def _check_room(state: ss.SketchTable, keys: frozenset[Any]) -> None:
+def _check_room(state: ss.SketchTable, there: RawHead, keys: list[Any]) -> None:
     """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
-    new = sum(key not in state for key in keys)
+    with contextlib.suppress(ss.InvalidInputError):
+        check_size(state.projection, len(state) + there.most_keys + len(keys))
+        return
+    new = sum(key not in state for key in (there.keys or frozenset()).union(keys))
     try:
         check_size(state.projection, len(state) + new)
     except ss.InvalidInputError as error:

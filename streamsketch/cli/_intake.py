@@ -14,7 +14,7 @@ _NO_LOSS = 1e-9  # of the values: what sums of floats are off
 
 @dataclass
 class Intake:
-    """Events that are not in the file yet, with the keys that are there."""
+    """Events that are not in the file yet, and what is known of the file."""
 
     columns: Columns
     there: RawHead
@@ -31,7 +31,6 @@ class Intake:
     def start(self, there: RawHead) -> None:
         """Go on without events, once what there was is in the file: other processes may have added to it, too."""
         self.there, self.state, self.events = there, emptied(there.empty), 0
-        self._known = frozenset() if there.keys is None else there.keys
 
     @property
     def raw(self) -> RawSketch:
@@ -43,7 +42,7 @@ class Intake:
         agreement, rows = self.columns.agreement, batch.num_rows
         if agreement is not None:
             batch = agreement.cast(batch, first)
-        add_events(self.state, batch, self.columns, self._known)
+        add_events(self.state, batch, self.columns, self.there)
         self.events += batch.num_rows
         self.dropped += rows - batch.num_rows
         name = self.columns.value

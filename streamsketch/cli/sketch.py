@@ -260,13 +260,13 @@ def _start(output: Path, agreed: ss.Projection | ss.Agreement, *, keyed: bool, a
     if append and output.exists():
         raw: RawHead = load_raw_file(output, read_head)
         _check_agreed(output, raw.empty, agreed)
-        if (raw.keys is not None) != keyed:
-            holds = "one sketch" if raw.keys is None else "one sketch for each key"
+        if raw.keyed != keyed:
+            holds = "one sketch for each key" if raw.keyed else "one sketch"
             raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'say'} --key to add to it")
         return raw
     new_file(output, SUFFIX, "a raw sketch")
     state: State = ss.SketchTable(agreed) if keyed else ss.Sketch(agreed)
-    return RawHead(state, 0, frozenset() if keyed else None, 0, 0, 0)
+    return RawHead(state, 0, 0, 0, ())
 
 
 def _check_agreed(output: Path, raw: State, agreed: ss.Projection | ss.Agreement) -> None:

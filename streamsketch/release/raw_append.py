@@ -1,6 +1,7 @@
 """Adding to raw files that other processes add to and release from as well."""
 
 import dataclasses
+import io
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -9,8 +10,17 @@ import numpy as np
 
 from streamsketch.core import current_limits, locked
 from streamsketch.errors import InvalidInputError
-from streamsketch.release.raw_bytes import MAX_BYTES, RawSketch, State, check_size, encode
-from streamsketch.release.raw_file import RawHead, check_one_name, load_raw, read_head, replace_raw, united
+from streamsketch.release.raw_bytes import MAX_BYTES, RawSketch, State, agreed_in, encode, read_header
+from streamsketch.release.raw_file import (
+    KeyPart,
+    RawHead,
+    check_one_name,
+    key_part,
+    load_raw,
+    read_head,
+    replace_raw,
+    united,
+)
 from streamsketch.release.raw_log import log_start, write_behind
 from streamsketch.sketching import Sketch, SketchTable
 
@@ -21,10 +31,10 @@ _LEAST_BYTES = 1 << 20  # that may be appended, however small a file is
 def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = False) -> RawHead:
     """Add a raw sketch to what a file holds, or write it if there is none; return what the file is about then.
 
-    It is written behind what is there, of which the keys are read but not the cells; now and then, so that each byte is
-    written again but a few times, all is written anew. A process that is killed leaves the file as it was, or with all
-    that was to be added. The file is locked from the read to the write: what several processes append, and snapshots
-    between, all count.
+    It is written behind what is there, of which no cell is read, and keys are copied but not decoded; now and then, so
+    that each byte is written again but a few times, all is written anew. A process that is killed leaves the file as it
+    was, or with all that was to be added. The file is locked from the read to the write: what several processes append,
+    and snapshots between, all count.
 
     Parameters
     ----------
@@ -38,7 +48,8 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
     Raises
     ------
     InvalidInputError
-        If one holds one stream and the other a table, or there is a file that should be new.
+        If one holds one stream and the other a table, there is a file that should be new, or both together are too
+        large for a file.
     IncompatibleProjectionsError
         If the projections differ.
     WireFormatError, OSError
@@ -57,8 +68,6 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
                 f"{path} and what is added to it differ: one holds one stream, the other one for each key"
             )
         cast("Any", head.empty).merge(raw.state)  # fails where they do not belong together
-        keys = None if head.keys is None else head.keys.union(cast("SketchTable", raw.state))
-        check_size(raw.projection, 1 if keys is None else len(keys))
         data = encode(dataclasses.replace(raw, releases=()))
         if raw.releases or not _has_room(head, len(data)):
             _rewrite(raw, path)
@@ -66,15 +75,20 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
         check_one_name(path)
         with Path(path).open("r+b") as file:
             end = write_behind(file, head.first, head.end, data)
-        empty, events = emptied(head.empty), head.events + raw.events
-        return RawHead(empty, events, keys, head.first, end, head.parts + 1)
+    return RawHead(emptied(head.empty), head.events + raw.events, head.first, end, (*head.key_parts, _keys_in(data)))
+
+
+def _keys_in(data: bytes) -> KeyPart:
+    file = io.BytesIO(data)
+    header, size = read_header(file, len(data))
+    return key_part(file, header, 0, size, agreed_in(header)[0])
 
 
 def _has_room(head: RawHead, more: int) -> bool:
     """Return whether a file is read again fast enough with so many bytes appended, at most as many as it began with."""
     appended = head.end - min(head.end, log_start(head.first)) + more
     return (
-        head.parts <= _MOST_PARTS
+        len(head.key_parts) <= _MOST_PARTS
         and appended <= max(head.first, _LEAST_BYTES)
         and log_start(head.first) + appended <= min(MAX_BYTES, current_limits().max_raw_bytes)
     )

@@ -5,6 +5,7 @@ released from it. It serves one party between two runs of its own, or workers of
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -133,56 +134,87 @@ def remember(raw: RawSketch, releases: Sequence[PrivateSketch]) -> RawSketch:
     return dataclasses.replace(raw, releases=united([raw.releases, [past]]))
 
 
-class RawHead(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class RawHead:
     """What is known of a raw file without its cells."""
 
     empty: State
     """An empty sketch or table with the file's projection, agreement and data ids: its events count as the same."""
     events: int
-    keys: frozenset[Any] | None
     first: int
     """Bytes of the first file in it."""
     end: int
     """Where the last one ends."""
-    parts: int
+    key_parts: tuple["KeyPart", ...]
+    """The keys of each file in it."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether it holds a table."""
+        return isinstance(self.empty, SketchTable)
+
+    @property
+    def most_keys(self) -> int:
+        """A bound on the number of keys: that of all files in it, where several may have the same key."""
+        return sum(part.number for part in self.key_parts)
+
+    @functools.cached_property
+    def keys(self) -> frozenset[Any] | None:
+        """The keys of a table, decoded when they are first asked for; `WireFormatError` if they are not sound."""
+        if not self.keyed:
+            return None
+        return frozenset(key for part in self.key_parts for key in Reader(memoryview(part.data)).keys(part.number))
+
+
+class KeyPart(NamedTuple):
+    """The keys of one file, as its bytes."""
+
+    number: int
+    data: bytes
 
 
 def read_head(path: str | os.PathLike[str]) -> RawHead:
-    """Return what a raw file is about, of its cells not a byte; errors as `load_raw`, but for what is in them."""
+    """Return what a raw file is about, of its cells not a byte; errors as `load_raw`, but for cells and keys."""
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         header, first = read_header(file, size)
         projection, agreement, ids = agreed_in(header)
-        headers, keys = [header], _keys_in(file, header, 0, first, projection)
+        known = [_agreed_fields(header)]  # whose text need not be parsed again
+        events, keys = header["events"], [key_part(file, header, 0, first, projection)]
         file.seek(first)
         end, at = log_end(file.read(log_start(first) - first), first, size), log_start(first)
         while at < end:
             file.seek(at)
             header, more = read_header(file, end - at)
-            headers.append(header)
-            keys += _keys_in(file, header, at, more, projection)
-            ids, agreement = ids.merged(agreed_in(header)[2]), check_agreed(agreement, agreed_in(header)[1])
+            if _agreed_fields(header) not in known:
+                known.append(_agreed_fields(header))
+                _, agreed, others = agreed_in(header)
+                ids, agreement = ids.merged(others), check_agreed(agreement, agreed)
+            events += header["events"]
+            keys.append(key_part(file, header, at, more, projection))
             at += more
-    known: dict[str, Any] = {"ids": ids, "agreement": agreement}
-    single = headers[0]["keys"] is None
-    rows = 1 if single else 0
+    shared: dict[str, Any] = {"ids": ids, "agreement": agreement}
+    rows = 1 if header["keys"] is None else 0
     cells, masses = np.zeros((rows, projection.sketch_dim), dtype=np.int64), np.zeros(rows, dtype=np.int64)
     empty: State = (
-        Sketch.from_state(projection, cells[0], 0, **known)
-        if single
-        else SketchTable.from_state(projection, [], cells, masses, **known)
+        Sketch.from_state(projection, cells[0], 0, **shared)
+        if rows
+        else SketchTable.from_state(projection, [], cells, masses, **shared)
     )
-    events = sum(found["events"] for found in headers)
-    return RawHead(empty, events, None if single else frozenset(keys), first, end, len(headers))
+    return RawHead(empty, events, first, end, tuple(keys))
 
 
-def _keys_in(file: BinaryIO, header: dict[str, Any], start: int, size: int, projection: Projection) -> list[Any]:
-    """Return the keys of a table in a file that was read up to its header, which began at ``start``."""
+def _agreed_fields(header: dict[str, Any]) -> tuple[Any, ...]:
+    return header["projection"], header["agreement"], header["data_ids"]
+
+
+def key_part(file: BinaryIO, header: dict[str, Any], start: int, size: int, projection: Projection) -> KeyPart:
+    """Return the keys in a file that was read up to its header, which began at ``start``."""
     if header["keys"] is None:
-        return []
+        return KeyPart(0, b"")
     file.seek(8 * header["keys"] * (projection.sketch_dim + 1), os.SEEK_CUR)
     left = start + size - CHECKSUM_BYTES - file.tell()
-    return Reader(memoryview(file.read(max(0, left)))).keys(header["keys"])
+    return KeyPart(header["keys"], file.read(max(0, left)))
 
 
 def _releases_in(path: str | os.PathLike[str]) -> tuple[PastRelease, ...]:
