@@ -12,6 +12,8 @@ from numba import njit
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C, which takes a twelfth of the compilation
+
 SOURCES = (
     "beam/shards.py",
     "core/carryless.py",
@@ -58,9 +60,9 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     """
     compiled: Any
     try:
-        compiled = njit(nogil=True, cache=True)(function)
+        compiled = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # no writable cache folder, e.g. a read-only site-packages or a zip import
-        compiled = njit(nogil=True)(function)
+        compiled = njit(**_OPTIONS)(function)
     else:
         # Numba watches the kernel's own file only, and has no public way to add others
         with contextlib.suppress(AttributeError):

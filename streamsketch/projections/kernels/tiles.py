@@ -20,7 +20,7 @@ _BLOCK = 256  # items whose bounds are computed at a time: they stay in the L1 c
 _AHEAD = 256  # items to prefetch ahead: bounds and tiles are read faster than memory delivers
 _WORDS_OF_LINE = 8
 _LAST_OF_LINE = _WORDS_OF_LINE - 1
-_LOW_32, _32, _1 = np.uint64((1 << 32) - 1), np.uint64(32), np.uint64(1)
+_LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class Adders(NamedTuple):
@@ -31,34 +31,21 @@ class Adders(NamedTuple):
 
 
 @kernel
-def _sum_in_limbs(values: Ints, start: int, end: int) -> tuple[Any, Any]:
-    upper, lower = np.uint64(0), np.uint64(0)
-    for item in range(end - start):
-        magnitude = np.uint64(abs(values[np.uint64(start + item)]))
-        upper += magnitude >> _32
-        lower += magnitude & _LOW_32
-    return upper, lower
-
-
-@kernel
 def batch_bounds(indices: Ints, values: Ints, start: int, end: int) -> Bounds:
     """Return the largest index, the largest |value| and Σ|values|, in units of 2^32 and the rest, of a range.
 
     Indices are read as uint64, where negative ones are huge, so one comparison detects them too. There are fewer than
     2^31 items.
     """
-    last, largest, total = np.uint64(0), np.uint64(0), np.uint64(0)
+    last, largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     for item in range(end - start):
         i = np.uint64(start + item)  # an unsigned index compiles to vector code
         key = np.uint64(indices[i])
         last = key if key > last else last  # noqa: FURB136 - `max` takes long to compile
         magnitude = np.uint64(abs(values[i]))  # |-2^63| wraps to -2^63, which is 2^63 as uint64
         largest = magnitude if magnitude > largest else largest  # noqa: FURB136
-        total += magnitude
-    if ((largest >> _32) + _1) * np.uint64(end - start) >> _32:  # the total may have wrapped around
-        upper, lower = _sum_in_limbs(values, start, end)
-    else:
-        upper, lower = total >> _32, total & _LOW_32
+        upper += magnitude >> _32
+        lower += magnitude & _LOW_32
     return last, largest, upper, lower
 
 
@@ -87,7 +74,7 @@ def add_plainly(
                 scratch[base + ((words[i] >> offset) & field)] += values[start + i]
 
 
-@kernel
+@part
 def pour_into(scratch: Ints, first: int, width: int, state: Ints) -> None:
     """Add the plus cells minus the minus cells, from ``scratch[first]`` on, to the k cells of ``state``."""
     buckets = 1 << (width - 1)
@@ -126,7 +113,7 @@ def tile_starts(counts: Ints) -> Ints:
     return starts
 
 
-def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
+def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
     """Return kernels that hash a tile while they add the previous one; ``straight`` as in `hash_and_add`.
 
     The first iteration adds zeros to the spare cell, which is never read.
@@ -158,9 +145,10 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
         last, largest, upper, lower = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
         for place in range(-TILE, indices.size, TILE):
-            for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
-                prefetch(indices, item)
-                prefetch(values, item)
+            prefetch(indices, place + _AHEAD)  # no loop, which would take long to compile
+            prefetch(indices, place + _AHEAD + _WORDS_OF_LINE)
+            prefetch(values, place + _AHEAD)
+            prefetch(values, place + _AHEAD + _WORDS_OF_LINE)
             if place & (_BLOCK - 1) == 0:
                 end = place + _BLOCK if place + _BLOCK < indices.size else indices.size  # noqa: FURB136
                 block_last, block_largest, block_upper, block_lower = batch_bounds(indices, values, place, end)
@@ -210,9 +198,10 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901 - two kernels
         clear(scratch, 0)
         write, read = address(scratch, first), address(scratch, first + layout.shape[0] * TILE)
         for place in range(-TILE, indices.size, TILE):
-            for item in range(place + _AHEAD, place + _AHEAD + TILE, _WORDS_OF_LINE):
-                prefetch(indices, item)
-                prefetch(values, item)
+            prefetch(indices, place + _AHEAD)  # no loop, which would take long to compile
+            prefetch(indices, place + _AHEAD + _WORDS_OF_LINE)
+            prefetch(values, place + _AHEAD)
+            prefetch(values, place + _AHEAD + _WORDS_OF_LINE)
             tile = address(indices, place)
             next_tile = address(indices, place + TILE) if place + TILE < indices.size else address(scratch, spare)
             added = address(values, place) if place >= 0 else address(scratch, spare + TILE)
