@@ -86,7 +86,7 @@ def check(ids: Iterable[bytes]) -> list[bytes]:
 
 def _distinct(ids: Iterable[bytes], length: int) -> list[bytes]:
     found = list(ids)
-    if not found or len(set(found)) < len(found) or any(len(one) != length for one in found):
+    if not found or len(set(found)) < len(found) or set(map(len, found)) != {length}:
         raise InvalidInputError(f"data ids must be distinct, {length} bytes long, and at least one")
     return found
 

@@ -1,7 +1,6 @@
 """What each release in a sum of releases stated of its noise, so that the sum can be checked part by part."""
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -49,8 +48,9 @@ class NoisePart:
 
 def united(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
     """Return parts with those alike counted together, in an order that depends on them alone."""
-    counts: Counter[NoisePart] = Counter()
+    counts: dict[NoisePart, int] = {}
     for part in parts:
-        counts[dataclasses.replace(part, count=1)] += part.count
+        one = dataclasses.replace(part, count=1)
+        counts[one] = counts.get(one, 0) + part.count
     ordered = sorted(counts, key=repr)
     return tuple(dataclasses.replace(part, count=counts[part]) for part in ordered)

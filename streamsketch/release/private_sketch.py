@@ -109,7 +109,7 @@ class PrivateSketch(Published):
                 f"values must be int64 of shape ({projection.sketch_dim},), got {values.dtype} of shape {values.shape}"
             )
         ids = tuple(sorted(release_ids))
-        if not ids or len(set(ids)) < len(ids) or any(len(one) != RELEASE_ID_BYTES for one in ids):
+        if not ids or len(set(ids)) < len(ids) or set(map(len, ids)) != {RELEASE_ID_BYTES}:
             raise InvalidInputError(f"release ids must be distinct, of {RELEASE_ID_BYTES} bytes, and at least one")
         known = tuple(sorted(data_ids))
         if known:

@@ -1,5 +1,6 @@
 """What leaves the party: bytes in the exchange format, and a guarantee that explains itself."""
 
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -114,6 +115,7 @@ class Published(Encoded, ABC):
         return type(self).from_bytes, (self.to_bytes(),)
 
 
+@functools.cache
 def _wire() -> ModuleType:
     from streamsketch import wire  # noqa: PLC0415 - the wire knows what is published, not the reverse
 
@@ -121,7 +123,9 @@ def _wire() -> ModuleType:
 
 
 def under(release: Single, agreement: str | None) -> Single:
-    """Return a copy of a single release with the fingerprint of an agreement, or none."""
+    """Return a single release with the fingerprint of an agreement, or none."""
+    if agreement == release.agreement:
+        return release
     if agreement is not None:
         check_fingerprint(agreement)
     kind: Any = type(release)

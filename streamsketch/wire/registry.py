@@ -34,6 +34,7 @@ _LOCAL = {
     local_reports.REPORTS: "a report: read it by streamsketch.local.Report.from_bytes(data, mechanism)",
     local_reports.MEANS: "a sum of reports: read it by streamsketch.local.MeanAggregator.from_bytes(data)",
 }
+_BY_KIND = {codec.kind: codec for codec in CODECS}
 _LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
 
 
@@ -158,7 +159,7 @@ def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
 
 
 def _codec_of(kind: type[Any]) -> Codec:
-    found = next((codec for codec in CODECS if issubclass(kind, codec.kind)), None)
+    found = _BY_KIND.get(kind) or next((codec for codec in CODECS if issubclass(kind, codec.kind)), None)
     if found is None:
         raise TypeError(f"a {kind.__name__} has no bytes in the exchange format")
     return found

@@ -63,7 +63,8 @@ def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | N
             parts=[_part(part) for part in message.parts],
         ).under(agreement_of(message)),
     )
-    if _message(release, agreed, stated).SerializeToString(deterministic=True) != payload:
+    canonical = _message(release, agreed, stated, _values(release.values, message.values))
+    if canonical.SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release
 
@@ -114,12 +115,15 @@ def _checksum(framed: bytes) -> bytes:
 
 
 def _message(
-    release: PrivateSketch, projection: wire_pb2.Projection | None = None, guarantee: wire_pb2.Guarantee | None = None
+    release: PrivateSketch,
+    projection: wire_pb2.Projection | None = None,
+    guarantee: wire_pb2.Guarantee | None = None,
+    values: wire_pb2.Values | None = None,
 ) -> wire_pb2.PrivateSketch:
-    """Return a release as a message, with those of its projection and guarantee if they are there already."""
+    """Return a release as a message, with those of its projection, guarantee and values if they are there already."""
     return wire_pb2.PrivateSketch(
         projection=projection or projection_message(release.projection),
-        values=values_message(release.values),
+        values=values or values_message(release.values),
         noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=place_name(release.noise_place)),
         guarantee=guarantee or guarantee_message(release.guarantee),
         multiplier=ratio_message(release.multiplier),
@@ -162,9 +166,19 @@ def projection_message(projection: Projection) -> wire_pb2.Projection:
 
 def values_message(values: Ints) -> wire_pb2.Values:
     """Return cells at the least width that holds them all."""
-    largest = max(int(values.max()), -int(values.min()) - 1)
-    width = next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
+    width = _least_width(values)
     return wire_pb2.Values(width=width, cells=values.astype(f"<i{width}").tobytes())
+
+
+def _values(values: Ints, read: wire_pb2.Values) -> wire_pb2.Values:
+    """Return `values_message` of cells that were read from a message."""
+    width = _least_width(values)
+    return wire_pb2.Values(width=width, cells=read.cells) if width == read.width else values_message(values)
+
+
+def _least_width(values: Ints) -> int:
+    largest = max(int(np.maximum.reduce(values)), -int(np.minimum.reduce(values)) - 1)  # in less time than by max()
+    return next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
 
 
 def agreement_bytes(fingerprint: str | None) -> bytes | None:
