@@ -50,8 +50,14 @@ def batched(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Reports]]:
     return found
 
 
-@pytest.mark.parametrize("options", [[], ["--direct_runner_bundle_repeat=2"]], ids=["once", "bundles repeated"])
-@pytest.mark.parametrize("form", [list, batched, lambda pairs: [(key, report.to_bytes()) for key, report in pairs]])
+def as_bytes(pairs: list[tuple[Any, Report]]) -> list[tuple[Any, bytes]]:
+    return [(key, report.to_bytes()) for key, report in pairs]
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [(list, []), *((form, ["--direct_runner_bundle_repeat=2"]) for form in (list, batched, as_bytes))],
+)
 def test_means_are_those_of_one_loop(
     form: Callable[[list[Any]], list[Any]], options: list[str], tmp_path: Path
 ) -> None:
