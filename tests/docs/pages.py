@@ -14,16 +14,20 @@ comment that no reader of the page sees:
 import ast
 import contextlib
 import doctest
+import functools
 import io
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 from tests.commands.running import ENVIRONMENT, ROOT, Forks
 
@@ -163,13 +167,26 @@ def check_command(line: str, forks: Forks) -> None:
         done = forks.run(*words, "--help")
         assert done.returncode == 0, (line, done.stderr)
     elif words[:2] == ["python", "-m"] and words[2].startswith("pipelines"):
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, *words[1:3], "--help"], env=ENVIRONMENT, capture_output=True, text=True, check=True
-        )
         ours = words[3 : words.index("--")] if "--" in words else words[3:]
-        known = set(_OPTION.findall(done.stdout))
-        unknown = {word.partition("=")[0] for word in ours if word.startswith("--")} - known
+        unknown = {word.partition("=")[0] for word in ours if word.startswith("--")} - options_of(words[2])
         assert unknown <= _BEAM, (line, unknown)
+
+
+@functools.cache
+def options_of(module: str) -> set[str]:
+    """Return the options that ``python -m module --help`` tells of, run in this process: Beam is imported once."""
+    told = io.StringIO()
+    with (
+        contextlib.redirect_stdout(told),
+        mock.patch.object(sys, "argv", [module, "--help"]),
+        warnings.catch_warnings(action="ignore", category=RuntimeWarning),  # it may be imported already
+    ):
+        try:
+            runpy.run_module(module, run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                raise AssertionError(f"python -m {module} --help ends with status {ended.code}") from ended
+    return set(_OPTION.findall(told.getvalue()))
 
 
 _BEAM = {

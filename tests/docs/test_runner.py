@@ -36,6 +36,7 @@ print("12.5 ± 3 in all")
 streamsketch merge north.sketch \\
   south.sketch --populations disjoint -o sum.sketch
 make flink-demo
+python -m pipelines.parties_demo --input flights.parquet
 pip install 'streamsketch[beam]'
 ```
 """
@@ -46,6 +47,9 @@ WRONG = {
     "no failure": "<!-- fails -->\n```python\n1\n```\n",
     "no such option": "<!-- not run: slow -->\n```sh\nstreamsketch merge --quick\n```\n",
     "no such target": "<!-- not run: slow -->\n```sh\nmake coffee\n```\n",
+    "no such option of a pipeline": (
+        "<!-- not run: slow -->\n```sh\npython -m pipelines.parties_demo --coffee 1 --input a.parquet\n```\n"
+    ),
     "no such extra": "```sh\npip install 'streamsketch[coffee]'\n```\n",
 }
 
