@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,10 @@ FLIGHTS = pa.table(
 )
 
 
-def test_five_processes_publish_one_sum_with_one_noise(tmp_path: Path) -> None:
+def test_five_processes_publish_one_sum_with_one_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = multiprocessing.get_context("forkserver")  # one import for all five, which still share nothing else
+    server.set_forkserver_preload([parties_demo.__name__])
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
     pq.write_table(FLIGHTS, tmp_path / "flights.parquet")
     agreement = ss.Agreement(
         ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=4096, sparsity=4, seed=1),

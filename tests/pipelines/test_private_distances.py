@@ -30,6 +30,18 @@ def write_sales(folder: Path) -> Path:
 
 
 @pytest.fixture
+def drawn() -> None:
+    """Let jobs draw their pictures."""
+
+
+@pytest.fixture(autouse=True)
+def pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare other tests the pictures, which take as long as the rest of a small job."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr(private_distances, "heat_map", lambda *_: b"a picture")
+
+
+@pytest.fixture
 def sales(tmp_path: Path) -> Path:
     return write_sales(tmp_path)
 
@@ -85,6 +97,7 @@ def test_distances_of_the_users_files_come_out(sales: Path, finished: tuple[Path
     assert [row["first"] for row in written] == [row["first"] for row in rows]
 
 
+@pytest.mark.usefixtures("drawn")
 def test_cosines_come_out_with_sizes_beside(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert private_distances.main(arguments(sales, "sales.parquet", "--by", "cosine", "--look-at-truth")) == 0
     rows = sinks.read_comparisons(str(sales / "out"), "cosine").to_pylist()
@@ -225,6 +238,7 @@ def test_clearing_touches_the_named_folder_only(sales: Path, finished: tuple[Pat
     assert len(list((sales / "out[1]" / "sketches").iterdir())) == 2
 
 
+@pytest.mark.usefixtures("drawn")
 def test_odd_keys_make_files_and_pictures_too(sales: Path) -> None:
     keys = ["a$x_{$", "..", "店" * 90]
     table = pa.table({"shop": keys, "product": ["p", "q", "r"], "day": [1, 2, 3], "paid": [1.0, 2.0, 3.0]})
