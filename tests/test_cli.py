@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 import streamsketch as ss
 from streamsketch.cli.app import app
-from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, open_when_read, started
+from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, open_when_read
 
 COMMANDS = [
     "demo",
@@ -129,21 +129,20 @@ def test_a_shell_completes_commands_and_choices(tmp_path: Path, monkeypatch: pyt
     assert completed("streamsketch release --mechanism l") == ["laplace", "least-variance"]
 
 
-def test_a_pipe_that_closes_early_is_no_mistake() -> None:
+def test_a_pipe_that_closes_early_is_no_mistake(tmp_path: Path, forks: Forks) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    pipes = {"stdout": writer, "stderr": subprocess.PIPE, "timeout": PATIENCE}
-    done = subprocess.run([*COMMAND, "demo", "--json"], env=ENVIRONMENT, check=False, **pipes)  # type: ignore[call-overload] # noqa: S603
-    os.close(writer)
-    assert done.returncode == 1
-    assert done.stderr == b""
+    with forks.started(["demo", "--json"], tmp_path, stdout=writer, stderr=subprocess.PIPE) as running:
+        os.close(writer)
+        assert running.stderr.read() == b""
+        assert running.wait(PATIENCE) == 1
 
 
-def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path, forks: Forks) -> None:
     os.mkfifo(tmp_path / "endless.csv")
     (tmp_path / "p.json").write_text(ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=8, seed=1).to_json())
-    command = [*COMMAND, "sketch", "endless.csv", "--index", "a", "--projection", "p.json", "-o", "a.raw-sketch"]
-    with started(command, tmp_path, stderr=subprocess.PIPE) as running:
+    command = ["sketch", "endless.csv", "--index", "a", "--projection", "p.json", "-o", "a.raw-sketch"]
+    with forks.started(command, tmp_path, stderr=subprocess.PIPE) as running:
         with open_when_read(tmp_path / "endless.csv", running):  # it is past its imports
             running.send_signal(signal.SIGINT)
             assert running.wait(PATIENCE) == 130

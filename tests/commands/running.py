@@ -253,8 +253,8 @@ def _forked(
         traceback.print_exc()
         status = 1
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None where nobody reads on
+            stream.flush()
         os._exit(status)
 
 

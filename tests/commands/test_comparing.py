@@ -10,7 +10,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.core.carryless import instructions_of, target
 from streamsketch.release.raw_file import RawSketch, save_raw
-from tests.commands.running import Forks, streamsketch
+from tests.commands.running import Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 STREAMS = {"north": 500, "south": 520, "[east]": 9000}
@@ -323,7 +323,7 @@ def test_a_name_that_would_move_the_terminal_is_shown_as_text(tmp_path: Path, fo
     assert r"a\x1b[2J" in shown
 
 
-def test_the_executable_says_a_mistake_in_a_sentence(files: list[Path]) -> None:
-    done = streamsketch("compare", files[0])
+def test_one_file_alone_is_refused_in_a_sentence(files: list[Path], forks: Forks) -> None:
+    done = forks.run("compare", files[0])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: compare needs at least two files, got 1\n"

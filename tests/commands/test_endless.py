@@ -68,7 +68,7 @@ def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_killed_before_any_operation_on_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = drawn_log(60, 1, 100)
+    rows = drawn_log(40, 1, 70)
     (folder / "log.csv").write_text(text_of(rows))
     command = [sys.executable, "-m", "tests.commands.killing", str(folder), *FILE, "--summary", "told.json"]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=PATIENCE)  # noqa: S603

@@ -199,16 +199,16 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
 
 
 def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, forks: Forks) -> None:
-    processes, appends, rows = 8, 1, 100
+    processes, rows = 8, 100
     (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
     (tmp_path / "rows.csv").write_text("item\n" + "x\n" * rows)
     options = ["--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"]
     forks.succeeded("sketch", "rows.csv", *options, cwd=tmp_path)
     stream = ["sketch", "-", "--format", "csv", *options, "--every", "0.01"]
-    batches = [sys.executable, "-c", APPENDED, str(processes - 1), str(appends), "sketch", "rows.csv", *options]
+    append = ["sketch", "rows.csv", *options]
     with contextlib.ExitStack() as stack:
         streaming = stack.enter_context(forks.started(stream, tmp_path, stdin=subprocess.PIPE))
-        running = stack.enter_context(started(batches, tmp_path))
+        running = [stack.enter_context(forks.started(append, tmp_path)) for _ in range(processes - 1)]
         assert streaming.stdin is not None
         streaming.stdin.write(b"item\n")
         for _ in range(rows):
@@ -216,34 +216,12 @@ def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, for
             streaming.stdin.flush()
             time.sleep(0.005)
         streaming.stdin.close()
-        assert [one.wait(PATIENCE) for one in (running, streaming)] == [0, 0]
+        assert [one.wait(PATIENCE) for one in (*running, streaming)] == [0] * processes
     raw = load_raw(tmp_path / "a.raw-sketch")
     whole = PROJECTION.sketch()
-    whole.update(["x"], [rows * (2 + appends * (processes - 1))])
-    assert (raw.events, raw.state) == (rows * (2 + appends * (processes - 1)), whole)
+    whole.update(["x"], [rows * (1 + processes)])
+    assert (raw.events, raw.state) == (rows * (1 + processes), whole)
     assert len(raw.state.data_ids.parts) == 1, "all is added to the data that were there"
-
-
-APPENDED = """
-import os, sys
-from streamsketch.cli import sketch
-from streamsketch.cli.app import main
-_, processes, times, *arguments = sys.argv
-sys.argv = ["streamsketch", *arguments]
-children = []
-for _ in range(int(processes)):
-    child = os.fork()
-    if not child:
-        for _ in range(int(times)):
-            try:
-                main()
-            except SystemExit as ended:
-                if ended.code:
-                    os._exit(1)
-        os._exit(0)
-    children.append(child)
-assert not any(os.waitpid(child, 0)[1] for child in children)
-"""
 
 
 def test_a_stream_goes_on_in_a_new_file_when_its_file_is_moved(folder: Path, forks: Forks) -> None:
