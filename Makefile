@@ -42,8 +42,8 @@ parties-demo: env  ## five processes publish the sum of their flights with one n
 test: env $(PRISM)  ## every test, doctest and README block; those of streams need Prism, which go builds
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-test-long: env $(PRISM)  ## larger versions of tests, marked long: for every night, not for every edit
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m long
+test-long: env $(PRISM)  ## larger versions of tests, marked long, and more examples of Hypothesis: for every night
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "long or hypothesis" --hypothesis-profile long
 
 coverage: env  ## every test, with the branch coverage of all but compiled kernels; fails below 95 %
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:$(OUT)/coverage

@@ -14,8 +14,10 @@ from streamsketch.privacy.samplers import KeyedBits, SystemBits
 if TYPE_CHECKING:
     from tests.commands.running import Forks
 
-# No test asserts a time: an example may be the one that compiles a kernel.
-settings.register_profile("any speed", parent=settings.default, deadline=None)
+# No test asserts a time: an example may be the one that compiles a kernel. What finds a fault in hundreds of examples
+# finds most in 25, and is run every night with more; a law that needs more to hold at all says how many.
+settings.register_profile("any speed", parent=settings.default, deadline=None, max_examples=25)
+settings.register_profile("long", parent=settings.default, deadline=None, max_examples=200)
 settings.load_profile("any speed")
 
 # What is printed goes neither by the terminal nor by the service that runs the tests.

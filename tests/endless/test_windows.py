@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
@@ -43,7 +43,6 @@ def fed(windows: Windows, rows: list[Row], cuts: list[int]) -> int:
 
 
 @given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from(["events", "heartbeats"]))
-@settings(max_examples=60)
 def test_what_is_in_a_window_depends_on_the_log_alone(rows: list[Row], cuts: list[int], clock: str) -> None:
     windows = Windows(policy_of(Path("out"), clock=clock), AGREEMENT, SECRET)
     events = fed(windows, rows, cuts)
@@ -67,7 +66,6 @@ def test_what_is_in_a_window_depends_on_the_log_alone(rows: list[Row], cuts: lis
 
 
 @given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.booleans())
-@settings(max_examples=30)
 def test_a_window_comes_back_from_its_bytes(rows: list[Row], cuts: list[int], clipped: bool) -> None:  # noqa: FBT001
     policy = policy_of(Path("out"), clip="scale" if clipped else "none")
     once, again = (Windows(policy, AGREEMENT, SECRET) for _ in range(2))
