@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from streamsketch.privacy.samplers import KeyedBits, SystemBits
+from tests.compiled import compile_once
 
 if TYPE_CHECKING:
     from tests.commands.running import Forks
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 settings.register_profile("any speed", parent=settings.default, deadline=None, max_examples=25)
 settings.register_profile("long", parent=settings.default, deadline=None, max_examples=200)
 settings.load_profile("any speed")
+
+compile_once()
 
 # What is printed goes neither by the terminal nor by the service that runs the tests.
 for name in (
