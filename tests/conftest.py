@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from streamsketch.privacy.samplers import KeyedBits, SystemBits
@@ -47,6 +48,27 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the docstrings of the library alone: the tests have none, and looking takes its time."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
+
+
+LONGEST = (
+    "tests/test_wheel.py",
+    "tests/test_readme.py",
+    "tests/test_carryless.py",
+    "tests/commands/test_endless.py",
+    "tests/benchmarks/test_smoke.py",
+)
+"""Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest tests begin first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:
