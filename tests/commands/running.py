@@ -134,8 +134,11 @@ class Forks:
             return Done(*self.asked("run", list(map(str, arguments)), str(cwd or Path.cwd()), ENVIRONMENT, given.name))
 
     @contextlib.contextmanager
-    def started(self, arguments: list[Any], cwd: Path, **pipes: Any) -> Iterator[Forked]:
-        """Start a command that ends with the block, whatever has happened; ``pipes`` are as for `subprocess.Popen`."""
+    def started(self, arguments: list[Any], cwd: Path, before: str = "", **pipes: Any) -> Iterator[Forked]:
+        """Start a command that ends with the block, whatever has happened.
+
+        ``before`` is Python that its process runs first; ``pipes`` are as for `subprocess.Popen`.
+        """
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             ends, files = {}, []
             for number, name in enumerate(STREAMS):
@@ -147,7 +150,7 @@ class Forks:
                     theirs.callback(os.close, files[-1])
             numbers = [file if isinstance(file, int) else file.fileno() for file in files]
             socket.send_fds(self._socket, [b" "], numbers)
-            pid = self.asked("start", list(map(str, arguments)), str(cwd), ENVIRONMENT)
+            pid = self.asked("start", list(map(str, arguments)), str(cwd), ENVIRONMENT, before)
             theirs.close()
             forked = Forked(self, pid, ends)
             try:
@@ -214,7 +217,8 @@ def _serve() -> None:
             answer: Any = os.waitstatus_to_exitcode(status) if ended else None
         elif verb == "start":
             _, files, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
-            answer = _forked(main, *call, files)
+            *how, before = call
+            answer = _forked(main, *how, files, before)
             for file in files:
                 os.close(file)
         else:
@@ -230,7 +234,12 @@ def _serve() -> None:
 
 
 def _forked(
-    main: Callable[[], None], arguments: list[str], cwd: str, environment: dict[str, str], files: list[int]
+    main: Callable[[], None],
+    arguments: list[str],
+    cwd: str,
+    environment: dict[str, str],
+    files: list[int],
+    before: str = "",
 ) -> int:
     """Return the number of a process that does what the command does."""
     child = os.fork()
@@ -246,6 +255,7 @@ def _forked(
     sys.argv = ["streamsketch", *arguments]
     status = 0
     try:
+        exec(before, {})  # noqa: S102 - a test's
         main()
     except SystemExit as exit_:
         status = exit_.code if isinstance(exit_.code, int) else 0

@@ -14,7 +14,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.cli._events import Columns, file_batches
 from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
-from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks, streamsketch
+from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, streamsketch
 from tests.commands.sales import EVENTS, PROJECTION, expected
 
 
@@ -102,19 +102,26 @@ def test_a_mistake_in_a_file_ends_the_process_before_the_interpreter_ends() -> N
     assert (done.returncode, done.stdout, done.stderr) == (2, "before ", "error: not so\n")
 
 
-def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(folder: Path) -> None:
-    sketch = [*COMMAND, "sketch", "--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    for arguments, prelude, message in [
-        (["-", "--format", "csv"], "exec 0<&-", "error: standard input (-) is closed; there is nothing to read\n"),
-        (["sales.csv"], "ulimit -f 0", "error: a.raw-sketch cannot be read or written: File too large\n"),
-    ]:
-        line = f'{prelude}; exec "$@"'
-        done = subprocess.run(  # noqa: S603
-            ["/bin/sh", "-c", line, "sh", *sketch, *arguments], cwd=folder, capture_output=True, check=False,
-            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"}, text=True, timeout=PATIENCE,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
-        assert not list(folder.glob("*a.raw-sketch*"))
+CLOSED = "import os, sys; os.close(0); sys.stdin = None"  # as Python starts where it is closed
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "message"),
+    [
+        (["-", "--format", "csv"], CLOSED, "standard input (-) is closed; there is nothing to read"),
+        (["sales.csv"], FULL, "a.raw-sketch cannot be read or written: File too large"),
+    ],
+)
+def test_standard_input_that_is_closed_and_a_full_disk_end_in_a_sentence(
+    arguments: list[str], before: str, message: str, folder: Path, forks: Forks
+) -> None:
+    sketch = ["sketch", "--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with forks.started(sketch, folder, before, **pipes) as running:
+        assert (running.stdout.read(), running.stderr.read()) == (b"", f"error: {message}\n".encode())
+        assert running.wait(PATIENCE) == 2
+    assert not list(folder.glob("*a.raw-sketch*"))
 
 
 def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> None:

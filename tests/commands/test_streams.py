@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -123,7 +122,6 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
 INTERRUPTED_WITHIN_ARROW = """
 import io, os, signal
 import pyarrow as pa
-from streamsketch.cli.app import main
 
 class Interrupted(io.BytesIO):
     def read(self, size):
@@ -131,13 +129,11 @@ class Interrupted(io.BytesIO):
         return super().read(size)
 
 pa.BufferReader = lambda data: pa.PythonFile(Interrupted(data), mode="r")
-main()
 """
 
 
 INTERRUPTED_BETWEEN_HANDLERS = """
 import os, signal
-from streamsketch.cli.app import main
 
 def signal_and_one_more(number, handler, set_handler=signal.signal):
     before = set_handler(number, handler)
@@ -146,15 +142,15 @@ def signal_and_one_more(number, handler, set_handler=signal.signal):
     return before
 
 signal.signal = signal_and_one_more
-main()
 """
 
 
 @pytest.mark.parametrize(("script", "taken"), [(INTERRUPTED_WITHIN_ARROW, 2), (INTERRUPTED_BETWEEN_HANDLERS, 0)])
-def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int, folder: Path) -> None:
+def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int, folder: Path, forks: Forks) -> None:
     options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    command = [sys.executable, "-c", script, "sketch", "-", *options]
-    with started(command, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as stream:
+    command = ["sketch", "-", *options]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with forks.started(command, folder, script, **pipes) as stream:
         assert stream.stdin is not None
         stream.stdin.write(b"item\nx\ny\n")
         stream.stdin.flush()

@@ -126,6 +126,8 @@ class Reader:
                 done = self.forks.run(*arguments)
                 assert (done.returncode != 0) == fails, (line, done)
                 said.append(done.stderr if fails else done.stdout)
+            elif program == "python" and arguments[0] == "-m" and arguments[1].startswith("pipelines") and not fails:
+                said.append(run_module(*arguments[1:]))
             else:
                 path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
                 ended = subprocess.run(  # noqa: S603 - that is the test
@@ -174,19 +176,24 @@ def check_command(line: str, forks: Forks) -> None:
 
 @functools.cache
 def options_of(module: str) -> set[str]:
-    """Return the options that ``python -m module --help`` tells of, run in this process: Beam is imported once."""
+    """Return the options that ``python -m module --help`` tells of."""
+    return set(_OPTION.findall(run_module(module, "--help")))
+
+
+def run_module(module: str, *arguments: str) -> str:
+    """Return what ``python -m module arguments`` prints, run in this process, which has imported Beam."""
     told = io.StringIO()
     with (
         contextlib.redirect_stdout(told),
-        mock.patch.object(sys, "argv", [module, "--help"]),
+        mock.patch.object(sys, "argv", [module, *arguments]),
         warnings.catch_warnings(action="ignore", category=RuntimeWarning),  # it may be imported already
     ):
         try:
             runpy.run_module(module, run_name="__main__")
         except SystemExit as ended:
             if ended.code:
-                raise AssertionError(f"python -m {module} --help ends with status {ended.code}") from ended
-    return set(_OPTION.findall(told.getvalue()))
+                raise AssertionError(f"python -m {module} {arguments} ends with status {ended.code}") from ended
+    return told.getvalue()
 
 
 _BEAM = {
