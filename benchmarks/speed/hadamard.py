@@ -75,7 +75,7 @@ def compiled_c(dtype: np.dtype[Any]) -> Callable[[NDArray[Any]], object] | None:
     return lambda cells: function(cells.ctypes.data, cells.size)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _naive(cells: NDArray[Any]) -> None:
     half = 1
     while half < cells.size:

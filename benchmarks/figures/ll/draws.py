@@ -25,21 +25,21 @@ _GAUSSIANS = 1 << 17  # at a time
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _mix(word: Any) -> Any:
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _count(sums: Any, largest: Any, used: Any, betas: Any, hits: Any) -> None:
     for place, beta in enumerate(betas):
         for j in range(used):
             hits[place] += beta * largest[j] >= abs(sums[j])
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _grouped(sums_of: Any, largest_of: Any, draws: Any, betas: Any, state: Any) -> Any:
     groups, outcomes = sums_of.shape
     hits = np.zeros(betas.size, dtype=np.int64)
@@ -61,7 +61,7 @@ def _grouped(sums_of: Any, largest_of: Any, draws: Any, betas: Any, state: Any) 
     return hits
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _uniform(vector: Any, draws: Any, betas: Any, state: Any) -> Any:
     hits = np.zeros(betas.size, dtype=np.int64)
     sums, largest = np.empty(_BLOCK, dtype=np.float32), np.empty(_BLOCK, dtype=np.float32)
@@ -83,7 +83,7 @@ def _uniform(vector: Any, draws: Any, betas: Any, state: Any) -> Any:
     return hits
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _reduce(entries: Any, vector: Any, sums: Any, largest: Any) -> None:
     sums[:] = 0.0
     largest[:] = 0.0
