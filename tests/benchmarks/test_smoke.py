@@ -1,8 +1,10 @@
 """Every benchmark runs at a tiny size. No time is asserted: figures are reported, by people who look at them."""
 
 import json
+import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,14 @@ from benchmarks.data import Data
 from benchmarks.figures import afnnt, kkmm, ll, stausholm
 from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import TINY, Row, Target
-from benchmarks.speed import growth, startup, wire
+from benchmarks.speed import files, growth, signs, startup, wire
 from benchmarks.speed.limits import additions_only, given_cells
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
 from benchmarks.speed.update import c_update
 from benchmarks.streams import backlog, soak
 from benchmarks.timing import Timings, Work, interleave
+from tests.commands.running import PATIENCE, Forks
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 SOAK = {
@@ -56,9 +59,10 @@ SOAK = {
 
 
 @pytest.mark.parametrize("entry", ALL, ids=lambda entry: f"{entry.command}-{entry.name}")
-def test_entry_runs_and_its_json_is_well_formed(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    peak = memory._peak  # of a process of its own: one does, and the jobs run in this one
-    monkeypatch.setattr(memory, "_peak", lambda *what: peak(*what) if what[0] == "nothing" else memory._measured(*what))
+def test_entry_runs_and_its_json_is_well_formed(
+    entry: Entry, forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spare_time(monkeypatch, forks, tmp_path)
     result = report.measure(entry, TINY, Data(), tmp_path)
     stem = f"{entry.command}-{entry.name}"
     written = json.loads((tmp_path / f"{stem}.json").read_text(), parse_constant=pytest.fail)
@@ -76,6 +80,29 @@ def test_entry_runs_and_its_json_is_well_formed(entry: Entry, tmp_path: Path, mo
     assert all(f"({file})" in text for file in written["pictures"].values())
     document = rendering.write(tmp_path, tmp_path / "rendered").read_text()
     assert f"\n### {written['title']}\n" in document
+
+
+def spare_time(monkeypatch: pytest.MonkeyPatch, forks: Forks, folder: Path) -> None:
+    """Run once what is run twice, and fork what starts Python anew: nobody looks at the figures here."""
+
+    def run(command: list[str], **_: Any) -> SimpleNamespace:
+        _, option, script, *arguments = command
+        assert option == "-c"
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with forks.started(arguments, folder, f"{script}\nraise SystemExit", **pipes) as running:
+            said, wrong = running.stdout.read().decode(), running.stderr.read().decode()
+            assert running.wait(PATIENCE) == 0, wrong
+        return SimpleNamespace(stdout=said)
+
+    def started(cache: str, *arguments: str) -> str:
+        return run(["python", *arguments]).stdout if arguments[0] == "-c" else python(cache, *arguments)
+
+    python, peak, kernels = startup._python, memory._peak, signs._kernels()
+    monkeypatch.setattr(interleave, "__kwdefaults__", interleave.__kwdefaults__ | {"warm_up": False})
+    monkeypatch.setattr(files, "subprocess", SimpleNamespace(run=run))
+    monkeypatch.setattr(startup, "_python", started)
+    monkeypatch.setattr(signs, "_kernels", lambda: kernels[:1])
+    monkeypatch.setattr(memory, "_peak", lambda *what: peak(*what) if what[0] == "nothing" else memory._measured(*what))
 
 
 def check_rows(rows: list[dict[str, Any]]) -> None:
