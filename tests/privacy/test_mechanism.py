@@ -145,7 +145,10 @@ def test_nothing_in_the_library_reads_the_text_of_a_guarantee() -> None:
 def test_no_regular_expression_knows_the_words_of_mechanisms() -> None:
     said = re.compile("discrete|Laplace|Gaussian|flips with|threshold|DP-Sign|inside and")
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        if "import re\n" not in source:
+            continue
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re."):
                 assert not said.search(ast.unparse(node)), path
 
