@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ FOUND = {  # features → which of the words appear in the code of arithmetic, a
 }
 
 CHILD = """
+import sys
 import warnings
 warnings.simplefilter("ignore")
 from streamsketch.data.blake2b import compress_lanes
@@ -40,61 +42,86 @@ from streamsketch.projections import transform_cells
 from streamsketch.signs.popcount import count_pairs
 from tests.test_targets import WORDS, results
 
-print(results())
+print(results(sys.argv[1:]))
 for kernels in ((transform_cells, count_pairs), (compress_lanes,)):
     code = "".join(text for kernel in kernels for text in kernel.inspect_asm().values())
     print(*(word for word in WORDS if word in code))
 """
 
 
-def results() -> str:
-    """Return a digest of what the kernels compute."""
-    digest, rng = hashlib.blake2b(digest_size=16), np.random.default_rng(1)
+def transforms() -> Iterator[bytes]:
+    rng = np.random.default_rng(1)
     for dtype in (np.float64, np.int64):
         for bits in (4, 9, 13, 16):
             cells = (rng.normal(size=1 << bits) * 1000).astype(dtype)
             hadamard_transform(cells)
-            digest.update(cells.tobytes())
-    for words in (3, 520):
-        rows = rng.integers(0, 1 << 63, (70, words)).view(np.uint64)
-        for columns in (rows, rows[:37]):
-            digest.update(distances_between(rows, columns).astype(np.int32).tobytes())
-    vectors = rng.normal(size=(3, 700))
+            yield cells.tobytes()
+
+
+def counts(words: int) -> Iterator[bytes]:
+    rows = np.random.default_rng(2).integers(0, 1 << 63, (70, words)).view(np.uint64)
+    for columns in (rows, rows[:37]):
+        yield distances_between(rows, columns).astype(np.int32).tobytes()
+
+
+def reports() -> Iterator[bytes]:
+    vectors = np.random.default_rng(3).normal(size=(3, 700))
     vectors /= np.linalg.norm(vectors, axis=1)[:, np.newaxis]
     mechanism = ProjUnit(dim=700, sketch_dim=50, epsilon=4.0, shared=True)
-    reports = mechanism.randomize_many(vectors, bits=KeyedBits(bytes(32), b""))
-    digest.update(reports.values.tobytes())
-    texts = pa.array([rng.bytes(size) for size in [*range(300), *range(60)]])
-    digest.update(SJLT(dim=HASHED_DIM, sketch_dim=8, sparsity=1, seed=1).indices_of(texts).tobytes())
-    digest.update(UnitDigests(bytes(32)).of(texts).tobytes())
+    sent = mechanism.randomize_many(vectors, bits=KeyedBits(bytes(32), b""))
     server = mechanism.aggregator()
-    server.add(reports)
-    digest.update(server.totals.tobytes())
-    return digest.hexdigest()
+    server.add(sent)
+    yield from (sent.values.tobytes(), server.totals.tobytes())
 
 
-def test_every_processor_gets_the_same_bits(tmp_path: Path) -> None:
+def digests() -> Iterator[bytes]:
+    rng = np.random.default_rng(4)
+    texts = pa.array([rng.bytes(size) for size in [*range(300), *range(60)]])
+    yield SJLT(dim=HASHED_DIM, sketch_dim=8, sparsity=1, seed=1).indices_of(texts).tobytes()
+    yield UnitDigests(bytes(32)).of(texts).tobytes()
+
+
+PARTS = {
+    "transforms": transforms,
+    "counts": lambda: counts(3),
+    "large counts": lambda: counts(520),
+    "reports": reports,
+    "digests": digests,
+}
+FIRST = {  # each code that a kernel has for fewer features than this process uses
+    BASE: [*PARTS],
+    OLD: ["counts"],
+    NARROW: ["transforms", "counts", "digests"],
+}
+
+
+def results(parts: Iterable[str]) -> str:
+    """Return a digest of what the kernels compute."""
+    return hashlib.blake2b(b"".join(one for part in parts for one in PARTS[part]()), digest_size=16).hexdigest()
+
+
+@pytest.mark.parametrize("cases", [FIRST, pytest.param({each: [*PARTS] for each in FOUND}, marks=pytest.mark.long)])
+def test_every_processor_gets_the_same_bits(cases: dict[str, list[str]], tmp_path: Path) -> None:
     """Code is generated for less than this processor."""
     triple, _, here = carryless.target()
-    possible = [each for each in FOUND if triple.startswith("x86_64") and set(each.split(",")) <= set(here.split(","))]
+    possible = [each for each in cases if triple.startswith("x86_64") and set(each.split(",")) <= set(here.split(","))]
     if not possible:
         pytest.skip("not an x86 processor")
-    children = [(features, child(features, tmp_path / str(len(features)))) for features in possible]
-    outputs = [(features, process.communicate()[0].splitlines()) for features, process in children]
-    expected = results()
-    for features, (found, *words) in outputs:
-        assert found == expected, features
+    children = {features: child(features, cases[features], tmp_path / str(len(features))) for features in possible}
+    outputs = {features: process.communicate()[0].splitlines() for features, process in children.items()}
+    for features, (found, *words) in outputs.items():
+        assert found == results(cases[features]), features
         assert tuple(line.split() for line in words) == FOUND[features], features
 
 
-def child(features: str, cache: Path) -> subprocess.Popen[str]:
+def child(features: str, parts: list[str], cache: Path) -> subprocess.Popen[str]:
     environment = os.environ | {
         "NUMBA_CPU_NAME": "x86-64",
         "NUMBA_CPU_FEATURES": features,
         "NUMBA_CACHE_DIR": str(cache),  # one for each: code from a cache cannot be looked at
     }
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", CHILD],
+        [sys.executable, "-c", CHILD, *parts],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
