@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch
+from tests.commands.running import Forks
 from tests.compiled import carry_kernels
 
 ROOT = Path(streamsketch.__file__).parents[1]
@@ -26,9 +27,10 @@ print(json.dumps([projection.fingerprint, len(ss.__all__)]))
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
     """Return the folder into which the wheel was unpacked, as an installer does."""
     folder = tmp_path_factory.mktemp("wheel")
+    forks.succeeded("demo", "--output", "all.parquet", cwd=folder)  # compiles what the copy then has already
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)  # noqa: S603
     (wheel,) = folder.glob("*.whl")
