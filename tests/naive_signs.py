@@ -39,4 +39,5 @@ def plus_chance(shape: str, rate: Fraction, cell: int, step: int) -> mpmath.mpf:
 
 def hamming(x: bytes, y: bytes) -> int:
     """Return in how many bits two byte strings differ."""
-    return sum((one ^ other).bit_count() for one, other in zip(x, y, strict=True))
+    assert len(x) == len(y)
+    return (int.from_bytes(x) ^ int.from_bytes(y)).bit_count()

@@ -138,7 +138,7 @@ class FJLT(Hadamard, RandomNorms):
         """How many of the 2^64 hash words give a nonzero entry of P."""
         return int(Fraction(self.density or 0) * (1 << WORD_BITS))
 
-    @property
+    @functools.cached_property
     def _moments(self) -> tuple[Fraction, Fraction]:
         """E w² and E w⁴ of an entry of P, in grid steps, exactly."""
         drawn = Fraction(self._nonzero_words, 1 << WORD_BITS)

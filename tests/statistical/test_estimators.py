@@ -2,8 +2,10 @@
 
 Projections are those of seeds 0, 1, 2, … and noise has fixed secrets, so each test gives the same result for ever.
 Had both been drawn anew, a sound library would fail a test with probability below 10^-6: each compares a mean or a
-variance of at least 1,500 estimates with its prediction, at five standard errors. `make test-long` takes twice as many
-and more, in every case; `make test` takes each pair of a map, a direction and a noise.
+variance of at least 1,500 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
+map, direction and noise; `make test` takes every direction, every map and, of releases, every map with every noise. Its
+1,500 see a variance that is wrong by a third, and a mean off by 0.2 standard deviations, all but once in 300 times.
+tests/statistical/test_maps.py has the maps' own variance in four directions for every map.
 """
 
 import functools
@@ -62,12 +64,21 @@ NOISES: dict[str, tuple[Noise, Noise]] = {
 }
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("noise of a test"))
 
-each_map = pytest.mark.parametrize("name", MAPS)
-each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
-each_noise = pytest.mark.parametrize("noise", NOISES)
-# five directions: the noise alternates along both
-PAIRED = [(*case, [*NOISES][i % 2], SEEDS) for i, case in enumerate(itertools.product(MAPS, DIRECTIONS))]
-ALL = [pytest.param(*case, MANY_SEEDS, marks=pytest.mark.long) for case in itertools.product(MAPS, DIRECTIONS, NOISES)]
+RAW = [
+    ("SJLT s=8, t=4", "all ones", SEEDS),
+    ("CountSketch", "a basis vector", SEEDS),
+    ("SJLT s=4", "sparse", SEEDS),
+    ("SJLT s=8, t=4", "dense", SEEDS),
+    ("SJLT s=4", "one heavy, a light tail", SEEDS),
+    *(pytest.param(*case, MANY_SEEDS, marks=pytest.mark.long) for case in itertools.product(MAPS, DIRECTIONS)),
+]
+RELEASED = [
+    *(
+        (name, direction, noise, SEEDS)
+        for (name, noise), direction in zip(itertools.product(MAPS, NOISES), itertools.cycle(DIRECTIONS), strict=False)
+    ),
+    *(pytest.param(*case, MANY_SEEDS, marks=pytest.mark.long) for case in itertools.product(MAPS, DIRECTIONS, NOISES)),
+]
 
 
 @functools.cache
@@ -130,9 +141,7 @@ def values_of(estimates: list[Estimate]) -> Floats:
 # --- raw sketches ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.long)])
-@each_map
-@each_direction
+@pytest.mark.parametrize(("name", "direction", "count"), RAW)
 def test_estimates_from_raw_sketches_are_unbiased_with_the_predicted_variance(
     name: str, direction: str, count: int
 ) -> None:
@@ -165,7 +174,7 @@ def test_the_fourth_power_term_is_needed() -> None:
 # --- private sketches -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "direction", "noise", "count"), [*PAIRED, *ALL])
+@pytest.mark.parametrize(("name", "direction", "noise", "count"), RELEASED)
 def test_estimates_from_releases_are_unbiased_with_the_predicted_variance(
     name: str, direction: str, noise: str, count: int
 ) -> None:
@@ -264,14 +273,19 @@ COMBINATIONS: dict[str, tuple[Combination, Fraction, Fraction]] = {
 }
 
 
+COMBINED = [
+    *zip(COMBINATIONS, itertools.cycle(NOISES), strict=False),
+    *(pytest.param(*case, marks=pytest.mark.long) for case in itertools.product(COMBINATIONS, NOISES)),
+]
+
+
 @functools.cache
 def releases_to_combine(noise: str) -> list[list[PrivateSketch]]:
     pairs = zip(DIRECTIONS["dense"], NOISES[noise], strict=True)
     return [releases("SJLT s=4", vector, law, f"to combine {place}") for place, (vector, law) in enumerate(pairs)]
 
 
-@pytest.mark.parametrize("combination", COMBINATIONS)
-@each_noise
+@pytest.mark.parametrize(("combination", "noise"), COMBINED)
 def test_combined_releases_estimate_the_combined_streams_without_bias(combination: str, noise: str) -> None:
     combine, *weights = COMBINATIONS[combination]
     x, y = DIRECTIONS["dense"]
@@ -310,25 +324,25 @@ def test_the_mean_of_releases_has_less_noise() -> None:
 
 # --- intervals at the size of real use ----------------------------------------------------------------------------
 
-TRIALS = 2000
+TRIALS = 1000
 
 
 @functools.cache
-def at_real_size(mechanism: str) -> tuple[Ints, Ints, list[tuple[PrivateSketch, PrivateSketch]]]:
+def at_real_size(mechanism: str, trials: int) -> tuple[Ints, Ints, list[tuple[PrivateSketch, PrivateSketch]]]:
     """Pairs of releases at k = 1024, each of a fresh projection with fresh noise."""
     generator = np.random.default_rng(11)
     x = generator.poisson(6, 400).astype(np.int64)
     y = x + generator.integers(-9, 10, 400)
     bits = KeyedBits(SECRET, mechanism.encode())
     pairs = []
-    for seed in range(TRIALS):
-        projection = ss.SJLT(dim=400, sketch_dim=1024, sparsity=4, seed=seed)
-        law = calibration.choose(sensitivity_of(projection, ss.L1(1)), Budget(1.0, 1e-3), mechanism)
+    maps = [ss.SJLT(dim=400, sketch_dim=1024, sparsity=4, seed=seed) for seed in range(trials)]
+    law = calibration.choose(sensitivity_of(maps[0], ss.L1(1)), Budget(1.0, 1e-3), mechanism)
+    guarantee = guarantee_of(law, Budget(1.0, 1e-3), ss.L1(1))
+    for projection in maps:
         pair = []
         for vector in (x, y):
             sketch = projection.sketch()
             sketch.update(np.arange(400), vector)
-            guarantee = guarantee_of(law, Budget(1.0, 1e-3), ss.L1(1))
             pair.append(CalibratedNoise(sketch.projection, guarantee, law).release(sketch, bits))
         pairs.append((pair[0], pair[1]))
     return x, y, pairs
@@ -344,40 +358,48 @@ QUANTITIES: dict[str, tuple[Callable[[PrivateSketch, PrivateSketch], Estimate], 
 
 
 @functools.cache
-def estimates_at_real_size(mechanism: str, quantity: str) -> tuple[float, list[Estimate]]:
+def estimates_at_real_size(mechanism: str, quantity: str, trials: int) -> tuple[float, list[Estimate]]:
     """Return the exact quantity, and its estimate from each pair."""
-    x, y, pairs = at_real_size(mechanism)
+    x, y, pairs = at_real_size(mechanism, trials)
     estimate, exact = QUANTITIES[quantity]
     return exact(x, y), list(itertools.starmap(estimate, pairs))
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize("quantity", QUANTITIES)
-def test_intervals_cover_as_often_as_they_say(mechanism: str, quantity: str) -> None:
-    truth, estimates = estimates_at_real_size(mechanism, quantity)
+at_each_size = pytest.mark.parametrize("trials", [TRIALS, pytest.param(4 * TRIALS, marks=pytest.mark.long)])
+each_mechanism = pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+each_quantity = pytest.mark.parametrize("quantity", QUANTITIES)
+
+
+@at_each_size
+@each_mechanism
+@each_quantity
+def test_intervals_cover_as_often_as_they_say(mechanism: str, quantity: str, trials: int) -> None:
+    """Within five standard errors of a share: 3.4 points of 95 % in 1,000 trials, which see 89 % for it."""
+    truth, estimates = estimates_at_real_size(mechanism, quantity, trials)
     for confidence in (0.9, 0.95):
         covered = np.mean([low <= truth <= high for low, high in (e.interval(confidence) for e in estimates)])
-        assert abs(covered - confidence) < 0.02
+        assert abs(covered - confidence) < 5 * (confidence * (1 - confidence) / trials) ** 0.5
         safe = [e.interval(confidence, method="chebyshev") for e in estimates]
         assert np.mean([low <= truth <= high for low, high in safe]) >= confidence
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize("quantity", QUANTITIES)
-def test_standard_errors_are_the_spread_of_the_estimates(mechanism: str, quantity: str) -> None:
-    """The plug-in ignores ‖z‖₄⁴, which is small for dense vectors; 8 % is five standard errors and that bias."""
-    truth, estimates = estimates_at_real_size(mechanism, quantity)
+@at_each_size
+@each_mechanism
+@each_quantity
+def test_standard_errors_are_the_spread_of_the_estimates(mechanism: str, quantity: str, trials: int) -> None:
+    """Within five standard errors of a standard deviation, and a hundredth as the plug-in ignores ‖z‖₄⁴."""
+    truth, estimates = estimates_at_real_size(mechanism, quantity, trials)
     values = values_of(estimates)
-    error = values.std() / TRIALS**0.5
+    error = values.std() / trials**0.5
     # a ratio of unbiased estimates is itself biased by O(1/k)
     bias = {"cosine": 2 / 1024, "profile distance": 4 / 1024}.get(quantity, 0.0)
     assert abs(values.mean() - truth) < 5 * error + bias
     typical = np.mean([e.variance for e in estimates]) ** 0.5
-    assert typical == pytest.approx(values.std(), rel=0.08)
+    assert typical == pytest.approx(values.std(), rel=5 / (2 * trials) ** 0.5 + 0.01)
 
 
 def test_an_interval_without_the_noise_would_not_cover() -> None:
-    truth, estimates = estimates_at_real_size("laplace", "squared distance")
+    truth, estimates = estimates_at_real_size("laplace", "squared distance", TRIALS)
     blind = [Estimate(e.value, e.projection_variance, 0.0, lowest=0.0).interval(0.95) for e in estimates]
     assert np.mean([low <= truth <= high for low, high in blind]) < 0.7
 

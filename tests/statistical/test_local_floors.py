@@ -26,11 +26,15 @@ def adversaries(dim: int) -> dict[str, np.ndarray]:
     return {name: vector / np.linalg.norm(vector) for name, vector in chosen.items()}
 
 
+@pytest.mark.parametrize("parts", [6, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize("k", [1, 2, 4, 8, 16])
-def test_the_floor_of_independent_hadamard_maps_holds_for_every_vector(k: int) -> None:
-    """Noiseless reconstructions of 200,000 seeds; the square of their bias, unbiased itself, within 6 of its errors."""
+def test_the_floor_of_independent_hadamard_maps_holds_for_every_vector(k: int, parts: int) -> None:
+    """Noiseless reconstructions of 60,000 seeds; the square of their bias, unbiased itself, within 6 of its errors.
+
+    Six errors are below 8 % of the floor at k = 1, and below half of it at k = 16.
+    """
     mechanism = ProjUnit(dim=64, sketch_dim=k, epsilon=4.0, seed=5)
-    people, parts = 10_000, 20
+    people = 10_000
     for name, vector in adversaries(64).items():
         source, means = bits((k, name)), []
         units = np.ascontiguousarray(repeated(vector, people))

@@ -2,7 +2,7 @@
 
 Seeds are fixed, so the tests are deterministic; a fresh draw of them would fail a right map with probability below
 1e-4 in all (some 100 two-sided tests at 5 standard errors or more). The variance's own standard error comes from the
-sample's fourth moment.
+sample's fourth moment. A thousand seeds tell each map's variance from those of its relatives, which is tested.
 """
 
 import functools
@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import streamsketch as ss
 from streamsketch.estimation import normalised_inner_product
 from streamsketch.projections.variance import MapVariance, independent_entries
 
-SEEDS = 1500
+SEEDS = 1000
 DIM = 12
 MEAN_ERRORS, VARIANCE_ERRORS = 5.0, 6.0
 
@@ -64,6 +65,13 @@ class Sample:
 @functools.cache
 def sample_of(family: str) -> Sample:
     return Sample(family)
+
+
+def sketches_of(projection: ss.Projection, vectors: np.ndarray) -> list[ss.Sketch]:
+    masses = np.abs(vectors).sum(axis=1).tolist()
+    return list(
+        map(ss.Sketch.from_state, [projection] * len(vectors), projection.transform(vectors, exact=True), masses)
+    )
 
 
 def mean_is(sample: np.ndarray, mean: float, variance: float) -> bool:
@@ -146,8 +154,17 @@ COSINES: dict[str, Callable[[int, int], ss.Projection]] = {
 }
 
 
-@pytest.mark.parametrize("cells", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("family", COSINES)
+FEW = [
+    *(("rademacher", cells) for cells in (1, 2, 4, 8, 16)),  # the other maps with few cells and with more
+    *(
+        pytest.param(name, cells, marks=[] if cells in {2, 16} else pytest.mark.long)
+        for name in ("count-sketch", "gaussian", "fjlt")
+        for cells in (1, 2, 4, 8, 16)
+    ),
+]
+
+
+@pytest.mark.parametrize(("family", "cells"), FEW)
 def test_cosines_of_few_cells_know_how_little_they_know(family: str, cells: int) -> None:
     """Of 95 % intervals 280 of 320 and more cover, and 264 for basis vectors that may meet.
 
@@ -158,14 +175,11 @@ def test_cosines_of_few_cells_know_how_little_they_know(family: str, cells: int)
     pairs = [(x, X["ones"]), (x, 3 * x + X["ones"]), (X["two"], -x), (X["basis"], np.roll(X["basis"], 1))]
     covered = np.zeros(len(pairs))
     for seed in range(320):
-        projection = COSINES[family](seed, cells)
+        sketches = sketches_of(COSINES[family](seed, cells), np.concatenate(pairs))
         for place, (one, other) in enumerate(pairs):
             truth = (one @ other) / np.sqrt((one @ one) * (other @ other))
-            sketches = [projection.sketch() for _ in range(2)]
-            for sketch, vector in zip(sketches, (one, other), strict=True):
-                sketch.update(np.arange(DIM), vector)
             try:
-                low, high = ss.cosine(*sketches).interval(0.95)
+                low, high = ss.cosine(*sketches[2 * place : 2 * place + 2]).interval(0.95)
             except ss.InvalidInputError:  # no cell is met
                 low, high = -1.0, 1.0
             covered[place] += low - 1e-12 <= truth <= high + 1e-12
@@ -203,9 +217,7 @@ def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
     covered, narrow = dict.fromkeys(X, 0), 0
     for seed in range(400):
         projection = ss.VerySparse(dim=DIM, sketch_dim=128, sparsity=8, seed=seed)
-        for name, x in X.items():
-            sketch = projection.sketch()
-            sketch.update(np.arange(DIM), x)
+        for (name, x), sketch in zip(X.items(), sketches_of(projection, MATRIX), strict=True):
             estimate, truth = ss.squared_norm(sketch), float(x @ x)
             low, high = estimate.interval(0.95)
             covered[name] += low <= truth <= high
@@ -215,17 +227,16 @@ def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
     assert narrow < 335
 
 
-@pytest.mark.parametrize(("sparsity", "percent"), [(8, 92), (32, 87), (64, 63), (128, 39)])
+@pytest.mark.parametrize(("sparsity", "percent"), [(8, 90), (16, 77), (32, 87), (64, 63), (128, 39)])
 def test_error_bars_of_very_sparse_maps_miss_single_items_as_often_as_stated(sparsity: int, percent: int) -> None:
-    """Within five standard errors of a share of 1000 seeds, and the rounding to per cent."""
-    covered = 0
-    for seed in range(1000):
-        sketch = ss.VerySparse(dim=DIM, sketch_dim=64, sparsity=sparsity, seed=seed).sketch()
-        sketch.update([3], [100])
-        low, high = ss.squared_norm(sketch).interval(0.95)
-        covered += low <= 10_000 <= high
-    share = percent / 100
-    assert abs(covered / 1000 - share) < 5 * np.sqrt(share * (1 - share) / 1000) + 0.005
+    """The item is in each of 64 cells with a chance of 1/s: the sum over how many cells those can be."""
+    projection = ss.VerySparse(dim=DIM, sketch_dim=64, sparsity=sparsity, seed=1)
+    covered = 0.0
+    for count in range(65):
+        state = np.repeat([100, 0], [count, 64 - count])
+        low, high = ss.squared_norm(ss.Sketch.from_state(projection, state, 100)).interval(0.95)
+        covered += stats.binom.pmf(count, 64, 1 / sparsity) * (low <= 10_000 <= high)
+    assert round(100 * covered) == percent
     assert f"{percent} %" in (ss.VerySparse.__doc__ or "")
 
 

@@ -1,6 +1,8 @@
 """Estimates from noise before the map: unbiased, with the variance that `noise_effect` states (THEORY.md 5).
 
-Seeds of maps and of noise are fixed; a fresh draw would fail a right library with probability below 1e-5 in all.
+Seeds of maps and of noise are fixed; a fresh draw would fail a right library with probability below 1e-5 in all, at
+five standard errors of a mean and six of a variance. `make test` takes every place with every mechanism, and every map:
+1,000 runs see a variance that is wrong by half. `make test-long` takes 4,000 of every case.
 """
 
 import itertools
@@ -14,7 +16,7 @@ from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import private_vector
 from streamsketch.release.noise_effect import effect_of, noise_unit
 
-RUNS = 1500
+RUNS, MANY_RUNS = 1000, 4000
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])
 Y = np.array([2, -4, 6, 0, 0, 1, 0, -9, 3, 1, 1, 0])
 FJLTS = {"dense": "1", "sparse": "1/4"}
@@ -32,21 +34,26 @@ def build(kind: str, seed: int) -> ss.Projection:
     return ss.SJLT(dim=12, sketch_dim=8, sparsity=2, seed=seed, independence=4)
 
 
-CASES = [
+PAIRED = [
     ("sjlt", "input", "laplace"),
-    ("sparse", "input", "laplace"),
     ("dense", "input", "gaussian"),
     ("dense", "hadamard", "gaussian"),
-    ("sparse", "hadamard", "gaussian"),
     ("sparse", "hadamard", "laplace"),
+]
+CASES = [
+    *((*case, RUNS) for case in PAIRED),
+    *(
+        pytest.param(*case, MANY_RUNS, marks=pytest.mark.long)
+        for case in [*PAIRED, ("sparse", "input", "laplace"), ("sparse", "hadamard", "gaussian")]
+    ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "place", "mechanism"), CASES)
-def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, mechanism: Any) -> None:
+@pytest.mark.parametrize(("kind", "place", "mechanism", "runs"), CASES)
+def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, mechanism: Any, runs: int) -> None:
     budget: Any = {"epsilon": 1.0, "delta": 1e-3, "neighbours": ss.L1(1), "mechanism": mechanism}
     distances, products, norms = [], [], []
-    for seed in range(RUNS):
+    for seed in range(runs):
         projection = build(kind, seed)
         x, y = (ss.release_vector(projection, v, noise_place=place, **budget) for v in (X, Y))
         distances.append(ss.squared_distance(x, y).value)
@@ -66,9 +73,9 @@ def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, 
     ]  # fmt: skip
     for values, mean, variance in expectations:
         sample = np.array(values)
-        assert abs(sample.mean() - mean) <= 5 * np.sqrt(variance / RUNS)
+        assert abs(sample.mean() - mean) <= 5 * np.sqrt(variance / runs)
         centred = (sample - sample.mean()) ** 2
-        assert abs(centred.mean() - variance) <= 6 * centred.std() / np.sqrt(RUNS)
+        assert abs(centred.mean() - variance) <= 6 * centred.std() / np.sqrt(runs)
 
 
 def test_the_forms_of_gaussian_noise_before_the_map_predict_the_same_for_a_power_of_two() -> None:
@@ -81,9 +88,10 @@ def test_the_forms_of_gaussian_noise_before_the_map_predict_the_same_for_a_power
 
 @pytest.mark.parametrize("place", ["input", "output"])
 def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: Any) -> None:
-    """The map's own part is within 0.8 and 1.7 of its truth; noise on the input taken for the vector made it 2.5 to 5.
+    """The map's own part is within 0.6 and 1.9 of its truth; noise on the input taken for the vector made it 2.5 to 5.
 
-    Its mean over 60 seeds was seen from 1.0 to 1.5, with a standard error below 0.06: what is clipped at 0 biases it.
+    Its mean over 60 seeds was seen from 1.0 to 1.5, for what is clipped at 0 biases it; over 30, its standard error is
+    below 0.085.
     """
     x, y = np.full(1000, 2), np.tile([2, 0, 3, -1], 250)
     law = ss.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=0).variance
@@ -91,9 +99,9 @@ def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: An
     truths = [
         law.of_inner_product(*(float(u @ v) for u, v in ((a, a), (b, b), (a, b), (a**2, b**2)))) for a, b in pairs
     ]
-    found = np.zeros((60, 3))
+    found = np.zeros((30, 3))
     budget: Any = {"epsilon": 0.7 if place == "input" else 20.0, "neighbours": ss.L1(1), "noise_place": place}
-    for seed in range(60):
+    for seed in range(30):
         projection = ss.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=seed)
         one, other = (ss.release_vector(projection, v, **budget) for v in (x, y))
         distance = ss.squared_distance(one, other)
@@ -101,5 +109,5 @@ def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: An
         found[seed] = [estimate.projection_variance for estimate in estimates]
         assert ss.pairwise([one, other])[0, 1].projection_variance == pytest.approx(distance.projection_variance)
     ratios = found.mean(axis=0) / truths
-    assert (ratios > 0.8).all()
-    assert (ratios < 1.7).all()
+    assert (ratios > 0.6).all()
+    assert (ratios < 1.9).all()
