@@ -31,10 +31,10 @@ def test_small_frames_serve_every_vector(dim: int) -> None:
         for places in itertools.combinations(range(dim), min(4, dim))
         for sign in (1.0, np.where(np.arange(dim) == places[1], -1.0, 1.0))
     ]
-    sparse = rng.choice([-1.0, 0, 0, 0, 1], size=(200, dim))
+    sparse = rng.choice([-1.0, 0, 0, 0, 1], size=(80, dim))
     sparse[:, 0] += 2.0
     own = frame.synthesise(np.eye(frame.size)[:: max(1, frame.size // 32)])
-    vectors = np.concatenate([own, fours[:: 1 + len(fours) // 300], sparse, rng.normal(size=(100, dim))])
+    vectors = np.concatenate([own, fours[:: 1 + len(fours) // 150], sparse, rng.normal(size=(50, dim))])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     coefficients = frame.spread(vectors)
     assert np.abs(coefficients).max() <= frame.limit * (1 + 1e-12)

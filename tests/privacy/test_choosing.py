@@ -1,5 +1,6 @@
 """A bound chosen privately: exact ε by enumeration, exact chances of the sampler, and steps that tell nothing."""
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -22,12 +23,12 @@ def chances(exponents: Sequence[Fraction]) -> list[float]:
     """Return the probability of each candidate under permute-and-flip: over all orders, the first success."""
     out = [0.0] * len(exponents)
     orders = list(itertools.permutations(range(len(exponents))))
+    successes = [math.exp(-float(exponent)) for exponent in exponents]
     for order in orders:
         before = 1.0
         for place in order:
-            success = math.exp(-float(exponents[place]))
-            out[place] += before * success / len(orders)
-            before *= 1 - success
+            out[place] += before * successes[place] / len(orders)
+            before *= 1 - successes[place]
     return out
 
 
@@ -40,15 +41,18 @@ def neighbours(candidates: int, sizes: Sequence[int]) -> Iterator[tuple[list[int
                 yield list(totals), [*totals, one]
 
 
+@functools.cache
+def chances_of(totals: tuple[int, ...], candidates: int, share: Fraction, shrink: int) -> list[float]:
+    exponents = exponents_of(totals, GRID[:candidates], EPSILON, share)
+    return chances([shrink * exponent for exponent in exponents])
+
+
 def worst_loss(share: Fraction, shrink: int = 1, sizes: Sequence[int] = range(7)) -> float:
     """Return the largest |log P/P'| over all outputs and neighbours, with the sensitivity divided by ``shrink``."""
     worst = 0.0
     for candidates in (2, 3, 4) if max(sizes) < 10 else (2, 3):
         for less, more in neighbours(candidates, sizes):
-            one, other = (
-                chances([shrink * x for x in exponents_of(totals, GRID[:candidates], EPSILON, share)])
-                for totals in (less, more)
-            )
+            one, other = (chances_of(tuple(sorted(totals)), candidates, share, shrink) for totals in (less, more))
             worst = max(worst, *(abs(math.log(p / q)) for p, q in zip(one, other, strict=True)))
     return worst
 

@@ -196,8 +196,18 @@ def test_no_remainder_of_lines_or_columns_is_lost(lines: int, dim: int, dtype: A
     assert sparse_map.dense(matrix).tolist() == sparse_map.slowly(events_of(matrix))
 
 
-@each_dtype
-@pytest.mark.parametrize("dim", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 21])
+@pytest.mark.parametrize(
+    ("dim", "dtype"),
+    [
+        *((dim, np.int64) for dim in (CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 21)),
+        *((CHUNK + 1, dtype) for dtype in (np.float64, np.float32)),
+        *(
+            pytest.param(dim, dtype, marks=pytest.mark.long)
+            for dim in (CHUNK - 1, CHUNK, 2 * CHUNK + 21)
+            for dtype in (np.float64, np.float32)
+        ),
+    ],
+)
 def test_matrices_may_be_wider_than_a_chunk_of_columns(dim: int, dtype: Any) -> None:
     sparse_map = Sparse(sparsity=2, buckets=32)
     matrix = numbers(19 * dim, 4, dtype).reshape(19, dim)

@@ -5,8 +5,9 @@ Levels and rates are the library's own, out of exact cells of real projections; 
 the cells, so the largest loss over all outputs is the sum of the cells' largest losses.
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from fractions import Fraction
 
 import mpmath
@@ -50,21 +51,21 @@ CASES += [(mechanism, projection) for mechanism in OPORP_ONLY for projection in 
 NAMES = [f"{mechanism.name}-{projection.kind}-{projection.sketch_dim}" for mechanism, projection in CASES]
 
 
-def neighbouring_cells(projection: ss.Projection, neighbours: Neighbours) -> Iterator[tuple[Cells, Cells]]:
-    """Yield the cells of all pairs of vectors in the box that are neighbours, each pair both ways round."""
+@functools.cache
+def neighbouring_cells(projection: ss.Projection, neighbours: Neighbours) -> set[tuple[Cells, Cells]]:
+    """Return the cells of all pairs of vectors in the box that are neighbours, each pair both ways round."""
     steps = neighbours.grid_steps(projection.grid)
     cells = BOX @ projection.columns(np.arange(3)).T
     gaps = np.abs(BOX[:, None] - BOX)
     near = gaps.sum(axis=2) <= steps
     if isinstance(neighbours, ss.OneCoordinate):
         near &= (gaps > 0).sum(axis=2) <= 1
-    pairs = {(tuple(cells[i].tolist()), tuple(cells[j].tolist())) for i, j in np.argwhere(near)}
-    return iter(pairs)
+    rows = list(map(tuple, cells.tolist()))
+    return {(rows[i], rows[j]) for i, j in np.argwhere(near).tolist()}
 
 
-def worst_loss(pairs: Iterator[tuple[Cells, Cells]], levels_of: LevelsOf, rate: Fraction) -> mpmath.mpf:
+def worst_loss(pairs: Collection[tuple[Cells, Cells]], levels_of: LevelsOf, rate: Fraction) -> mpmath.mpf:
     """Return the largest loss over all pairs and all output vectors."""
-    pairs = list(pairs)
     every = sorted({cells for pair in pairs for cells in pair})
     levels = dict(zip(every, levels_of(np.array(every)).tolist(), strict=True))
     chances: dict[tuple[int, bool], tuple[mpmath.mpf, mpmath.mpf]] = {}
@@ -130,7 +131,7 @@ def test_the_largest_loss_over_outputs_is_the_sum_over_cells() -> None:
     outputs = list(itertools.product([True, False], repeat=3))
     assert abs(mpmath.fsum(chance(output, one) for output in outputs) - 1) < ROUNDING
     brute = max(mpmath.log(chance(output, one) / chance(output, other)) for output in outputs)
-    assert abs(brute - worst_loss(iter([(one, other)]), np.abs, rate)) < ROUNDING
+    assert abs(brute - worst_loss([(one, other)], np.abs, rate)) < ROUNDING
 
 
 # --- the same check catches broken variants ---------------------------------------------------------------------
@@ -178,9 +179,9 @@ def test_the_steps_of_the_continuous_ideal_are_caught() -> None:
     law = signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=neighbours).law(projection)
     steps = cell_steps(projection, neighbours)
     assert steps.tolist() == [2] * 4
-    pairs = list(neighbouring_cells(projection, neighbours))
-    assert worst_loss(iter(pairs), lambda cells: law.levels(cells, steps), law.rate) <= 1
-    ideal = worst_loss(iter(pairs), lambda cells: np.ceil(np.abs(cells) / 1.8).astype(np.int64), law.rate)
+    pairs = neighbouring_cells(projection, neighbours)
+    assert worst_loss(pairs, lambda cells: law.levels(cells, steps), law.rate) <= 1
+    ideal = worst_loss(pairs, lambda cells: np.ceil(np.abs(cells) / 1.8).astype(np.int64), law.rate)
     assert ideal > 1.001
 
 

@@ -51,7 +51,7 @@ def test_samples_are_sound(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_changed_bytes_are_read_or_refused(name: str) -> None:
-    rounds = ROUNDS or (40 if "table" in name else 120)
+    rounds = ROUNDS or (20 if "table" in name else 60)
     tracemalloc.start()
     try:
         sound = fuzz(name, SEED, rounds)
