@@ -23,7 +23,8 @@ def net(units: Words, codes: Ints, indices: Ints, steps: Ints) -> tuple[Words, I
     n = codes.size
     out_units, out_codes = np.empty((n, 2), dtype=np.uint64), np.empty(n, dtype=np.int64)
     out_indices, out_steps = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    units = np.ascontiguousarray(units)
+    units = np.ascontiguousarray(units).view()
+    units.flags.writeable = False  # as those read from bytes are: the kernels are compiled once for both
     codes, indices, steps = (np.ascontiguousarray(column) for column in (codes, indices, steps))
     order, stops = in_buckets(units, min(_MOST_BITS, max(1, (n // _BUCKET_ROWS).bit_length())))
     count = sum_rows(units, codes, indices, steps, order, stops, out_units, out_codes, out_indices, out_steps)
