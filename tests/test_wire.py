@@ -151,7 +151,7 @@ def test_bytes_behind_the_end_are_refused() -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_rubbish_raises_the_one_error(data: bytes) -> None:
     for attempt in (data, framed(data), MAGIC + data):
         with pytest.raises(ss.WireFormatError):
@@ -159,7 +159,7 @@ def test_rubbish_raises_the_one_error(data: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=500)
+@settings(max_examples=4 * settings.default.max_examples)
 def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.DataObject) -> None:
     payload = bytearray(release_of(range(8)).to_bytes()[17:-16])
     for _ in range(data.draw(st.integers(1, 4))):

@@ -284,7 +284,7 @@ bad_names = st.sampled_from([b"k", b"l", b"\xff", None])
 good_names = st.sampled_from([b"k", b"l"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.data())
 def test_what_one_unit_sends_takes_nothing_from_the_others(data: st.DataObject) -> None:
     rows = [

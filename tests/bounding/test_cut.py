@@ -75,7 +75,7 @@ clips = st.sampled_from(["scale", "cut"])
 heavy_steps = st.one_of(st.integers(-9, 9), st.integers(-(1 << 62), 1 << 62), st.sampled_from([1 << 62, -(1 << 62)]))
 
 
-@settings(max_examples=500)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(events, st.integers(1, 4), st.integers(1, LIMIT), clips, st.booleans())
 def test_bounding_is_its_readable_twin(
     found: list[Event],
@@ -89,7 +89,7 @@ def test_bounding_is_its_readable_twin(
     assert kept(cut) == Counter(naive.bounded(found, secret=SECRET, **bounds))
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     st.lists(st.tuples(st.sampled_from(UNITS[:2]), st.sampled_from(SLOTS[:2]), st.integers(0, 3), heavy_steps)),
     st.one_of(st.integers(1, 9), st.integers(1, (1 << 62) - 1)),
@@ -102,7 +102,7 @@ def test_large_steps_are_clipped_exactly(found: list[Event], limit: int, clip: C
     assert kept(cut) == Counter(naive.bounded(found, secret=SECRET, **bounds))
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(heavy_steps.filter(bool), min_size=1, max_size=9), st.integers(1, (1 << 62) - 1))
 def test_scaled_values_are_the_rationals_rounded(vector: list[int], limit: int) -> None:
     """Each within one step, to the bound exactly, so that no unit vanishes on a coarse grid."""
@@ -154,7 +154,7 @@ def test_the_tally_tells_the_operator_what_was_clipped() -> None:
     assert cut.tally == Tally(3, units_over_keys=0, units_over_bound=1, total=17.0, kept=11.0, largest=12.0)
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(events, st.integers(1, 3), st.sampled_from(UNITS), clips, st.booleans())
 def test_removing_a_unit_moves_the_table_by_no_more_than_the_stated_sensitivities(
     found: list[Event],

@@ -43,7 +43,7 @@ def assert_together(names: list[Any]) -> None:
         assert len(runs) == len(set(runs))
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(tables)
 def test_sums_are_those_of_a_dictionary_and_units_come_together(rows: list[Row]) -> None:
     names, sums = netted(rows)

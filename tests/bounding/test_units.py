@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from apache_beam.transforms.window import GlobalWindow
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
@@ -87,7 +87,6 @@ def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.M
     assert ss.bound_units(parts(columns, 5), PROJECTION, neighbours=BOUND) == whole
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(-9, 9)), max_size=60),
     st.integers(1, 8),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import HASHED_DIM, InvalidInputError
@@ -56,7 +56,6 @@ def test_other_types_have_no_fingerprint(key: Any) -> None:
         fingerprint(key, SEED)
 
 
-@settings(max_examples=50)
 @given(st.lists(texts) | st.lists(st.binary()) | st.lists(st.dates()) | st.lists(st.datetimes()))
 def test_a_column_has_the_fingerprints_of_its_keys(column: list[Any]) -> None:
     assert hashed(column) == [naive.fingerprint(key, SEED) for key in column]
@@ -120,7 +119,6 @@ def test_every_layout_of_a_bytes_column_is_hashed_alike() -> None:
         assert hashed(layout) == [naive.fingerprint(key, SEED) for key in column]
 
 
-@settings(max_examples=50)
 @given(st.lists(st.integers(-(2**33), 2**33), min_size=1))
 def test_times_agree_in_every_unit_and_zone(seconds: list[int]) -> None:
     expected = [naive.fingerprint_of(naive.canonical_nanoseconds(s * 10**9), SEED) for s in seconds]
@@ -233,7 +231,6 @@ def test_an_empty_column_of_hashed_keys_has_no_indices(empty: Any) -> None:
     assert indices_of([empty, empty], HASHED_DIM, SEED).tolist() == []
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 2**64 - 1), st.lists(st.tuples(texts, st.integers(-(2**63), LARGEST), st.dates()), min_size=1))
 def test_tuples_equal_their_twin(seed: int, rows: list[tuple[str, int, dt.date]]) -> None:
     columns = list(zip(*rows, strict=True))

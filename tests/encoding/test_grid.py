@@ -38,7 +38,7 @@ def check_quantised(values: Any, exact: list[Fraction], resolution: Fraction) ->
             quantise(values, resolution)
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(floats, max_size=6), resolutions)
 def test_any_floats_are_truncated_exactly(values: list[float], resolution: Fraction) -> None:
     check_quantised(np.array(values, dtype=float), [Fraction(value) for value in values], resolution)
@@ -55,7 +55,7 @@ def check_one(value: Any, resolution: Fraction) -> None:
             quantise_one(value, resolution)
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(near_the_grid())
 def test_floats_beside_a_grid_point_are_truncated_exactly(pair: tuple[float, Fraction]) -> None:
     value, resolution = pair
@@ -63,7 +63,7 @@ def test_floats_beside_a_grid_point_are_truncated_exactly(pair: tuple[float, Fra
     check_one(value, resolution)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(st.integers(1 - 2**63, LARGEST), max_size=6), resolutions)
 def test_any_integers_are_truncated_exactly(values: list[int], resolution: Fraction) -> None:
     check_quantised(np.array(values, dtype=np.int64), [Fraction(value) for value in values], resolution)
@@ -71,7 +71,6 @@ def test_any_integers_are_truncated_exactly(values: list[int], resolution: Fract
         check_one(value, resolution)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.decimals(-(10**20), 10**20, places=9), min_size=1, max_size=6), resolutions)
 def test_any_decimals_are_truncated_exactly(values: list[Decimal], resolution: Fraction) -> None:
     check_quantised(values, [Fraction(value) for value in values], resolution)
@@ -79,19 +78,16 @@ def test_any_decimals_are_truncated_exactly(values: list[Decimal], resolution: F
         check_one(value, resolution)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=6), resolutions)
 def test_single_precision_is_exact_too(values: list[float], resolution: Fraction) -> None:
     check_quantised(np.array(values, dtype=np.float32), [Fraction(value) for value in values], resolution)
 
 
-@settings(max_examples=100)
 @given(st.fractions(), resolutions)
 def test_one_fraction_is_truncated_exactly(value: Fraction, resolution: Fraction) -> None:
     check_one(value, resolution)
 
 
-@settings(max_examples=100)
 @given(st.lists(floats, min_size=1, max_size=20), resolutions)
 def test_the_steps_of_any_updates_sum_to_no_more_than_their_values(values: list[float], resolution: Fraction) -> None:
     total = sum(abs(Fraction(value)) for value in values)
@@ -100,7 +96,6 @@ def test_the_steps_of_any_updates_sum_to_no_more_than_their_values(values: list[
     assert sum(abs(int(step)) for step in steps) <= total / resolution
 
 
-@settings(max_examples=100)
 @given(st.lists(floats, max_size=6), grids)
 def test_the_grid_is_symmetric_about_zero(values: list[float], resolution: Fraction) -> None:
     assume(all(abs(Fraction(value)) / resolution <= LARGEST for value in values))
@@ -160,7 +155,7 @@ def test_decimals_of_any_exponent_are_decided_at_once() -> None:
         quantise_one(Decimal("-1e999999999"), Fraction(1))
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     st.lists(
         st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(2**65), 2**65) | st.integers(-999, 999), max_size=6
@@ -174,6 +169,7 @@ def test_decimals_are_quantised_as_their_fractions(
     digits: list[int], scale: int, kind: Any, resolution: Fraction, offset: int
 ) -> None:
     context = Context(prec=80)
+    digits = [one // 10 ** max(-scale, 0) for one in digits]  # all digits before the point are among the 38
     values = [Decimal(one).scaleb(-scale, context) for one in digits]
     exact = [int(Fraction(value) / resolution) for value in values]
     column = pa.array(values, kind(38, scale)).slice(min(offset, len(values)))

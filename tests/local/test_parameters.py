@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -42,7 +42,6 @@ def test_the_figure_at_ten_to_many_digits() -> None:
         assert float(d / mu**2 + g / mu - 1) == pytest.approx(3083.18, abs=0.01)
 
 
-@settings(max_examples=50)
 @given(epsilons, st.integers(2, 1 << 24))
 def test_the_gaussian_cap_spends_epsilon_exactly(epsilon: float, dim: int) -> None:
     cap = gaussian_cap(dim, epsilon)
@@ -51,7 +50,6 @@ def test_the_gaussian_cap_spends_epsilon_exactly(epsilon: float, dim: int) -> No
     assert stats.norm.sf(cap.threshold) == pytest.approx(cap.mass, rel=1e-9)
 
 
-@settings(max_examples=50)
 @given(st.floats(2.0**-10, 20), st.integers(2, 1 << 20))
 def test_the_spherical_cap_spends_epsilon_exactly(epsilon: float, dim: int) -> None:
     cap = sphere_cap(dim, epsilon)

@@ -12,7 +12,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -309,7 +309,6 @@ def test_shares_are_those_of_relative_deviations(dim: int, epsilon: float) -> No
 # --- the Gaussian mechanism ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.floats(0.1, 8))
 def test_rounded_vectors_are_no_further_apart_than_the_noise_is_calibrated_to(
     dim: int, seed: int, epsilon: float

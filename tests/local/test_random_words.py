@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -37,7 +37,6 @@ def test_pinned_gaussians_have_the_same_bits() -> None:
     assert {key: float(value).hex() for key, value in zip(PINNED, gaussians(list(PINNED)), strict=True)} == PINNED
 
 
-@settings(max_examples=30)
 @given(st.lists(words64, min_size=1, max_size=20))
 def test_gaussians_are_the_quantiles(words: list[int]) -> None:
     for drawn, found in zip(words, gaussians(words), strict=True):
@@ -78,7 +77,6 @@ def test_secret_words_are_read_whole_from_a_source_that_gives_few_bytes() -> Non
     assert normal.secret_words(Drops(), 5).astype("<u8").tobytes() == bytes(range(40))
 
 
-@settings(max_examples=30)
 @given(words64, words64, st.integers(0, 10**9))
 def test_streams_are_their_twins(seed: int, salted: int, index: int) -> None:
     found = streams.streams_of(np.array([seed], dtype=np.uint64), np.uint64(salted))
@@ -107,7 +105,6 @@ def test_salts_are_their_twins_and_differ_by_use() -> None:
     assert len({int(streams.salt(seed, use)) for seed in (1, 2) for use in ("a", "b")}) == 4
 
 
-@settings(max_examples=40)
 @given(words64, st.integers(1, 300).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size))))
 def test_rows_are_their_twins_and_distinct(begin: int, shape: tuple[int, int]) -> None:
     size, count = shape

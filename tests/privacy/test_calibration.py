@@ -37,7 +37,7 @@ def in_cells(squared: int, cells: int = 64) -> Sensitivity:
 # --- Laplace --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.integers(1, 1 << 20), st.floats(1e-3, 50))
 def test_a_laplace_scale_is_never_below_the_sensitivity_over_epsilon_and_hardly_above(l1: int, epsilon: float) -> None:
     exact = Fraction(l1) / Fraction(epsilon)
@@ -76,7 +76,7 @@ def test_the_analytic_sigma_keeps_delta_and_wastes_less_than_a_millionth(epsilon
         assert exact_delta(epsilon, sigma * (1 - mpmath.mpf(10) ** -6)) > delta
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.floats(-5, 1.7), st.floats(-300, -0.05))
 def test_the_analytic_sigma_keeps_delta_anywhere(log_epsilon: float, log_delta: float) -> None:
     epsilon, delta = 10**log_epsilon, 10**log_delta

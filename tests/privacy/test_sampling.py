@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -184,7 +184,6 @@ def test_gaussian_samples_are_the_twins_of_the_same_bytes(sigma_squared: Fractio
     assert sampling.discrete_gaussian(sigma_squared, 1000, Whole(data)).tolist() == expected
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, (1 << 48) - 1),
     st.integers(1, (1 << 48) - 1),
@@ -198,7 +197,6 @@ def test_laplace_of_any_scale_the_limits_allow_is_its_twins(numerator: int, deno
     assert len(expected) == 20
 
 
-@settings(max_examples=60)
 @given(st.integers(1, (1 << 49) - 1), st.integers(1, 256), st.binary(min_size=8, max_size=8))
 def test_gaussian_of_any_variance_the_limits_allow_is_its_twins(
     numerator: int, denominator: int, context: bytes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -164,7 +164,6 @@ def test_indices_on_both_sides_of_32_bits_have_their_own_columns(largest: int, s
     assert state.tolist() == twin(projection).sketch([(largest, 3 * size)])
 
 
-@settings(max_examples=80)
 @given(
     st.sampled_from([projection for projection in PROJECTIONS if projection.sketch_dim <= 1024]),
     st.lists(st.tuples(st.sampled_from(EXTREMES) | st.integers(0, DIM - 1), st.integers(-(2**55), 2**55)), max_size=40),

@@ -218,7 +218,7 @@ def test_every_truncation_and_every_flipped_bit_is_refused(release: Signs) -> No
 
 
 @given(st.binary(max_size=300), st.sampled_from(BOTH))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_rubbish_raises_the_one_error(data: bytes, release: Signs) -> None:
     for attempt in (data, framed(data), framed(data, INDIVIDUAL_SIGNS_MAGIC)):
         with pytest.raises(ss.WireFormatError):
@@ -226,7 +226,7 @@ def test_rubbish_raises_the_one_error(data: bytes, release: Signs) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.DataObject) -> None:
     release = data.draw(st.sampled_from(BOTH))
     image = release.to_bytes()
