@@ -4,7 +4,7 @@ Projections are those of seeds 0, 1, 2, … and noise has fixed secrets, so each
 Had both been drawn anew, a sound library would fail a test with probability below 10^-6: each compares a mean or a
 variance of at least 1,500 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
 map, direction and noise; `make test` takes every direction, every map and, of releases, every map with every noise. Its
-1,500 see a variance that is wrong by a third, and a mean off by 0.2 standard deviations, all but once in 300 times.
+1,500 see a variance that is predicted half too large or too small, and a mean off by 0.2 standard deviations.
 tests/statistical/test_maps.py has the maps' own variance in four directions for every map.
 """
 

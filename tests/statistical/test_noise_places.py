@@ -2,7 +2,8 @@
 
 Seeds of maps and of noise are fixed; a fresh draw would fail a right library with probability below 1e-5 in all, at
 five standard errors of a mean and six of a variance. `make test` takes every place with every mechanism, and every map:
-1,000 runs see a variance that is wrong by half. `make test-long` takes 4,000 of every case.
+1,000 runs see a variance that is predicted twice too large; one that is half of it they see but where a sparse FJLT
+spreads Laplace noise, whose tails are heavy. `make test-long` takes 4,000 of every case.
 """
 
 import itertools
