@@ -13,7 +13,7 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows
 
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.marked import Span
-from streamsketch.beam.runs import RunSecret, label_in, run_secret
+from streamsketch.beam.runs import Fixed, RunSecret, label_in, run_secret
 from streamsketch.beam.streams.logs import log_event
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.parties import Ledger
@@ -64,9 +64,8 @@ def charged_secret(
     run = run_secret(pipeline)
     if charge is None or isinstance(run, RunSecret):  # a stream's windows are charged one by one
         return run
-    step = beam.ParDo(_Charge(charge, guarantee, projection, label_in(pipeline))).with_output_types(RunSecret)
-    charged = run.pvalue | "Charge" >> step | "Fix that it is charged" >> beam.Reshuffle()
-    return beam.pvalue.AsSingleton(charged)
+    step = _Charge(charge, guarantee, projection, label_in(pipeline))
+    return beam.pvalue.AsSingleton(run.pvalue | "Charge" >> Fixed(step))
 
 
 class _Charge(beam.DoFn):
@@ -81,7 +80,7 @@ class _Charge(beam.DoFn):
         Ledger(self._charge.ledger).charge(
             self._charge.dataset, self._guarantee, projection=projection, note=f"Beam: {self._label}"[:200], once=once
         )
-        yield run
+        yield b"", run
 
 
 class WindowCharge:

@@ -1,6 +1,6 @@
 """Files as Arrow record batches: the fast way into `SketchPerKey`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import apache_beam as beam
@@ -13,6 +13,7 @@ from streamsketch.errors import InvalidInputError
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its parts."""
+_SPLITS = beam.typehints.KV[tuple[str, int], None]
 
 
 class ReadColumns(beam.PTransform):
@@ -68,11 +69,12 @@ class ReadColumns(beam.PTransform):
         """Apply the transform to a pipeline."""
         return (
             start
-            | "Patterns" >> beam.Create(self._patterns)
-            | "Split files" >> beam.FlatMap(_splits).with_output_types(tuple[str, int])
-            | "Spread splits" >> beam.Reshuffle()
+            | "Patterns" >> (beam.Create(self._patterns) if len(self._patterns) > 1 else beam.Impulse())
+            | "Split files" >> beam.FlatMap(_named_splits, self._patterns[0]).with_output_types(_SPLITS)
+            # each split is a key of its own: Reshuffle would be four steps more
+            | "Spread splits" >> beam.GroupByKey()
             | "Read batches"
-            >> beam.FlatMap(_batches, self._columns, self._text, self._delimiter).with_output_types(pa.RecordBatch)
+            >> beam.FlatMap(_read_split, self._columns, self._text, self._delimiter).with_output_types(pa.RecordBatch)
         )
 
     def display_data(self) -> dict[str, Any]:
@@ -91,6 +93,18 @@ def read_batches(
 
 def _names(columns: Sequence[str] | Agreement) -> list[str]:
     return columns.names if isinstance(columns, Agreement) else list(columns)
+
+
+def _named_splits(pattern: str | bytes, only: str) -> Iterator[tuple[Split, None]]:
+    """Yield the splits of a pattern; an impulse, which is bytes, stands for the only one."""
+    for split in _splits(pattern if isinstance(pattern, str) else only):
+        yield split, None
+
+
+def _read_split(group: tuple[Split, Iterable[None]], *how: Any) -> Iterator[pa.RecordBatch]:
+    split, times = group
+    for _ in times:  # a file that is named twice is read twice
+        yield from _batches(split, *how)
 
 
 def _splits(pattern: str) -> Iterator[Split]:

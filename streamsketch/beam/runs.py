@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -262,6 +262,29 @@ class _Run(NamedTuple):
 _RUNS: "weakref.WeakKeyDictionary[beam.Pipeline, _Run | RunSecret]" = weakref.WeakKeyDictionary()
 
 
+class Fixed(beam.PTransform):
+    """Have a step make a secret, once as far as the runner can tell: ``PCollection → PCollection[RunSecret]``.
+
+    Parameters
+    ----------
+    step
+        Yields ``(b"", secret)``. What it does is not done again after the shuffle; Beam's own would be four steps more.
+    """
+
+    def __init__(self, step: beam.DoFn) -> None:
+        super().__init__()
+        self._step = step
+
+    def expand(self, given: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        made = given | "Make" >> beam.ParDo(self._step).with_output_types(beam.typehints.KV[bytes, RunSecret])
+        return made | "Gather" >> beam.GroupByKey() | "Take" >> beam.FlatMap(_values).with_output_types(RunSecret)
+
+
+def _values(group: tuple[bytes, Iterable[RunSecret]]) -> Iterable[RunSecret]:
+    return group[1]
+
+
 class _DrawSecret(beam.PTransform):
     """Draw a run's nonce while the job runs, once as far as the runner or a claim can tell."""
 
@@ -270,8 +293,7 @@ class _DrawSecret(beam.PTransform):
         self._root_key, self._place = root_key, place
 
     def expand(self, start: Any) -> beam.PCollection:
-        draw = beam.ParDo(_Draw(self._root_key, self._place)).with_output_types(RunSecret)
-        return start | "Run" >> beam.Create([None]) | "Draw" >> draw | "Fix the secret" >> beam.Reshuffle()
+        return start | "Run" >> beam.Impulse() | "Fix the secret" >> Fixed(_Draw(self._root_key, self._place))
 
 
 class _Draw(beam.DoFn):
@@ -285,13 +307,13 @@ class _Draw(beam.DoFn):
         new = b"" if self._place is None else secrets.token_bytes(_LAUNCH_BYTES)
         return self.__dict__ | {"_launch": self._launch or new}
 
-    def process(self, _: None) -> Iterator[RunSecret]:
+    def process(self, _: bytes) -> Iterator[tuple[bytes, RunSecret]]:
         root_key = b"" if self._root_key is None else fingerprint(fetch_root_key(self._root_key))
         if self._place is None:
             nonce = secrets.token_bytes(claiming.NONCE_BYTES)
         else:
             nonce = claiming.claimed_nonce(self._place.path(), self._launch, root_key)
-        yield RunSecret(nonce, root_key, self._root_key)
+        yield b"", RunSecret(nonce, root_key, self._root_key)
 
 
 class _Nothing(beam.PTransform):

@@ -291,6 +291,10 @@ class Projection(ABC):
         >>> CountSketch(dim=100, sketch_dim=8, seed=1).to_json()
         '{"dim":100,"independence":8,"kind":"count-sketch","resolution":"1/1","seed":1,"sketch_dim":8}'
         """
+        return self._json
+
+    @functools.cached_property
+    def _json(self) -> str:
         fields = {
             name: f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else value
             for name, value in self.agreed_fields().items()

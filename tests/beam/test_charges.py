@@ -81,7 +81,7 @@ def test_a_retry_costs_nothing(path: Path) -> None:
     for secret in (b"1", b"2"):
         drawn = RunSecret(secret * 32, b"", None)
         for _ in range(3):
-            assert list(steps[0].process(drawn)) == [drawn]
+            assert list(steps[0].process(drawn)) == [(b"", drawn)]
     assert charges(path) == [1.0, 1.0]
     with pytest.raises(ss.LedgerError):
         list(steps[1].process(drawn))

@@ -108,7 +108,7 @@ def test_the_same_check_catches_a_secret_of_the_specification(
     repeat: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixed = runs.RunSecret(KEY, b"", None)
-    monkeypatch.setattr(runs._Draw, "process", lambda *_: iter([fixed]))
+    monkeypatch.setattr(runs._Draw, "process", lambda *_: iter([(b"", fixed)]))
     first, second = repeat(noise)
     assert first == second
 
@@ -265,7 +265,7 @@ def draw(folder: Path, run_id: Any = "today", **arguments: Any) -> Any:
 
 
 def derived(step: Any) -> bytes:
-    (secret,) = step.process(None)
+    ((_, secret),) = step.process(b"")
     return bytes(secret.derive("noise", "a"))
 
 
