@@ -45,11 +45,11 @@ def run(effort: Effort) -> list[Row]:
         released = compare(
             f"{n:,} events, {_KEYS} keys, s=8, k=1024",
             {
-                "columns": Work(lambda: run_pipeline(read_and_sketch(whole), _release()), n),
+                "columns": Work(lambda: run_pipeline(read_and_sketch(whole), release()), n),
                 "plain CombineFn": Work(
-                    lambda: run_pipeline(_rows(part), beam.CombinePerKey(_ByElement(_PROJECTION)), _release()), fewer
+                    lambda: run_pipeline(_rows(part), beam.CombinePerKey(_ByElement(_PROJECTION)), release()), fewer
                 ),
-                "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION), _release()), fewer),
+                "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION), release()), fewer),
             },
             rounds,
             NANOSECONDS,
@@ -58,8 +58,8 @@ def run(effort: Effort) -> list[Row]:
         cut = compare(
             f"the same, {_UNITS:,} units bounded",
             {
-                "bounded": Work(lambda: run_pipeline(read_and_sketch(whole, bounded=True), _release(bounded=True)), n),
-                "columns": Work(lambda: run_pipeline(read_and_sketch(whole), _release()), n),
+                "bounded": Work(lambda: run_pipeline(read_and_sketch(whole, bounded=True), release(bounded=True)), n),
+                "columns": Work(lambda: run_pipeline(read_and_sketch(whole), release()), n),
             },
             rounds,
             target=Target("ours", 200),
@@ -120,12 +120,13 @@ def write_events(path: Path, n: int, keys: int) -> None:
     pq.write_table(pa.table(columns), path, row_group_size=1 << 20)
 
 
-def read_and_sketch(path: Path, *, bounded: bool = False) -> beam.PTransform:
-    """Return what makes a file's sketches by columns."""
+def read_and_sketch(*paths: Path, bounded: bool = False) -> beam.PTransform:
+    """Return what makes files' sketches by columns."""
+    names = [str(path) for path in paths]
     if not bounded:
-        return ReadColumns([str(path)], _COLUMNS) | SketchPerKey(_PROJECTION)
+        return ReadColumns(names, _COLUMNS) | SketchPerKey(_PROJECTION)
     bounds = BoundContributions(_PROJECTION, unit="unit", max_keys=20, l1=100)
-    return ReadColumns([str(path)], [*_COLUMNS, "unit"]) | bounds | SketchPerKey(_PROJECTION)
+    return ReadColumns(names, [*_COLUMNS, "unit"]) | bounds | SketchPerKey(_PROJECTION)
 
 
 def _rows(path: Path) -> beam.PTransform:
@@ -133,7 +134,8 @@ def _rows(path: Path) -> beam.PTransform:
     return beam.io.ReadFromParquet(str(path), columns=_COLUMNS) | event.with_output_types(tuple[str, tuple[int, int]])
 
 
-def _release(*, bounded: bool = False) -> beam.PTransform:
+def release(*, bounded: bool = False) -> beam.PTransform:
+    """Return what releases the sketches, each key once."""
     keys = [f"key {key}" for key in range(_KEYS)]
     neighbours = None if bounded else ss.L1(9)
     return ReleasePerKey(epsilon=1.0, neighbours=neighbours, public_keys=keys, projection=_PROJECTION)

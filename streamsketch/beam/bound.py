@@ -36,7 +36,7 @@ from streamsketch.sketching import (
     is_malformed,
 )
 
-_CHUNK_ROWS = 1 << 18  # of one bundle, all windows together; then they move on to their shards, still in the caches
+_CHUNK_ROWS = 1 << 19  # of one bundle, all windows together; then they move on to their shards, 40 bytes each
 
 
 class BoundContributions(beam.PTransform):

@@ -67,9 +67,12 @@ class ReadColumns(beam.PTransform):
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
+        patterns = start | "Patterns" >> beam.Impulse()
+        if len(self._patterns) > 1:
+            each = beam.FlatMap(_named, self._patterns).with_output_types(beam.typehints.KV[str, None])
+            patterns = patterns | "Each pattern" >> each | "Spread patterns" >> beam.GroupByKey()
         return (
-            start
-            | "Patterns" >> (beam.Create(self._patterns) if len(self._patterns) > 1 else beam.Impulse())
+            patterns
             | "Split files" >> beam.FlatMap(_named_splits, self._patterns[0]).with_output_types(_SPLITS)
             # each split is a key of its own: Reshuffle would be four steps more
             | "Spread splits" >> beam.GroupByKey()
@@ -95,10 +98,17 @@ def _names(columns: Sequence[str] | Agreement) -> list[str]:
     return columns.names if isinstance(columns, Agreement) else list(columns)
 
 
-def _named_splits(pattern: str | bytes, only: str) -> Iterator[tuple[Split, None]]:
+def _named(_: bytes, patterns: list[str]) -> Iterator[tuple[str, None]]:
+    for pattern in patterns:
+        yield pattern, None
+
+
+def _named_splits(given: bytes | tuple[str, Iterable[None]], only: str) -> Iterator[tuple[Split, None]]:
     """Yield the splits of a pattern; an impulse, which is bytes, stands for the only one."""
-    for split in _splits(pattern if isinstance(pattern, str) else only):
-        yield split, None
+    pattern, times = (only, [None]) if isinstance(given, bytes) else given
+    for _ in times:
+        for split in _splits(pattern):
+            yield split, None
 
 
 def _read_split(group: tuple[Split, Iterable[None]], *how: Any) -> Iterator[pa.RecordBatch]:

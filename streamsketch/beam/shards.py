@@ -1,4 +1,4 @@
-"""Events spread over shards by their units, in one pass, and how they travel to them."""
+"""Events spread over shards by their units, those of a unit together, and how they travel to them."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,20 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, kernel
 from streamsketch.errors import WireFormatError
 from streamsketch.sketching import Contributions
 
-_HEADER = struct.Struct("<QBBB5xQ")  # events, bytes of an index, of a step, of a code, and of all slots
+_HEADER = struct.Struct("<QQBBBB4xQ")  # events, runs of one unit, bytes of a run's length, index, step and code, slots
 _SLOTS = beam.coders.FastPrimitivesCoder()
-_WIDTHS = (1, 2, 4, 8)
+_PLANES = {1: ["i1"], 2: ["<i2"], 3: ["<u2", "i1"], 4: ["<i4"], 5: ["<u4", "i1"], 6: ["<u4", "<i2"], 8: ["<i8"]}
+"""The columns' integers by their bytes: the low parts of all, then the high ones."""
+_ODD, _1 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1)  # 2^64 over the golden ratio
 
 
 def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int, Contributions]]:
-    """Yield the events of each shard that has some, in the order in which they came; equal units share a shard."""
+    """Yield the events of each shard that has some, those of a unit together, in the order in which they came."""
     slots: dict[Any, int] = {}
     counts = np.zeros(shards, dtype=np.int64)
     for part in parts:
@@ -31,6 +32,7 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
     for part in parts:
         names = np.array([slots.setdefault(slot, len(slots)) for slot in part.slots], dtype=np.int64)
         scatter(part.units, part.codes, part.indices, part.steps, names, places, units, codes, indices, steps)
+    bring_together(units, codes, indices, steps, stops)
     events = Contributions(units, list(slots), codes, indices, steps)
     for shard in np.flatnonzero(counts).tolist():
         yield shard, events.rows(slice(stops[shard] - counts[shard], stops[shard])).compact()
@@ -67,18 +69,92 @@ def scatter(  # noqa: PLR0913, PLR0917 - columns in and out
         codes_out[place], indices_out[place], steps_out[place] = names[codes[row]], indices[row], steps[row]
 
 
+@kernel
+def bring_together(units: Words, codes: Ints, indices: Ints, steps: Ints, stops: Ints) -> None:  # noqa: C901 - a hash table
+    """Order each shard's rows by their units as they first occur, in place; ``stops`` holds the shards' ends.
+
+    A hash table finds a unit again. Digests are secret, so nobody can choose units that meet in one place.
+    """
+    longest, start = 1, 0
+    for shard in range(stops.size):
+        longest = max(longest, stops[shard] - start)
+        start = stops[shard]
+    room = 2
+    while room < 2 * longest:
+        room *= 2
+    table, unit_of, ends = np.empty(room, np.int32), np.empty(longest, np.int32), np.empty(longest, np.int64)
+    first, old_units, old = np.empty(longest, np.int64), np.empty((longest, 2), np.uint64), np.empty(longest, np.int64)
+    start = 0
+    for shard in range(stops.size):
+        size, found = stops[shard] - start, 0
+        room, shift = 2, np.uint64(63)
+        while room < 2 * size:
+            room, shift = 2 * room, shift - _1
+        table[:room] = -1
+        for row in range(size):
+            one, two = units[start + row, 0], units[start + row, 1]
+            # within a shard first words agree modulo the number of shards, so the upper bits are taken
+            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+            while table[place] >= 0:
+                unit = table[place]
+                if units[first[unit], 0] == one and units[first[unit], 1] == two:
+                    break
+                place = (place + 1) & (room - 1)
+            if table[place] < 0:
+                table[place], first[found], ends[found] = found, start + row, 0
+                found += 1
+            unit_of[row] = table[place]
+            ends[table[place]] += 1
+        total = start
+        for unit in range(found):
+            many = ends[unit]
+            ends[unit] = total
+            total += many
+        old_units[:size] = units[start : start + size]
+        for row in range(size):
+            place = ends[unit_of[row]]
+            ends[unit_of[row]] = place + 1
+            units[place, 0], units[place, 1] = old_units[row, 0], old_units[row, 1]
+            unit_of[row] = place - start  # from here on, where the row goes
+        for column in (codes, indices, steps):  # one after another, which the caches hold
+            old[:size] = column[start : start + size]
+            for row in range(size):
+                column[start + unit_of[row]] = old[row]
+        start = stops[shard]
+
+
+@kernel
+def run_starts(units: Words) -> Ints:
+    """Return where another unit begins than in the row before."""
+    starts, found = np.empty(units.shape[0], dtype=np.int64), 0
+    for row in range(units.shape[0]):
+        starts[found] = row
+        found += row == 0 or units[row, 0] != units[row - 1, 0] or units[row, 1] != units[row - 1, 1]
+    return starts[:found]
+
+
 class ContributionsCoder(beam.coders.Coder):
     """Events of units between workers of one pipeline: **secret**, of no fixed layout.
 
-    Integers take as few bytes as the largest of their column needs.
+    A unit's digest is written once for rows that follow each other, and integers take as few bytes as the largest of
+    their column needs.
     """
 
     def encode(self, value: Contributions) -> bytes:
         """Return the events' bytes."""
         slots = _SLOTS.encode(value.slots)
-        columns = [_narrow(column) for column in (value.indices, value.steps, value.codes)]
-        header = _HEADER.pack(len(value), *(column.dtype.itemsize for column in columns), len(slots))
-        return b"".join([header, value.units.astype("<u8").tobytes(), *(one.tobytes() for one in columns), slots])
+        starts = run_starts(value.units)
+        lengths = np.diff(starts, append=len(value))
+        widths, columns = [], [value.units[starts].astype("<u8").tobytes()]
+        for column in (lengths, value.indices, value.steps, value.codes):
+            width, planes = _packed(column)
+            widths.append(width)
+            columns += planes
+        return b"".join([_HEADER.pack(len(value), starts.size, *widths, len(slots)), *columns, slots])
+
+    def estimate_size(self, value: Contributions) -> int:
+        """Return how many bytes the events take in memory: Beam would encode them once more to count them."""
+        return 40 * len(value)
 
     def decode(self, encoded: bytes) -> Contributions:
         """Return the events.
@@ -90,24 +166,40 @@ class ContributionsCoder(beam.coders.Coder):
         """
         if len(encoded) < _HEADER.size:
             raise WireFormatError("length", f"{len(encoded)} bytes, events have {_HEADER.size} or more")
-        count, *widths, length = _HEADER.unpack_from(encoded)
-        if not set(widths) <= set(_WIDTHS) or _HEADER.size + count * (16 + sum(widths)) + length != len(encoded):
+        count, runs, run_width, *widths, length = _HEADER.unpack_from(encoded)
+        size = _HEADER.size + runs * (16 + run_width) + count * sum(widths) + length
+        if not {run_width, *widths} <= _PLANES.keys() or size != len(encoded):
             raise WireFormatError("header", "does not fit the bytes that follow")
-        units = np.frombuffer(encoded, "<u8", 2 * count, _HEADER.size).reshape(-1, 2)
-        start, columns = _HEADER.size + 16 * count, []
+        units = np.frombuffer(encoded, "<u8", 2 * runs, _HEADER.size).reshape(-1, 2)
+        start = _HEADER.size + 16 * runs
+        lengths = _unpacked(encoded, run_width, runs, start)
+        if (lengths < 1).any() or int(lengths.sum()) != count:
+            raise WireFormatError("runs", f"do not add up to {count} events")
+        start, columns = start + run_width * runs, []
         for width in widths:
-            columns.append(np.frombuffer(encoded, f"<i{width}", count, start).astype(np.int64))
+            columns.append(_unpacked(encoded, width, count, start))
             start += width * count
         indices, steps, codes = columns
-        return Contributions(units, _SLOTS.decode(encoded[start:]), codes, indices, steps)
+        return Contributions(np.repeat(units, lengths, axis=0), _SLOTS.decode(encoded[start:]), codes, indices, steps)
 
     def to_type_hint(self) -> type[Contributions]:
         """Return the coded type."""
         return Contributions
 
 
-def _narrow(column: Ints) -> NDArray[Any]:
-    """Return a column in the least width that holds it, little-endian."""
+def _packed(column: Ints) -> tuple[int, list[bytes]]:
+    """Return the least width that holds a column, and its planes."""
     largest = max(int(column.max()), ~int(column.min())) if column.size else 0
-    width = next(width for width in _WIDTHS if largest < 1 << (8 * width - 1))
-    return column.astype(f"<i{width}")
+    width = next(width for width in _PLANES if largest < 1 << (8 * width - 1))
+    low, *high = map(np.dtype, _PLANES[width])
+    return width, [column.astype(low).tobytes(), *((column >> 8 * low.itemsize).astype(one).tobytes() for one in high)]
+
+
+def _unpacked(encoded: bytes, width: int, count: int, start: int) -> Ints:
+    """Return the column that `_packed` packed."""
+    low, *high = map(np.dtype, _PLANES[width])
+    column: Ints = np.frombuffer(encoded, low, count, start).astype(np.int64)
+    for one in high:
+        upper = np.frombuffer(encoded, one, count, start + count * low.itemsize).astype(np.int64)
+        column |= upper << 8 * low.itemsize
+    return column

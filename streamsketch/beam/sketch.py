@@ -27,11 +27,11 @@ _FLUSH_BYTES = 1 << 27  # of one bundle, all windows together; then partial sket
 class SketchPerKey(beam.PTransform):
     """Sketch the events of each key: ``PCollection[events] → PCollection[KV[key, Sketch]]``, exact and secret.
 
-    Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, the fast way, or rows
-    ``(key, index, value)`` or ``(key, (index, value))``, or what `BoundContributions` returns; all may be mixed. Keys
-    are text, bytes or integers. Each bundle keeps the sketches of few keys, or the events of many, in 128 MiB at
-    most; the partial sketches that come of it are merged, exactly, so the result does not depend on runner, bundling or
-    retries.
+    Elements are Arrow ``RecordBatch`` or ``Table`` objects with columns, the fast way, such as `ReadColumns` and Beam's
+    ``ReadFromParquetBatched`` give, or rows ``(key, index, value)`` or ``(key, (index, value))``, or what
+    `BoundContributions` returns; all may be mixed. Keys are text, bytes or integers. Each bundle keeps the sketches of
+    few keys, or the events of many, in 128 MiB at most; the partial sketches that come of it are merged, exactly, so
+    the result does not depend on runner, bundling or retries.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from apache_beam.coders import registry
 
-from streamsketch.beam.shards import ContributionsCoder, by_shard
+from streamsketch.beam.shards import _HEADER, ContributionsCoder, by_shard
 from streamsketch.errors import WireFormatError
 from streamsketch.sketching import Contributions
 
@@ -25,25 +25,28 @@ def listed(found: Contributions) -> list[tuple[object, ...]]:
     return list(zip(map(tuple, found.units.tolist()), names, found.indices.tolist(), found.steps.tolist(), strict=True))
 
 
-def test_each_event_goes_to_the_shard_of_its_unit_in_order() -> None:
+def test_each_event_goes_to_the_shard_of_its_unit_beside_the_others_of_the_unit() -> None:
     parts = [
         events(1, 200, [("AA", 7), ("UA", 7)]),
         events(2, 0, [("AA", 7)]),
         events(3, 100, [("UA", 7), (5, 7), (b"x", 9)]),
     ]
-    expected: dict[int, list[tuple[object, ...]]] = {}
+    expected: dict[int, dict[object, list[tuple[object, ...]]]] = {}
     for row in (row for part in parts for row in listed(part)):
         unit = row[0]
         assert isinstance(unit, tuple)
-        expected.setdefault(unit[0] % 5, []).append(row)
-    assert {shard: listed(found) for shard, found in by_shard(parts, 5)} == expected
+        expected.setdefault(unit[0] % 5, {}).setdefault(unit, []).append(row)
+    together = {shard: [row for rows in units.values() for row in rows] for shard, units in expected.items()}
+    assert {shard: listed(found) for shard, found in by_shard(parts, 5)} == together
 
 
 def test_shards_without_events_get_nothing() -> None:
     assert list(by_shard([events(1, 0, [("AA", 7)])], 5)) == []
 
 
-@pytest.mark.parametrize("large", [9, 1 << 7, 1 << 15, 1 << 31, (1 << 62) - 1])
+@pytest.mark.parametrize(
+    "large", [9, *(1 << bits for bits in (7, 8, 15, 16, 23, 24, 31, 39, 40, 47, 48)), (1 << 62) - 1]
+)
 @pytest.mark.parametrize("count", [0, 1, 300])
 def test_coding_keeps_every_event(count: int, large: int) -> None:
     value = events(4, count, [("AA", -7), (5, 1 << 60), (b"x", 9)] * 50, large=large)
@@ -58,7 +61,19 @@ def test_coding_keeps_every_event(count: int, large: int) -> None:
 
 
 def test_events_take_as_few_bytes_as_they_need() -> None:
-    assert len(ContributionsCoder().encode(events(5, 1000, [("AA", 7)]))) < 1000 * 26 + 100
+    value = events(5, 1000, [("AA", 7)])
+    assert len(ContributionsCoder().encode(value)) < 1000 * (16 + 1 + 8 + 1 + 1) + 100
+    ((_, together),) = by_shard([value], 1)
+    together.indices[:] &= (1 << 39) - 1
+    assert len(ContributionsCoder().encode(together)) < 50 * (16 + 1) + 1000 * (5 + 1 + 1) + 100
+
+
+def test_runs_that_do_not_add_up_are_refused() -> None:
+    encoded = bytearray(ContributionsCoder().encode(events(6, 10, [("AA", 7)])))
+    runs = encoded[8]
+    encoded[_HEADER.size + 16 * runs] += 1
+    with pytest.raises(WireFormatError, match="runs"):
+        ContributionsCoder().decode(bytes(encoded))
 
 
 @pytest.mark.parametrize("cut", [0, 10, 100])

@@ -100,17 +100,18 @@ def sum_rows(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over 
             mine[0, j], mine[1, j], mine[2, j] = codes[row], indices[row], steps[row]
         for j in range(size):
             one, two = ones[j], twos[j]
-            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
-            while table[0, place] >= 0:
+            if j == 0 or one != ones[j - 1] or two != twos[j - 1]:  # many rows follow one of their unit
+                place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+                while table[0, place] >= 0:
+                    unit = table[0, place]
+                    if low[unit] == one and high[unit] == two:
+                        break
+                    place = (place + 1) & last
+                if table[0, place] < 0:
+                    table[0, place] = n_units
+                    low[n_units], high[n_units], unit_pairs[n_units] = one, two, 0
+                    n_units += 1
                 unit = table[0, place]
-                if low[unit] == one and high[unit] == two:
-                    break
-                place = (place + 1) & last
-            if table[0, place] < 0:
-                table[0, place] = n_units
-                low[n_units], high[n_units], unit_pairs[n_units] = one, two, 0
-                n_units += 1
-            unit = table[0, place]
             code, index, step = mine[0, j], mine[1, j], mine[2, j]
             place = np.int64((np.uint64(code + 1) * (one | _1)) >> shift)
             while table[1, place] >= 0:
