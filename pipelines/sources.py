@@ -56,7 +56,7 @@ class ReadTopic(beam.PTransform):
         return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)
 
 
-def _content(lengths: bytes | None, value: bytes | None) -> bytes | list[bytes]:
+def _content(value: bytes | None, lengths: bytes | None) -> bytes | list[bytes]:
     if not lengths:
         return value or b""  # Java's type allows for none
     joined, stops = value or b"", list(itertools.accumulate(memoryview(lengths).cast("I")))

@@ -2,33 +2,44 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;
+import org.apache.beam.sdk.coders.ByteArrayCoder;
 import org.apache.beam.sdk.coders.Coder;
+import org.apache.beam.sdk.coders.KvCoder;
+import org.apache.beam.sdk.coders.NullableCoder;
 import org.apache.beam.sdk.io.UnboundedSource;
+import org.apache.beam.sdk.io.kafka.KafkaRecord;
 import org.apache.beam.sdk.options.PipelineOptions;
+import org.apache.beam.sdk.values.KV;
 import org.joda.time.Instant;
 
 /**
- * A source whose checkpoints hold the watermark of all that was read. Kafka's hold the one that was asked for last: a
- * clock that goes on from there has forgotten records, and would take as on time what is late.
+ * The values and keys of Kafka's records, from a source whose checkpoints hold the watermark of all that was read.
+ * Kafka's hold the one that was asked for last: a clock that goes on from there has forgotten records, and would take as
+ * on time what is late.
+ *
+ * <p>A step of its own that takes these from records would have each of them encoded twice more. Values come first: of a
+ * pair only the first is encoded with its length, and the other is read into arrays that grow.
  */
-class MarkedSource<T, M extends UnboundedSource.CheckpointMark> extends UnboundedSource<T, M> {
-  private final UnboundedSource<T, M> source;
+class MarkedSource<M extends UnboundedSource.CheckpointMark> extends UnboundedSource<KV<byte[], byte[]>, M> {
+  static final Coder<byte[]> BYTES = NullableCoder.of(ByteArrayCoder.of());
 
-  MarkedSource(UnboundedSource<T, M> source) {
+  private final UnboundedSource<KafkaRecord<byte[], byte[]>, M> source;
+
+  MarkedSource(UnboundedSource<KafkaRecord<byte[], byte[]>, M> source) {
     this.source = source;
   }
 
   @Override
-  public List<MarkedSource<T, M>> split(int number, PipelineOptions options) throws Exception {
-    var parts = new ArrayList<MarkedSource<T, M>>();
+  public List<MarkedSource<M>> split(int number, PipelineOptions options) throws Exception {
+    var parts = new ArrayList<MarkedSource<M>>();
     for (var part : source.split(number, options)) {
-      parts.add(new MarkedSource<T, M>(part));
+      parts.add(new MarkedSource<M>(part));
     }
     return parts;
   }
 
   @Override
-  public UnboundedReader<T> createReader(PipelineOptions options, M mark) throws IOException {
+  public UnboundedReader<KV<byte[], byte[]>> createReader(PipelineOptions options, M mark) throws IOException {
     return new Reader(source.createReader(options, mark));
   }
 
@@ -38,14 +49,14 @@ class MarkedSource<T, M extends UnboundedSource.CheckpointMark> extends Unbounde
   }
 
   @Override
-  public Coder<T> getOutputCoder() {
-    return source.getOutputCoder();
+  public Coder<KV<byte[], byte[]>> getOutputCoder() {
+    return KvCoder.of(BYTES, BYTES);
   }
 
-  private class Reader extends UnboundedReader<T> {
-    private final UnboundedReader<T> reader;
+  private class Reader extends UnboundedReader<KV<byte[], byte[]>> {
+    private final UnboundedReader<KafkaRecord<byte[], byte[]>> reader;
 
-    Reader(UnboundedReader<T> reader) {
+    Reader(UnboundedReader<KafkaRecord<byte[], byte[]>> reader) {
       this.reader = reader;
     }
 
@@ -60,8 +71,9 @@ class MarkedSource<T, M extends UnboundedSource.CheckpointMark> extends Unbounde
     }
 
     @Override
-    public T getCurrent() throws NoSuchElementException {
-      return reader.getCurrent();
+    public KV<byte[], byte[]> getCurrent() throws NoSuchElementException {
+      var record = reader.getCurrent().getKV();
+      return KV.of(record.getValue(), record.getKey());
     }
 
     @Override
@@ -86,7 +98,7 @@ class MarkedSource<T, M extends UnboundedSource.CheckpointMark> extends Unbounde
     }
 
     @Override
-    public UnboundedSource<T, ?> getCurrentSource() {
+    public UnboundedSource<KV<byte[], byte[]>, ?> getCurrentSource() {
       return MarkedSource.this;
     }
 

@@ -1,18 +1,12 @@
 import java.util.Map;
 import java.util.Optional;
-import org.apache.beam.sdk.coders.ByteArrayCoder;
-import org.apache.beam.sdk.coders.Coder;
-import org.apache.beam.sdk.coders.KvCoder;
-import org.apache.beam.sdk.coders.NullableCoder;
 import org.apache.beam.sdk.io.Read;
 import org.apache.beam.sdk.io.UnboundedSource;
 import org.apache.beam.sdk.io.kafka.KafkaCheckpointMark;
 import org.apache.beam.sdk.io.kafka.KafkaIO;
 import org.apache.beam.sdk.io.kafka.KafkaRecord;
 import org.apache.beam.sdk.io.kafka.TimestampPolicy;
-import org.apache.beam.sdk.transforms.MapElements;
 import org.apache.beam.sdk.transforms.PTransform;
-import org.apache.beam.sdk.transforms.SimpleFunction;
 import org.apache.beam.sdk.transforms.windowing.BoundedWindow;
 import org.apache.beam.sdk.transforms.windowing.GlobalWindow;
 import org.apache.beam.sdk.values.KV;
@@ -29,8 +23,6 @@ import org.joda.time.Instant;
  * watermark, no other record decides which records are late, or when windows end.
  */
 public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>> {
-  private static final Coder<byte[]> BYTES = NullableCoder.of(ByteArrayCoder.of());
-
   private final String servers, topic;
   private final long delay, size, offset;
   private final boolean beatsAlone;
@@ -52,22 +44,19 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
 
   @Override
   public PCollection<KV<byte[], byte[]>> expand(PBegin input) {
-    return input
-        .apply(Read.from(source()))
-        .apply(MapElements.via(new Contents()))
-        .setCoder(KvCoder.of(BYTES, BYTES));
+    return input.apply(Read.from(source()));
   }
 
-  /** The source of the topic's records. */
-  public UnboundedSource<KafkaRecord<byte[], byte[]>, KafkaCheckpointMark> source() {
+  /** The source of the topic's values, and the lengths of what is joined in them. */
+  public UnboundedSource<KV<byte[], byte[]>, KafkaCheckpointMark> source() {
     long delay = this.delay, size = this.size, offset = this.offset; // the policy must not take this transform along
     boolean beatsAlone = this.beatsAlone;
     KafkaIO.Read<byte[], byte[]> read =
         KafkaIO.<byte[], byte[]>read()
             .withBootstrapServers(servers)
             .withTopic(topic)
-            .withKeyDeserializerAndCoder(ByteArrayDeserializer.class, BYTES)
-            .withValueDeserializerAndCoder(ByteArrayDeserializer.class, BYTES)
+            .withKeyDeserializerAndCoder(ByteArrayDeserializer.class, MarkedSource.BYTES)
+            .withValueDeserializerAndCoder(ByteArrayDeserializer.class, MarkedSource.BYTES)
             .withConsumerConfigUpdates(
                 Map.of(
                     "auto.offset.reset", "earliest",
@@ -89,13 +78,6 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
       return (UnboundedSource<KafkaRecord<byte[], byte[]>, KafkaCheckpointMark>) make.invoke(read);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException("this Beam makes Kafka's source in another way", error);
-    }
-  }
-
-  private static class Contents extends SimpleFunction<KafkaRecord<byte[], byte[]>, KV<byte[], byte[]>> {
-    @Override
-    public KV<byte[], byte[]> apply(KafkaRecord<byte[], byte[]> record) {
-      return record.getKV();
     }
   }
 
