@@ -18,7 +18,7 @@ from streamsketch.beam.marked import SecretCollection, Span
 from streamsketch.beam.once import LATE
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.shards import by_shard
+from streamsketch.beam.shards import by_shard, decoded, encoded
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.core import Exact, short
 from streamsketch.errors import InvalidInputError
@@ -32,7 +32,6 @@ from streamsketch.sketching import (
     Reader,
     bounded,
     check_clip,
-    concatenated,
     is_malformed,
 )
 
@@ -212,7 +211,7 @@ class BoundContributions(beam.PTransform):
         return {"bounds": repr(self._neighbours), "already_enforced": self._already_enforced}
 
 
-@beam.typehints.with_output_types(beam.typehints.KV[int, Contributions])
+@beam.typehints.with_output_types(beam.typehints.KV[int, bytes])
 class _Prepare(beam.DoFn):
     """Sound events on the grid, spread over shards by their units."""
 
@@ -297,7 +296,7 @@ class _Prepare(beam.DoFn):
         parts, self._parts, self._rows = self._parts, {}, 0
         for window, found in parts.items():
             for shard, part in by_shard(found, self._shards):
-                yield WindowedValue((shard, part), window.max_timestamp(), (window,))
+                yield WindowedValue((shard, encoded(part)), window.max_timestamp(), (window,))
 
     def _count_dropped(self, rows: int) -> None:
         if self.count and rows:
@@ -314,12 +313,12 @@ class _Clip(beam.DoFn):
 
     def process(
         self,
-        group: tuple[int, Iterable[Contributions]],
+        group: tuple[int, Iterable[bytes]],
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
         *,
         run: RunSecret,
     ) -> Iterator[Any]:
-        events = concatenated(list(group[1]))
+        events = decoded(group[1])
         secret = run.derive("bounds", self._label)
         left = bounded(events, secret=secret, **self._bounds)
         if self.count:
@@ -336,6 +335,9 @@ def _moment(window: BoundedWindow) -> int:
 
 def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:
     """Yield the events of each window; nearly always there is one."""
+    if len({moment for _, moment in left.slots}) == 1:
+        yield left.slots[0][1], Bounded(left.slots, left.codes, left.indices, left.steps, left.units_of)
+        return
     moments, window_of = np.unique(np.array([moment for _, moment in left.slots], dtype=np.int64), return_inverse=True)
     slots_in_order = np.argsort(window_of, kind="stable")
     events_in_order = np.argsort(window_of[left.codes], kind="stable")

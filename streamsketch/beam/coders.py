@@ -6,13 +6,12 @@ import struct
 import apache_beam as beam
 import numpy as np
 
-from streamsketch.beam.shards import ContributionsCoder
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.local import MeanAggregator
 from streamsketch.projections import Projection, check_largest_entry
 from streamsketch.release import PrivateSketch
 from streamsketch.signs import SignSketch
-from streamsketch.sketching import Contributions, Sketch
+from streamsketch.sketching import Sketch
 
 _HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
 _WIDTHS = (1, 2, 4, 8)
@@ -174,4 +173,3 @@ def register_coders() -> None:
     beam.coders.registry.register_coder(PrivateSketch, PrivateSketchCoder)
     beam.coders.registry.register_coder(MeanAggregator, MeanAggregatorCoder)
     beam.coders.registry.register_coder(SignSketch, SignSketchCoder)
-    beam.coders.registry.register_coder(Contributions, ContributionsCoder)

@@ -1,11 +1,12 @@
 """Events spread over shards by their units, those of a unit together, and how they travel to them."""
 
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, kernel
 from streamsketch.errors import WireFormatError
@@ -13,13 +14,14 @@ from streamsketch.sketching import Contributions
 
 _HEADER = struct.Struct("<QQBBBB4xQ")  # events, runs of one unit, bytes of a run's length, index, step and code, slots
 _SLOTS = beam.coders.FastPrimitivesCoder()
+_FEW_SLOTS = 32  # which all shards may name, used or not
 _PLANES = {1: ["i1"], 2: ["<i2"], 3: ["<u2", "i1"], 4: ["<i4"], 5: ["<u4", "i1"], 6: ["<u4", "<i2"], 8: ["<i8"]}
 """The columns' integers by their bytes: the low parts of all, then the high ones."""
 _ODD, _1 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1)  # 2^64 over the golden ratio
 
 
-def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int, Contributions]]:
-    """Yield the events of each shard that has some, those of a unit together, in the order in which they came."""
+def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the events of each shard that has some, `encoded`, those of a unit together, in the order they came in."""
     slots: dict[Any, int] = {}
     counts = np.zeros(shards, dtype=np.int64)
     for part in parts:
@@ -34,8 +36,11 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
         scatter(part.units, part.codes, part.indices, part.steps, names, places, units, codes, indices, steps)
     bring_together(units, codes, indices, steps, stops)
     events = Contributions(units, list(slots), codes, indices, steps)
+    few = len(slots) <= _FEW_SLOTS
+    columns = _columns_of(events if few else events.rows(slice(0)))  # for all shards at once: each may have few events
     for shard in np.flatnonzero(counts).tolist():
-        yield shard, events.rows(slice(stops[shard] - counts[shard], stops[shard])).compact()
+        rows = slice(stops[shard] - counts[shard], stops[shard])
+        yield shard, _joined(columns, rows) if few else encoded(events.rows(rows).compact())
 
 
 @kernel
@@ -133,73 +138,102 @@ def run_starts(units: Words) -> Ints:
     return starts[:found]
 
 
-class ContributionsCoder(beam.coders.Coder):
-    """Events of units between workers of one pipeline: **secret**, of no fixed layout.
+def encoded(events: Contributions) -> bytes:
+    """Return events as bytes: **secret**, of no fixed layout.
 
     A unit's digest is written once for rows that follow each other, and integers take as few bytes as the largest of
-    their column needs.
+    their column needs. Steps send these rather than the events by a coder of ours: a runner that knows no such coder
+    puts its own lengths around what it encodes, and copies it several times for that.
     """
+    return _joined(_columns_of(events), slice(0, len(events)))
 
-    def encode(self, value: Contributions) -> bytes:
-        """Return the events' bytes."""
-        slots = _SLOTS.encode(value.slots)
-        starts = run_starts(value.units)
-        lengths = np.diff(starts, append=len(value))
-        widths, columns = [], [value.units[starts].astype("<u8").tobytes()]
-        for column in (lengths, value.indices, value.steps, value.codes):
-            width, planes = _packed(column)
-            widths.append(width)
-            columns += planes
-        return b"".join([_HEADER.pack(len(value), starts.size, *widths, len(slots)), *columns, slots])
 
-    def estimate_size(self, value: Contributions) -> int:
-        """Return how many bytes the events take in memory: Beam would encode them once more to count them."""
-        return 40 * len(value)
+class _Columns(NamedTuple):
+    """Events as they are encoded: where runs of one unit start, and the width and the planes of each column."""
 
-    def decode(self, encoded: bytes) -> Contributions:
-        """Return the events.
+    starts: Ints
+    units: Words
+    lengths: tuple[int, list[NDArray[Any]]]
+    rows: list[tuple[int, list[NDArray[Any]]]]
+    names: bytes
 
-        Raises
-        ------
-        WireFormatError
-            If the bytes are not those of events.
-        """
-        if len(encoded) < _HEADER.size:
-            raise WireFormatError("length", f"{len(encoded)} bytes, events have {_HEADER.size} or more")
-        count, runs, run_width, *widths, length = _HEADER.unpack_from(encoded)
-        size = _HEADER.size + runs * (16 + run_width) + count * sum(widths) + length
-        if not {run_width, *widths} <= _PLANES.keys() or size != len(encoded):
-            raise WireFormatError("header", "does not fit the bytes that follow")
-        units = np.frombuffer(encoded, "<u8", 2 * runs, _HEADER.size).reshape(-1, 2)
-        start = _HEADER.size + 16 * runs
-        lengths = _unpacked(encoded, run_width, runs, start)
+
+def _columns_of(events: Contributions) -> _Columns:
+    starts = run_starts(events.units)
+    lengths = np.diff(starts, append=len(events))
+    rows = [_planes(column) for column in (events.indices, events.steps, events.codes)]
+    return _Columns(starts, events.units[starts].astype("<u8"), _planes(lengths), rows, _SLOTS.encode(events.slots))
+
+
+def _joined(columns: _Columns, rows: slice) -> bytes:
+    """Return the bytes of some rows, which begin and end with runs of one unit."""
+    runs = slice(*np.searchsorted(columns.starts, [rows.start, rows.stop]).tolist())
+    width, lengths = columns.lengths
+    widths = [width for width, _ in columns.rows]
+    sizes = rows.stop - rows.start, runs.stop - runs.start
+    header = _HEADER.pack(*sizes, width, *widths, len(columns.names))
+    planes = [plane[rows].data for _, column in columns.rows for plane in column]
+    return b"".join(
+        [header, columns.units[runs].data, *(plane[runs].data for plane in lengths), *planes, columns.names]
+    )
+
+
+def decoded(parts: Iterable[bytes]) -> Contributions:
+    """Return the events of all parts, one part after the other.
+
+    Raises
+    ------
+    WireFormatError
+        If some bytes are not those of events.
+    """
+    read = [(part, *_header(part)) for part in parts]
+    total = sum(count for _, count, *_ in read)
+    units = np.empty((total, 2), dtype=np.uint64)
+    codes, indices, steps = (np.empty(total, dtype=np.int64) for _ in range(3))
+    slots: dict[Any, int] = {}
+    known: dict[bytes, Ints] = {}  # nearly all parts have the same slots
+    first = 0
+    for part, count, runs, run_width, widths in read:
+        rows, at = slice(first, first + count), _HEADER.size + 16 * runs
+        lengths = np.empty(runs, dtype=np.int64)
+        at = _unpack(part, run_width, at, lengths)
         if (lengths < 1).any() or int(lengths.sum()) != count:
             raise WireFormatError("runs", f"do not add up to {count} events")
-        start, columns = start + run_width * runs, []
-        for width in widths:
-            columns.append(_unpacked(encoded, width, count, start))
-            start += width * count
-        indices, steps, codes = columns
-        return Contributions(np.repeat(units, lengths, axis=0), _SLOTS.decode(encoded[start:]), codes, indices, steps)
+        units[rows] = np.repeat(np.frombuffer(part, "<u8", 2 * runs, _HEADER.size).reshape(-1, 2), lengths, axis=0)
+        for width, column in zip(widths, (indices, steps, codes), strict=True):
+            at = _unpack(part, width, at, column[rows])
+        names = part[at:]
+        if names not in known:
+            known[names] = np.array([slots.setdefault(slot, len(slots)) for slot in _SLOTS.decode(names)], np.int64)
+        codes[rows] = known[names][codes[rows]]
+        first = rows.stop
+    return Contributions(units, list(slots), codes, indices, steps)
 
-    def to_type_hint(self) -> type[Contributions]:
-        """Return the coded type."""
-        return Contributions
+
+def _header(part: bytes) -> tuple[int, int, int, list[int]]:
+    """Return how many events and runs some bytes have, the width of runs' lengths, and the widths of the columns."""
+    if len(part) < _HEADER.size:
+        raise WireFormatError("length", f"{len(part)} bytes, events have {_HEADER.size} or more")
+    count, runs, run_width, *widths, length = _HEADER.unpack_from(part)
+    size = _HEADER.size + runs * (16 + run_width) + count * sum(widths) + length
+    if not {run_width, *widths} <= _PLANES.keys() or size != len(part):
+        raise WireFormatError("header", "does not fit the bytes that follow")
+    return count, runs, run_width, widths
 
 
-def _packed(column: Ints) -> tuple[int, list[bytes]]:
+def _planes(column: Ints) -> tuple[int, list[NDArray[Any]]]:
     """Return the least width that holds a column, and its planes."""
     largest = max(int(column.max()), ~int(column.min())) if column.size else 0
     width = next(width for width in _PLANES if largest < 1 << (8 * width - 1))
     low, *high = map(np.dtype, _PLANES[width])
-    return width, [column.astype(low).tobytes(), *((column >> 8 * low.itemsize).astype(one).tobytes() for one in high)]
+    return width, [column.astype(low), *((column >> 8 * low.itemsize).astype(one) for one in high)]
 
 
-def _unpacked(encoded: bytes, width: int, count: int, start: int) -> Ints:
-    """Return the column that `_packed` packed."""
+def _unpack(part: bytes, width: int, at: int, column: Ints) -> int:
+    """Read the planes of a column; return where they end."""
     low, *high = map(np.dtype, _PLANES[width])
-    column: Ints = np.frombuffer(encoded, low, count, start).astype(np.int64)
+    column[:] = np.frombuffer(part, low, column.size, at)
     for one in high:
-        upper = np.frombuffer(encoded, one, count, start + count * low.itemsize).astype(np.int64)
-        column |= upper << 8 * low.itemsize
-    return column
+        upper = np.frombuffer(part, one, column.size, at + column.size * low.itemsize)
+        column |= upper.astype(np.int64) << 8 * low.itemsize
+    return at + width * column.size

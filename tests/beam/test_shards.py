@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from apache_beam.coders import registry
 
-from streamsketch.beam.shards import _HEADER, ContributionsCoder, by_shard
+from streamsketch.beam.shards import _HEADER, by_shard, decoded, encoded
 from streamsketch.errors import WireFormatError
 from streamsketch.sketching import Contributions
 
@@ -37,7 +36,7 @@ def test_each_event_goes_to_the_shard_of_its_unit_beside_the_others_of_the_unit(
         assert isinstance(unit, tuple)
         expected.setdefault(unit[0] % 5, {}).setdefault(unit, []).append(row)
     together = {shard: [row for rows in units.values() for row in rows] for shard, units in expected.items()}
-    assert {shard: listed(found) for shard, found in by_shard(parts, 5)} == together
+    assert {shard: listed(decoded([found])) for shard, found in by_shard(parts, 5)} == together
 
 
 def test_shards_without_events_get_nothing() -> None:
@@ -49,35 +48,46 @@ def test_shards_without_events_get_nothing() -> None:
 )
 @pytest.mark.parametrize("count", [0, 1, 300])
 def test_coding_keeps_every_event(count: int, large: int) -> None:
-    value = events(4, count, [("AA", -7), (5, 1 << 60), (b"x", 9)] * 50, large=large)
+    value = events(4, count, [("AA", -7), (5, 1 << 60), *((b"x", moment) for moment in range(200))], large=large)
     value.steps[:1] = -large
-    coder = registry.get_coder(Contributions)
-    assert isinstance(coder, ContributionsCoder)
-    found = coder.decode(coder.encode(value))
+    found = decoded([encoded(value)])
     assert found.slots == value.slots
     for name in ("units", "codes", "indices", "steps"):
         np.testing.assert_array_equal(getattr(found, name), getattr(value, name))
         assert getattr(found, name).dtype == getattr(value, name).dtype
 
 
+def test_parts_are_joined_in_order_and_slots_of_all_are_known_once() -> None:
+    parts = [
+        events(1, 200, [("AA", 7), ("UA", 7)]),
+        events(2, 0, [("AA", 7)]),
+        events(3, 100, [("UA", 7), (5, 7), (b"x", 9)]),
+        events(7, 50, [("AA", 7), ("UA", 7)], large=1 << 40),
+    ]
+    found = decoded(map(encoded, parts))
+    assert listed(found) == [row for part in parts for row in listed(part)]
+    assert found.slots == [("AA", 7), ("UA", 7), (5, 7), (b"x", 9)]
+    assert len(decoded([])) == 0
+
+
 def test_events_take_as_few_bytes_as_they_need() -> None:
     value = events(5, 1000, [("AA", 7)])
-    assert len(ContributionsCoder().encode(value)) < 1000 * (16 + 1 + 8 + 1 + 1) + 100
+    assert len(encoded(value)) < 1000 * (16 + 1 + 8 + 1 + 1) + 100
+    value.indices[:] &= (1 << 39) - 1
     ((_, together),) = by_shard([value], 1)
-    together.indices[:] &= (1 << 39) - 1
-    assert len(ContributionsCoder().encode(together)) < 50 * (16 + 1) + 1000 * (5 + 1 + 1) + 100
+    assert len(together) < 50 * (16 + 1) + 1000 * (5 + 1 + 1) + 100
 
 
 def test_runs_that_do_not_add_up_are_refused() -> None:
-    encoded = bytearray(ContributionsCoder().encode(events(6, 10, [("AA", 7)])))
-    runs = encoded[8]
-    encoded[_HEADER.size + 16 * runs] += 1
+    content = bytearray(encoded(events(6, 10, [("AA", 7)])))
+    runs = content[8]
+    content[_HEADER.size + 16 * runs] += 1
     with pytest.raises(WireFormatError, match="runs"):
-        ContributionsCoder().decode(bytes(encoded))
+        decoded([bytes(content)])
 
 
 @pytest.mark.parametrize("cut", [0, 10, 100])
 def test_other_bytes_are_refused(cut: int) -> None:
-    encoded = ContributionsCoder().encode(events(6, 10, [("AA", 7)]))
+    whole = encoded(events(6, 10, [("AA", 7)]))
     with pytest.raises(WireFormatError):
-        ContributionsCoder().decode(encoded[:cut])
+        decoded([whole[:cut]])
