@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsketch.sketching.bounding.runs import keep_least, net
+from streamsketch.sketching.bounding.runs import find_runs, keep_least, keep_rows, net, sum_units
 
 Row = tuple[int, int, int, int, int]  # two words of the unit, code, index, steps
 
@@ -61,6 +61,39 @@ def test_many_rows_of_few_units_and_few_rows_of_many(units: int) -> None:
     names, sums = netted(rows)
     assert sums == twin(rows)
     assert_together(names)
+
+
+@given(tables, st.randoms(use_true_random=False))
+def test_runs_are_found_counted_and_moved_to_the_front(rows: list[Row], random: Any) -> None:
+    """Against groups of a dictionary, by unit and by unit and code, with some pairs kept of each unit."""
+    units, codes, indices, steps = net(*columns(rows))
+    table = list(zip(map(tuple, units.tolist()), codes.tolist(), indices.tolist(), steps.tolist(), strict=True))
+    pairs = list(dict.fromkeys(row[:2] for row in table))
+    firsts = {unit: pair for unit, *pair in reversed(pairs)}
+    kept = {pair: [pair[1]] == firsts[pair[0]] or random.random() < 0.5 for pair in pairs}
+    flags = np.array(list(kept.values()), dtype=np.bool_)
+
+    pair_ends, unit_ends = find_runs(units, codes)
+    assert pair_ends.tolist() == [max(n for n, row in enumerate(table) if row[:2] == pair) + 1 for pair in pairs]
+    assert (
+        unit_ends.tolist() == [max(n for n, pair in enumerate(pairs) if pair[0] == unit) + 1 for unit in firsts][::-1]
+    )
+
+    sizes: Counter[Any] = Counter()
+    for unit, _, _, step in table:
+        sizes[unit] += abs(float(step))
+    losing, total, largest = sum_units(steps, pair_ends, unit_ends, flags)
+    assert losing == len({pair[0] for pair in pairs if not kept[pair]})
+    assert total == pytest.approx(sum(sizes.values()))
+    assert largest == pytest.approx(max(sizes.values(), default=0.0))
+
+    left = keep_rows(flags, units, codes, indices, steps, pair_ends, unit_ends)
+    wanted = [row for row in table if kept[row[:2]]]
+    found = [column[:left].tolist() for column in (codes, indices, steps)]
+    assert list(zip(map(tuple, units[:left].tolist()), *found, strict=True)) == wanted
+    ends = find_runs(units[:left], codes[:left])
+    assert pair_ends[: int(flags.sum())].tolist() == ends[0].tolist()
+    assert unit_ends.tolist() == ends[1].tolist()
 
 
 @given(st.lists(st.lists(st.tuples(words, words), max_size=12, unique=True), max_size=6), st.integers(1, 5))

@@ -15,7 +15,7 @@ from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
-from streamsketch.sketching.bounding.runs import keep_least, mark_starts, net
+from streamsketch.sketching.bounding.runs import find_runs, keep_least, keep_rows, net
 from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
 
@@ -92,34 +92,46 @@ def bounded(
         ``"scale"``.
     """
     events = netted(events)
-    new_unit, new_pair = _starts(events)
-    pair_of_row: Ints = np.cumsum(new_pair) - 1
-    first_rows = np.flatnonzero(new_pair)
+    pair_ends, unit_ends = find_runs(events.units, events.codes)
     draws = _Draws(events.slots, secret)
-    kept = _kept_pairs(events, first_rows, new_unit[first_rows], max_keys, draws)
-    tally = Tally.of(events.steps, new_unit, pair_of_row, kept)
-    unit_of_row: Ints = np.cumsum(new_unit) - 1
+    kept = _kept_pairs(events, pair_ends, unit_ends, max_keys, draws)
+    tally = Tally.of(events.steps, pair_ends, unit_ends, kept)
     if not kept.all():
-        rows = np.flatnonzero(kept[pair_of_row])
-        events, pair_of_row, unit_of_row = events.rows(rows), pair_of_row[rows], unit_of_row[rows]
-    units_of = np.bincount(events.codes[_first_of(pair_of_row)], minlength=len(events.slots))
-    groups = unit_of_row if together else pair_of_row
-    starts = _first_of(groups)
-    stops = np.append(starts[1:], len(events))
+        rows = keep_rows(kept, events.units, events.codes, events.indices, events.steps, pair_ends, unit_ends)
+        events, pair_ends = events.rows(slice(rows)), pair_ends[: int(kept.sum())]
+    units_of = np.bincount(events.codes[pair_ends - 1], minlength=len(events.slots))
+    rows_of_units = pair_ends[unit_ends - 1]
+    stops = rows_of_units if together else pair_ends
+    starts = np.append(0, stops)[:-1]
     over = (exceeds_squared if squared else exceeds)(events.steps, starts, stops, limit)
-    starts, stops = starts[over], stops[over]
-    tally = tally.clipped(unit_of_row[starts])
-    if starts.size and not squared:
-        events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, np.diff(_ends(groups))), draws))
+    if over.any():
+        tally = tally.clipped(np.searchsorted(rows_of_units, starts[over], side="right"))
+        events = _clipped(events, pair_ends, stops, over, limit, "squares" if squared else clip, draws)
+    left = np.flatnonzero(events.steps)
+    tally = tally.left(events.steps)
+    if left.size < len(events):
+        events = events.rows(left)
+    return Bounded(events.slots, events.codes, events.indices, events.steps, units_of, tally)
+
+
+def _clipped(
+    events: Contributions, pair_ends: Ints, stops: Ints, over: Flags, limit: int, how: str, draws: "_Draws"
+) -> Contributions:
+    """Return the events with those of groups over the limit clipped; the groups end at ``stops``."""
+    sizes = np.diff(stops, prepend=0)
+    groups = np.repeat(np.arange(stops.size), sizes)
+    if how != "squares":
+        pair_of_row = np.repeat(np.arange(pair_ends.size), np.diff(pair_ends, prepend=0))
+        events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, sizes), draws))
+    starts, stops = (stops - sizes)[over], stops[over]
     steps = events.steps.copy()
-    if squared:
+    if how == "squares":
         scale_squares(steps, starts, stops, limit)
-    elif clip == "cut":
+    elif how == "cut":
         cut_steps(groups, steps, limit)
     else:
         scale_steps(steps, starts, stops, limit)
-    left = np.flatnonzero(steps)
-    return Bounded(events.slots, events.codes[left], events.indices[left], steps[left], units_of, tally.left(steps))
+    return dataclasses.replace(events, steps=steps)
 
 
 def netted(events: Contributions) -> Contributions:
@@ -131,18 +143,6 @@ def netted(events: Contributions) -> Contributions:
 def _first_of(groups: Ints) -> Ints:
     """Return where each run of equal numbers, all at least 0, begins."""
     return np.flatnonzero(np.diff(groups, prepend=-1))
-
-
-def _ends(groups: Ints) -> Ints:
-    """Return where runs begin, and the end of the last."""
-    return np.append(_first_of(groups), groups.size)
-
-
-def _starts(events: Contributions) -> tuple[Flags, Flags]:
-    """Return which of the sorted rows start a new unit, and which start a new pair of unit and slot."""
-    new_unit, new_pair = np.empty(len(events), dtype=np.bool_), np.empty(len(events), dtype=np.bool_)
-    mark_starts(events.units, events.codes, new_unit, new_pair)
-    return new_unit, new_pair
 
 
 class _Draws:
@@ -181,17 +181,18 @@ class _Draws:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
 
-def _kept_pairs(events: Contributions, pairs: Ints, new_unit: Flags, max_keys: int, draws: _Draws) -> Flags:
-    """Return which pairs of unit and slot are kept, given one row of each, grouped by unit."""
-    first_of_unit = np.append(np.flatnonzero(new_unit), new_unit.size)
-    slots_of_unit = np.diff(first_of_unit)
-    kept = np.ones(new_unit.size, dtype=bool)
-    crowded = np.flatnonzero(np.repeat(slots_of_unit > max_keys, slots_of_unit))
-    unit = np.repeat(np.arange(slots_of_unit.size), slots_of_unit)[crowded]
-    ranks, ties = draws.slot_ranks(events.units[pairs[crowded], 0], events.codes[pairs[crowded]])
-    held = np.ones(crowded.size, dtype=np.bool_)
-    keep_least(ranks, ties, _ends(unit), max_keys, held)
-    kept[crowded] = held
+def _kept_pairs(events: Contributions, pair_ends: Ints, unit_ends: Ints, max_keys: int, draws: _Draws) -> Flags:
+    """Return which pairs of unit and slot are kept."""
+    slots_of_unit = np.diff(unit_ends, prepend=0)
+    is_crowded = slots_of_unit > max_keys
+    kept = np.ones(pair_ends.size, dtype=bool)
+    crowded = np.flatnonzero(np.repeat(is_crowded, slots_of_unit))
+    if crowded.size:
+        rows = pair_ends[crowded] - 1
+        ranks, ties = draws.slot_ranks(events.units[rows, 0], events.codes[rows])
+        held = np.ones(crowded.size, dtype=np.bool_)
+        keep_least(ranks, ties, np.append(0, np.cumsum(slots_of_unit[is_crowded])), max_keys, held)
+        kept[crowded] = held
     return kept
 
 

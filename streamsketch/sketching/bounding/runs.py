@@ -164,12 +164,64 @@ def sum_rows(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop over 
 
 
 @kernel
-def mark_starts(units: Words, codes: Ints, new_unit: Flags, new_pair: Flags) -> None:
-    """Note which rows start another unit than the row before, and which another unit or code."""
+def find_runs(units: Words, codes: Ints) -> tuple[Ints, Ints]:
+    """Return where each run of rows of one unit and code ends, a pair, and where each unit's ends among the pairs."""
+    pair_ends, unit_ends = np.empty(codes.size, dtype=np.int64), np.empty(codes.size, dtype=np.int64)
+    pairs, many = 0, 0
     for i in range(codes.size):
-        same = i > 0 and units[i, 0] == units[i - 1, 0] and units[i, 1] == units[i - 1, 1]
-        new_unit[i] = not same
-        new_pair[i] = not same or codes[i] != codes[i - 1]
+        last = i + 1 == codes.size
+        same = not last and units[i, 0] == units[i + 1, 0] and units[i, 1] == units[i + 1, 1]
+        if same and codes[i] == codes[i + 1]:
+            continue
+        pair_ends[pairs] = i + 1
+        pairs += 1
+        if not same:
+            unit_ends[many] = pairs
+            many += 1
+    return pair_ends[:pairs], unit_ends[:many]
+
+
+@kernel
+def keep_rows(
+    kept: Flags, units: Words, codes: Ints, indices: Ints, steps: Ints, pair_ends: Ints, unit_ends: Ints
+) -> int:
+    """Move the rows of pairs that are kept, one or more of each unit, to the front; return how many there are.
+
+    The ends of `find_runs` become those of what is left.
+    """
+    rows, pairs, start, first = 0, 0, 0, 0
+    for unit in range(unit_ends.size):
+        for pair in range(first, unit_ends[unit]):
+            stop = pair_ends[pair]
+            if kept[pair]:
+                for i in range(start, stop):
+                    units[rows, 0], units[rows, 1] = units[i, 0], units[i, 1]
+                    codes[rows], indices[rows], steps[rows] = codes[i], indices[i], steps[i]
+                    rows += 1
+                pair_ends[pairs] = rows
+                pairs += 1
+            start = stop
+        first = unit_ends[unit]
+        unit_ends[unit] = pairs
+    return rows
+
+
+@kernel
+def sum_units(steps: Ints, pair_ends: Ints, unit_ends: Ints, kept: Flags) -> tuple[int, float, float]:
+    """Return how many units lose a pair, Σ|step| of all rows, and the largest of one unit."""
+    losing, total, largest, start, first = 0, 0.0, 0.0, 0, 0
+    for unit in range(unit_ends.size):
+        loses, size = False, 0.0
+        for pair in range(first, unit_ends[unit]):
+            loses |= not kept[pair]
+            for i in range(start, pair_ends[pair]):
+                size += abs(float(steps[i]))
+            start = pair_ends[pair]
+        first = unit_ends[unit]
+        losing += loses
+        total += size
+        largest = max(largest, size)
+    return losing, total, largest
 
 
 @kernel

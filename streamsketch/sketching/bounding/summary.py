@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, write_whole
 from streamsketch.projections import Projection
+from streamsketch.sketching.bounding.runs import sum_units
 
 _INDENT = 2
 
@@ -28,19 +29,10 @@ class Tally:
     largest: float = 0.0
 
     @staticmethod
-    def of(steps: Ints, new_unit: NDArray[np.bool_], pair_of_row: Ints, kept: NDArray[np.bool_]) -> "Tally":
-        """Count netted rows, sorted by unit and pair, before they are clipped."""
-        if not steps.size:
-            return Tally()
-        sizes = np.abs(steps.astype(np.float64))
-        starts = np.flatnonzero(new_unit)
-        dropped = np.add.reduceat(~kept[pair_of_row], starts, dtype=np.int64) > 0
-        return Tally(
-            units=starts.size,
-            units_over_keys=int(dropped.sum()),
-            total=float(sizes.sum()),
-            largest=float(np.add.reduceat(sizes, starts).max()),
-        )
+    def of(steps: Ints, pair_ends: Ints, unit_ends: Ints, kept: NDArray[np.bool_]) -> "Tally":
+        """Count netted rows, in the runs of `find_runs`, before they are clipped."""
+        losing, total, largest = sum_units(steps, pair_ends, unit_ends, kept)
+        return Tally(units=unit_ends.size, units_over_keys=losing, total=total, largest=largest)
 
     def clipped(self, units: Ints) -> "Tally":
         """Note the units, sorted, that are over the bound in a group."""
