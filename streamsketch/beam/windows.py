@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.transforms import trigger
 from apache_beam.transforms.core import Windowing
 from apache_beam.transforms.window import (
@@ -100,17 +101,35 @@ class _SplitByTime(beam.DoFn):
                 f"TumblingWindows(column={self._column!r}) splits Arrow record batches, got a "
                 f"{type(element).__name__}. Give rows their times by beam.window.TimestampedValue, and no column"
             )
-        rows, moments = self._moments(column_of(element, self._column))
+        column = column_of(element, self._column)
+        number = self._one_number(column)
+        if number is not None:  # most messages: nothing to copy
+            yield from self._placed(element, number)
+            return
+        rows, moments = self._moments(column)
         if not len(rows):
             return
-        numbers = (moments - self._offset) // self._size
-        if len(rows) == element.num_rows and (numbers == numbers[0]).all():  # most messages: nothing to copy
+        numbers = self._numbers(moments)
+        if len(rows) == element.num_rows and (numbers == numbers[0]).all():
             yield from self._placed(element, int(numbers[0]))
             return
         ordered = np.argsort(numbers, kind="stable")
         breaks = np.flatnonzero(np.diff(numbers[ordered])) + 1
         for places in np.split(ordered, breaks):
             yield from self._placed(element.take(pa.array(rows[places])), int(numbers[places[0]]))
+
+    def _one_number(self, column: Any) -> int | None:
+        """Return the number of the window that all rows are in, if the first and the last moment tell; else None."""
+        if not pa.types.is_timestamp(column.type) or column.null_count or not len(column):
+            return None
+        ends = pc.min_max(column)
+        _, moments = self._moments(pa.array([ends["min"].value, ends["max"].value], pa.int64()).cast(column.type))
+        numbers = self._numbers(moments)
+        return int(numbers[0]) if numbers.size == 2 and numbers[0] == numbers[1] else None
+
+    def _numbers(self, moments: Numbers) -> Numbers:
+        """Return the numbers of the windows that moments are in."""
+        return (moments - self._offset) // self._size
 
     def _placed(self, rows: Any, number: int) -> Iterator[TimestampedValue]:
         """Yield the rows of one window."""
