@@ -18,7 +18,7 @@ from streamsketch.beam.marked import SecretCollection, Span
 from streamsketch.beam.once import LATE
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.shards import by_shard, decoded, encoded
+from streamsketch.beam.shards import by_shard, decoded
 from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
 from streamsketch.core import Exact, short
 from streamsketch.errors import InvalidInputError
@@ -296,7 +296,7 @@ class _Prepare(beam.DoFn):
         parts, self._parts, self._rows = self._parts, {}, 0
         for window, found in parts.items():
             for shard, part in by_shard(found, self._shards):
-                yield WindowedValue((shard, encoded(part)), window.max_timestamp(), (window,))
+                yield WindowedValue((shard, part), window.max_timestamp(), (window,))
 
     def _count_dropped(self, rows: int) -> None:
         if self.count and rows:

@@ -24,11 +24,12 @@ def listed(found: Contributions) -> list[tuple[object, ...]]:
     return list(zip(map(tuple, found.units.tolist()), names, found.indices.tolist(), found.steps.tolist(), strict=True))
 
 
-def test_each_event_goes_to_the_shard_of_its_unit_beside_the_others_of_the_unit() -> None:
+@pytest.mark.parametrize("windows", [1, 100])
+def test_each_event_goes_to_the_shard_of_its_unit_beside_the_others_of_the_unit(windows: int) -> None:
     parts = [
         events(1, 200, [("AA", 7), ("UA", 7)]),
         events(2, 0, [("AA", 7)]),
-        events(3, 100, [("UA", 7), (5, 7), (b"x", 9)]),
+        events(3, 100, [("UA", 7), (5, 7), *((b"x", moment) for moment in range(windows))], large=1 << 40),
     ]
     expected: dict[int, dict[object, list[tuple[object, ...]]]] = {}
     for row in (row for part in parts for row in listed(part)):
