@@ -19,6 +19,7 @@ _EXPORTED = ["java.base/sun.net.util", "java.rmi/sun.rmi.registry", "java.securi
 _OPENED = ["lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent"]
 _OPENED += ["util.concurrent.atomic", "util.concurrent.locks"]
 _SHORT = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # short jobs end before C2's code pays
+_ROOMY = [*_SHORT[1:], "-Xmx1g", "-Xmn400m"]  # messages are copied several times, and die young
 _LASTING = ["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseParallelGC"]  # so that only what leaks grows
 # What Flink's own start script asks of Java 17.
 _JAVA = [
@@ -49,8 +50,9 @@ class FlinkCluster:
     task_managers
         How many to start with.
     lasting
-        Whether task managers run for long, at full speed: with Java's second compiler, and 1 GB of heap instead of 512
-        MB.
+        Whether task managers run for long: with Java's second compiler, and 1 GB of heap instead of 512 MB.
+    roomy
+        Whether short ones have 1 GB of heap too.
 
     Raises
     ------
@@ -63,10 +65,12 @@ class FlinkCluster:
         The processes started so far, those that were killed included.
     """
 
-    def __init__(self, jars: Path, folder: Path, *, task_managers: int = 2, lasting: bool = False) -> None:
+    def __init__(
+        self, jars: Path, folder: Path, *, task_managers: int = 2, lasting: bool = False, roomy: bool = False
+    ) -> None:
         self.task_managers: list[subprocess.Popen[bytes]] = []
         self._jars, self._folder, self._count = jars.resolve(), folder.resolve(), task_managers
-        self._lasting = lasting
+        self._how = _LASTING if lasting else _ROOMY if roomy else _SHORT
         self._temporary = self._folder / "tmp"
         self._processes = Processes(folder)
         self._rest, self._rpc, self._jobs, self._workers = free_ports(4)
@@ -117,6 +121,7 @@ class FlinkCluster:
             f"--state_backend_storage_path=file://{self._folder}/checkpoints",
             f"--max_bundle_size={bundle}",  # longer ones may never end
             "--finish_bundle_before_checkpointing",  # else the watermark overtakes what bundles hold back
+            *("--max_bundle_time_mills=100", "--auto_watermark_interval=50"),  # windows pass each step sooner
             "--faster_copy",  # none of messages between steps: nobody changes them
         ]
 
@@ -184,7 +189,7 @@ class FlinkCluster:
             return -1
 
     def _java(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        how = _LASTING if self._lasting and main == _TASK_MANAGER else _SHORT
+        how = self._how if main == _TASK_MANAGER else _SHORT
         scratch = f"-Djava.io.tmpdir={self._temporary}"  # job graphs pass there
         return self._processes.start(name, ["java", *how, *_JAVA, scratch, "-cp", f"{self._jars}/*", main, *arguments])
 

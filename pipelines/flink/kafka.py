@@ -39,6 +39,8 @@ class Kafka:
         A folder for the log and for configuration.
     keep
         How many bytes of each partition to keep at least, for topics that never end; by default all.
+    lasting
+        Whether the broker runs for long: it then takes all of its heap at the start.
 
     Attributes
     ----------
@@ -48,8 +50,8 @@ class Kafka:
         Address of the expansion service.
     """
 
-    def __init__(self, jars: Path, folder: Path, *, keep: int | None = None) -> None:
-        self._jars, self._folder, self._keep = jars.resolve(), folder.resolve(), keep
+    def __init__(self, jars: Path, folder: Path, *, keep: int | None = None, lasting: bool = False) -> None:
+        self._jars, self._folder, self._keep, self._lasting = jars.resolve(), folder.resolve(), keep, lasting
         self._processes = Processes(folder)
         self._port, self._controller, expansion = free_ports(3)
         self.servers, self.expansion = f"127.0.0.1:{self._port}", f"127.0.0.1:{expansion}"
@@ -63,7 +65,8 @@ class Kafka:
             settings.write_text(self._settings())
             format_log = ["kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings)]
             self._end_of(self._processes.start("format", self._java("128m", *format_log)), "format")
-            self._processes.start("broker", self._java("384m", "kafka.Kafka", str(settings)))
+            heap = ["-Xms384m", "-XX:+AlwaysPreTouch"] if self._lasting else []
+            self._processes.start("broker", self._java("384m", *heap, "kafka.Kafka", str(settings)))
             port = self.expansion.split(":")[1]
             self._processes.start("expansion", self._java("256m", "Expansion", port))
             self._processes.wait("the broker", lambda: listens(self._port))

@@ -103,7 +103,7 @@ class Stream:
     interval
         Milliseconds between checkpoints.
     lasting
-        As of `FlinkCluster`.
+        As of `FlinkCluster` and `Kafka`.
     keep
         As of `Kafka`.
     """
@@ -123,8 +123,8 @@ class Stream:
         self.folder, self.out, self._form, self._count_alone = folder, folder / "out" / _STREAM, form, count_alone
         self._options, self._interval = list(options), interval
         self._open = contextlib.ExitStack()
-        self.kafka = Kafka(jars, folder / "kafka", keep=keep)
-        self.cluster = FlinkCluster(jars, folder / "flink", task_managers=1, lasting=lasting)
+        self.kafka = Kafka(jars, folder / "kafka", keep=keep, lasting=lasting)
+        self.cluster = FlinkCluster(jars, folder / "flink", task_managers=1, lasting=lasting, roomy=True)
 
     def __enter__(self) -> Self:
         self._open.enter_context(self.kafka)
