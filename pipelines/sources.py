@@ -50,7 +50,7 @@ class ReadTopic(beam.PTransform):
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
         agree_on_clock(start.pipeline, self._clock)
-        read = JavaExternalTransform("ReadLog", self._expansion).of(
+        read = JavaExternalTransform("ReadLog", self._expansion).topic(
             self._servers, self._topic, *self._times, self._clock == "heartbeats"
         )
         return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)

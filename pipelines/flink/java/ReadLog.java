@@ -37,7 +37,7 @@ public class ReadLog extends PTransform<PBegin, PCollection<KV<byte[], byte[]>>>
   }
 
   /** Times are in milliseconds. */
-  public static ReadLog of(
+  public static ReadLog topic(
       String servers, String topic, long delay, long size, long offset, boolean beatsAlone) {
     return new ReadLog(servers, topic, delay, size, offset, beatsAlone);
   }
