@@ -222,7 +222,7 @@ class FlinkCluster:
             "heartbeat.interval": 1000,
             "heartbeat.timeout": 6000,
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": 10,
+            "restart-strategy.fixed-delay.attempts": 60,  # a task manager may take half a minute to start
             "restart-strategy.fixed-delay.delay": "1 s",
             "jobmanager.execution.failover-strategy": "region",
         }
