@@ -1,7 +1,7 @@
 """Streams under load on a cluster of this machine: how fast, how late, and whether anything grows.
 
     python -m pipelines.flink.load backlog [--events 10000000] [--format arrow|json] [--count-alone]
-    python -m pipelines.flink.load soak [--minutes 60] [--rate 200000] [--interval 1000]
+    python -m pipelines.flink.load soak [--minutes 60] [--rate 750000] [--interval 1000]
 
 *backlog* fills a topic and then starts the job with one slot; events a second are those between the first window and
 the last, and beside them is the processor time of each process. *soak*, in `soak`, feeds a running job at a steady
@@ -241,7 +241,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--format", choices=["arrow", "json"], default="arrow", help="of messages (default arrow)")
     parser.add_argument("--count-alone", action="store_true", help="count events by key, without sketches or bounds")
     parser.add_argument("--minutes", type=float, default=60, help="of a soak (default 60)")
-    parser.add_argument("--rate", type=int, default=200_000, help="events a second of a soak (default 200,000)")
+    parser.add_argument("--rate", type=int, default=750_000, help="events a second of a soak (default 750,000)")
     parser.add_argument("--interval", type=int, default=1000, help="ms between checkpoints (default 1000)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="keep the figures as JSON")
     known, rest = parser.parse_known_args(arguments)
