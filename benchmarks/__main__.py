@@ -1,5 +1,7 @@
 """``python -m benchmarks COMMAND [NAMES…] [--quick] [--data DIR] [--out DIR]``; see --help for commands."""
 
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +14,7 @@ from benchmarks import rendering, report
 from benchmarks.data import Data
 from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import FULL, QUICK, Effort
+from pipelines.flink.processes import STOPPING
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
@@ -94,4 +97,6 @@ def render(
 
 
 if __name__ == "__main__":
+    for number in STOPPING - {signal.SIGINT}:  # what a benchmark has started must end with it
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
     app(prog_name="python -m benchmarks")
