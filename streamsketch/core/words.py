@@ -7,7 +7,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_BYTE, _WORD, _BYTES = ir.IntType(8), ir.IntType(64), 8
+_WORD, _BYTES = ir.IntType(64), 8
 
 
 @intrinsic  # type: ignore[untyped-decorator]
