@@ -1,5 +1,6 @@
 """Pictures of rows of times."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 _COLOURS = ("#31688e", "#b5651d", "#6a8f3c", "#7d5a9b", "#a63d57", "#4c9a8f")
 _NO_TIMES = ("bytes", "GB")
+_TITLE_WIDTH = 130  # characters
 
 
 def speed_ups(title: str, rows: Sequence[dict[str, Any]]) -> Figure | None:
@@ -42,12 +44,13 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float, int]]) -> Figure:
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xscale("log")
     least, most = min(0.5, *(times for _, times, _ in bars)), max(2.0, *(times for _, times, _ in bars))
-    axes.set_xlim(least / 2, most * 2.5)
+    room = (most / least) ** 0.12  # for the figures beside the bars
+    axes.set_xlim(least / max(2.0, room), most * max(2.5, room))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("times as long as ours takes (to the right of 1: ours is faster)", fontsize=8)
-    axes.set_title(title, fontsize=9, loc="left")
+    figure.suptitle(textwrap.fill(title, _TITLE_WIDTH), fontsize=9, x=0.01, ha="left")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
