@@ -76,7 +76,7 @@ def run(effort: Effort) -> list[Row]:
                 target=Target("ours", 1500),
             )
         beside = dataclasses.replace(
-            released, name="the same, beside the plain CombineFn", target=Target("ratio", 1 / 8)
+            released, name="the same, beside the plain CombineFn", others={}, target=Target("ratio", 1 / 8)
         )
         return [released, beside, cut, rows]
 

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
 import streamsketch as ss
-from benchmarks.rows import MICROSECONDS, Effort, Row, compare_each
+from benchmarks.rows import MICROSECONDS, Effort, Row, Target, compare_each
 from benchmarks.timing import Work
 from streamsketch.core.numbers import Ints
 
@@ -28,7 +28,7 @@ def run(effort: Effort) -> list[Row]:
     n = effort.size(100_000)
     sketch = ss.SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024).sketch()
     sketch.update(rng.integers(0, 1 << 40, n), rng.integers(-9, 10, n))
-    release = sketch.release(epsilon=1.0, neighbours=ss.L1(1))
+    release = sketch.release(epsilon=1.0, neighbours=ss.L1(9))
     fields = (
         release.projection,
         release.values,
@@ -53,7 +53,7 @@ def run(effort: Effort) -> list[Row]:
     sizes = {"pickle": len(pickled), **{name: len(encoded) for name, encoded in written.items()}}
     return [
         *compare_each("to_bytes", encode, effort, {}, MICROSECONDS),
-        *compare_each("from_bytes", decode, effort, {}, MICROSECONDS),
+        *compare_each("from_bytes", decode, effort, {"pickle": Target("ours", 30)}, MICROSECONDS),
         *(Row("size", "bytes", len(data), {name: size}, len(data) / size) for name, size in sizes.items()),
     ]
 
