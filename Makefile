@@ -12,7 +12,7 @@ PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long coverage test-matrix flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-flink test-postgres lint docs docs-links pictures format bench proto conformance lock changelog clean
 
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
@@ -68,6 +68,9 @@ test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test o
 
 .PHONY: .FORCE
 .FORCE:
+
+test-arm:  ## hashing, projections, noise and the golden files on emulated ARM (needs Debian's qemu-user-static; slow)
+	tests/on_arm64.sh .matrix/arm64 tests/golden tests/test_hashing.py tests/encoding tests/projections tests/privacy/test_digits.py
 
 flink: $(FLINK)/lib/streamsketch.jar  ## fetch the jars of Flink and Kafka into .flink (220 MB, needs Java 17 and Maven)
 
