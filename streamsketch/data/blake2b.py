@@ -13,10 +13,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core import WORD, Ints, Words, arrays, bytes_at, check_contiguous, compiles_for, kernel
+from streamsketch.core import WORD, Ints, Words, arrays, bytes_at, check_contiguous, compiles_for, kernel, part
 
 _BLOCK, _ROUNDS = 128, 12
 _LANES = 8
+_SHORT, _BEGINS = 23, (0, 7, 15)  # most bytes of a short text, and where its words begin: the tag is in the first
 _ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _IV = np.array(
     [
@@ -44,6 +45,11 @@ _ORDERS = np.array(  # of the words of a block, by round
     dtype=np.uint8,
 )
 
+
+_KEPT = np.array(  # the bits of a short text's words, by length
+    [[256 ** min(max(size - begin, 0), 8 if begin else 7) - 1 for begin in _BEGINS] for size in range(_SHORT + 1)],
+    dtype=np.uint64,
+)
 
 _QUADS = [  # of words that a round mixes: the columns of a square, then its diagonals
     *((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)),
@@ -94,18 +100,28 @@ class _Vectors:
 
     def turn(self, words: Any, bits: int) -> Any:
         """Rotate to the right."""
-        of = ir.FunctionType(self.kind, [self.kind] * 3)
-        function = cgutils.get_or_insert_function(self.builder.module, of, f"llvm.fshr.v{self.width}i64")
-        return self.builder.call(function, [words, words, self.everywhere(bits)])
+        name, kind = "i64" if words.type == WORD else f"v{self.width}i64", words.type
+        of = ir.FunctionType(kind, [kind] * 3)
+        function = cgutils.get_or_insert_function(self.builder.module, of, f"llvm.fshr.{name}")
+        by = ir.Constant(kind, bits if words.type == WORD else [bits] * self.width)
+        return self.builder.call(function, [words, words, by])
 
     def mix(self, v: list[Any], quad: tuple[int, ...], x: Any, y: Any) -> None:
-        """Mix two words of a block into four of the state."""
+        """Mix two words of a block, None where they are 0, into four of the state, all vectors or all words."""
         a, b, c, d = quad
         for word, first, second in ((x, 32, 24), (y, 16, 63)):
-            v[a] = self.builder.add(self.builder.add(v[a], v[b]), word)
+            v[a] = self.builder.add(v[a], v[b])
+            v[a] = v[a] if word is None else self.builder.add(v[a], word)
             v[d] = self.turn(self.builder.xor(v[d], v[a]), first)
             v[c] = self.builder.add(v[c], v[d])
             v[b] = self.turn(self.builder.xor(v[b], v[c]), second)
+
+    def mix_any(self, v: list[Any], quad: tuple[int, ...], x: Any, y: Any) -> None:
+        """Do what `mix` does where some are the same in all lanes: words."""
+        if any(word is not None and word.type != WORD for word in (*(v[place] for place in quad), x, y)):
+            for place in quad:
+                v[place] = self.everywhere(v[place]) if v[place].type == WORD else v[place]
+        self.mix(v, quad, x, y)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -152,6 +168,59 @@ def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: An
         return context.get_dummy_value()
 
     return types.void(start, fresh, h, m, counts, last, orders), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _digest_short(  # noqa: PLR0913, PLR0917 - and an array to work in
+    typingctx: Any, start: Any, tag: Any, data: Any, ends: Any, first: Any, kept: Any, short: Any, out: Any
+) -> Any:
+    """Write the digests of the eight texts from ``first`` on, which are short by `_are_short`, to ``out[first:]``.
+
+    Rounds are unrolled. Additions of words that are 0, and what these digests do not depend on, are left out.
+
+    Parameters
+    ----------
+    start, tag, data, ends, out
+        As in `hash_texts`.
+    kept, short
+        `_KEPT`, and an array to work in: uint64, (4, lanes).
+    """
+    del typingctx, tag, first
+    check_contiguous(start, data, ends, kept, short, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
+        start, data, ends, kept, short, out = (given[place].data for place in (0, 2, 3, 5, 6, 7))
+        tag, first = arguments[1], arguments[4]
+        zero, one, lanes = (ir.Constant(WORD, number) for number in (0, 1, _LANES))
+        with cgutils.for_range_slice(builder, zero, lanes, one) as (lane, _):
+            row = builder.add(first, lane)
+            at = builder.load(builder.gep(ends, [row]))
+            size = builder.sub(builder.load(builder.gep(ends, [builder.add(row, one)])), at)
+            for number, begin in enumerate(_BEGINS):  # whole words: branches by the length are often mispredicted
+                byte = builder.gep(data, [builder.add(at, ir.Constant(WORD, begin))])
+                word = builder.load(builder.bitcast(byte, WORD.as_pointer()), align=1)
+                place = builder.add(builder.mul(size, ir.Constant(WORD, len(_BEGINS))), ir.Constant(WORD, number))
+                word = builder.and_(word, builder.load(builder.gep(kept, [place])))
+                if number == 0:
+                    word = builder.or_(builder.shl(word, ir.Constant(WORD, 8)), tag)
+                builder.store(word, builder.gep(short, [builder.add(ir.Constant(WORD, number * _LANES), lane)]))
+            count = builder.add(size, ir.Constant(WORD, _BLOCK + 1))
+            builder.store(count, builder.gep(short, [builder.add(ir.Constant(WORD, len(_BEGINS) * _LANES), lane)]))
+        with cgutils.for_range_slice(builder, zero, lanes, ir.Constant(WORD, code.width)) as (lane, _):
+            before = [builder.load(builder.gep(start, [ir.Constant(WORD, word)])) for word in range(8)]
+            v = before + [ir.Constant(WORD, int(word)) for word in _IV]
+            v[12] = builder.xor(code.everywhere(v[12]), code.load(short, len(_BEGINS), lane))
+            v[14] = ir.Constant(WORD, int(~_IV[6]))
+            words = [code.load(short, row, lane) for row in range(len(_BEGINS))] + [None] * (16 - len(_BEGINS))
+            for order in _ORDERS.tolist():
+                for quad, x, y in zip(_QUADS, order[::2], order[1::2], strict=True):
+                    code.mix_any(v, quad, words[x], words[y])
+            mixed = builder.xor(code.everywhere(before[0]), builder.xor(v[0], v[8]))
+            builder.store(mixed, code.at(out, 0, builder.add(first, lane)), align=8)
+        return context.get_dummy_value()
+
+    return types.void(start, types.uint64, data, ends, types.intp, kept, short, out), generate
 
 
 @kernel
@@ -201,10 +270,20 @@ def digest_column(state: Words, tag: int, data: NDArray[np.uint8], ends: Ints) -
         checked.
     """
     lanes, (rows, places, filled) = _lanes(), np.zeros((3, _LANES), dtype=np.int64)
+    short = np.zeros((len(_BEGINS) + 1, _LANES), dtype=np.uint64)
     lanes.last[:] = _ALL
     out = np.empty(ends.size - 1, dtype=np.uint64)
-    hash_texts(state, tag, data, ends, out, rows, places, filled, *lanes)
+    hash_texts(state, tag, data, ends, out, short, rows, places, filled, *lanes)
     return out
+
+
+@part
+def _are_short(ends: Ints, first: int) -> bool:
+    """Return whether the next texts are short, and the last is followed by as many bytes as fill its words."""
+    is_short = ends[first + _LANES - 1] + _SHORT <= ends[ends.size - 1]
+    for row in range(first, first + _LANES):
+        is_short &= ends[row + 1] - ends[row] <= _SHORT
+    return bool(is_short)
 
 
 @kernel
@@ -214,6 +293,7 @@ def hash_texts(  # noqa: PLR0913, PLR0917 - and arrays to work in
     data: NDArray[np.uint8],
     ends: Ints,
     out: Words,
+    short: Words,
     rows: Ints,
     places: Ints,
     filled: Ints,
@@ -227,6 +307,8 @@ def hash_texts(  # noqa: PLR0913, PLR0917 - and arrays to work in
 
     Parameters
     ----------
+    short
+        Any: uint64, (4, lanes).
     rows, places, filled
         By lane: its text, where its next block begins, the number of words of its last block that are in use; int64,
         (lanes,), all 0.
@@ -235,6 +317,9 @@ def hash_texts(  # noqa: PLR0913, PLR0917 - and arrays to work in
     """
     following, is_busy = 0, True
     while is_busy:
+        while following + _LANES < ends.size and _are_short(ends, following):
+            _digest_short(state, tag, data, ends, following, _KEPT, short, out)
+            following += _LANES
         is_busy = False
         for lane in range(_LANES):
             fresh[lane] = last[lane]  # of the block before

@@ -65,6 +65,20 @@ def test_any_number_of_texts_fills_the_lanes(count: int, sizes: tuple[int, ...])
     assert digests(texts) == expected(texts)
 
 
+@given(
+    st.lists(st.integers(0, 25), max_size=40), st.lists(st.tuples(st.integers(0, 39), st.integers(24, 300)), max_size=3)
+)
+@example([23] * 17, [])
+@example([0] * 16, [(3, 300)])
+@example([15] * 24, [(9, 24), (20, 129)])
+def test_groups_of_short_texts_are_hashed_as_others(sizes: list[int], long: list[tuple[int, int]]) -> None:
+    """Eight short texts take another path, also while other lanes are within a long one."""
+    for place, size in long:
+        sizes[place : place + 1] = [size]
+    texts = [bytes((37 * row + column) % 256 for column in range(size)) for row, size in enumerate(sizes)]
+    assert digests(texts) == expected(texts)
+
+
 @kernel
 def slices(
     data: NDArray[np.uint8], places: NDArray[np.int64], stops: NDArray[np.int64], out: NDArray[np.uint64]
@@ -108,7 +122,20 @@ def test_words_are_slices_and_nothing_else_is_read(guarded: Guarded) -> None:
 
 
 def test_hashing_reads_the_texts_only(guarded: Guarded) -> None:
-    for sizes in ((0,), (1,), (3, 2, 1), (7,), (8,), (127,), (128,), (14, 14, 14), (300, 5), (0, 0, 9, 0)):
+    for sizes in (
+        (0,),
+        (1,),
+        (3, 2, 1),
+        (7,),
+        (8,),
+        (127,),
+        (128,),
+        (14, 14, 14),
+        (300, 5),
+        (0, 0, 9, 0),
+        *([one] * 8 for one in (0, 7, 22, 23)),
+        [15] * 10,
+    ):
         texts = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
         _, ends = joined(texts)
         for data in guarded(b"".join(texts)):
