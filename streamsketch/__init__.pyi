@@ -3,7 +3,7 @@ from ._version import __version__
 from .agreement.agreement import Agreement
 from .agreement.infer import agree
 from .core.limits import reading_limits
-from .data.keys import HASHED_DIM
+from .data.canonical import HASHED_DIM
 from .errors import (
     DependentNoiseError,
     IncompatibleAgreementsError,

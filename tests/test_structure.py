@@ -233,6 +233,17 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_updates_by_integers_load_no_arrow() -> None:
+    code = (
+        "import sys, numpy, streamsketch as ss; "
+        "sketch = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=1).sketch(); "
+        "sketch.update(numpy.arange(9), 1); sketch.update(5, 2); "
+        "print({'pyarrow', 'cryptography', 'google.protobuf'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "set()"
+
+
 def test_every_public_name_is_there_and_documented() -> None:
     for name in streamsketch.__all__:
         thing = getattr(streamsketch, name)

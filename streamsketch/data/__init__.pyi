@@ -1,4 +1,5 @@
 from . import data_ids
+from .canonical import HASHED_DIM, canonical_bytes, check_indices
 from .columns import (
     arrow_column,
     is_bytes_type,
@@ -11,7 +12,7 @@ from .columns import (
 )
 from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import quantise, quantise_one
-from .keys import HASHED_DIM, canonical_bytes, canonical_column, check_indices, encode_columns, index_of, indices_of
+from .keys import canonical_column, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
 from .readers.delimited import check_delimiter, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of

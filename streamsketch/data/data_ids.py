@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from streamsketch.data.keys import canonical_bytes
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError
 
 ID_BYTES = 8

@@ -1,13 +1,6 @@
-"""Convert keys to indices.
+"""Columns of keys as indices."""
 
-Integer keys are used as indices directly. Text, bytes, dates and times, and tuples of columns become 60-bit
-*fingerprints*, keyed by the projection's public seed. n distinct keys collide with probability at most
-n²/2^61; a collision costs accuracy, never privacy.
-"""
-
-import datetime as dt
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,43 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsketch.core import INT64_MAX, MAX_KEY, Ints, Words, add_product, as_int64, field_elements
+from streamsketch.core import MAX_KEY, Ints, Words, add_product, as_int64, field_elements
 from streamsketch.data.blake2b import digest_column, keyed_state
+from streamsketch.data.canonical import HASHED_DIM, OUT_OF_RANGE, PERSON, check_indices, fingerprint, seed_bytes
 from streamsketch.data.columns import is_text_type, joined_bytes, key_column, value_type
 from streamsketch.errors import InvalidInputError
 
-HASHED_DIM = MAX_KEY + 1
-"""The size of the fingerprint domain, 2^60: the `dim` that keys other than integers need."""
-
-_PERSON = b"streamsketch.key"
 _FEW, _MOST_SAMPLED, _DIFFERENT = 512, 1 << 14, 0.75  # rows, rows, and the share from which keys rarely repeat
-_OUT_OF_RANGE = (
-    "index {which}: indices must lie in [0, {dim}). "
-    "Give the projection a larger dim (up to 2**60), or pass keys as text to have them hashed"
-)
-
-
-def fingerprint(key: object, seed: int) -> int:
-    """Return the 60-bit fingerprint of one key.
-
-    It is the low 60 bits, little-endian, of an 8-byte BLAKE2b with key = ``seed`` (8 bytes, little-endian),
-    person = ``streamsketch.key`` and, as message, one tag byte and the key's canonical bytes: ``s`` and UTF-8
-    for text, ``b`` and the bytes themselves, ``i`` and ASCII decimal for integers, ``d`` and ASCII decimal
-    days since 1970-01-01 for dates, ``t`` and ASCII decimal nanoseconds since 1970-01-01T00:00Z for times
-    (times without a zone count as UTC). So 1, "1" and b"1" differ.
-
-    Raises
-    ------
-    InvalidInputError
-        For any other type.
-
-    Examples
-    --------
-    >>> len({fingerprint(key, seed=0) for key in (1, "1", b"1")})
-    3
-    """
-    digest = hashlib.blake2b(canonical_bytes(key), digest_size=8, key=_seed_bytes(seed), person=_PERSON).digest()
-    return int.from_bytes(digest, "little") & MAX_KEY
 
 
 def index_of(key: object, dim: int, seed: int) -> int:
@@ -66,7 +29,7 @@ def index_of(key: object, dim: int, seed: int) -> int:
         return int(indices_of([np.array([key])], dim, seed)[0])
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if not 0 <= key < dim:
-            raise InvalidInputError(_OUT_OF_RANGE.format(which="out of range", dim=dim))
+            raise InvalidInputError(OUT_OF_RANGE.format(which="out of range", dim=dim))
         return int(key)
     hashed = fingerprint(key, seed)
     _require_hashed_dim(dim, f"keys of type {type(key).__name__}")
@@ -117,13 +80,6 @@ def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
         add_product(total, np.uint64(factor), part.view(np.uint64))
     combined: Ints = (total & np.uint64(MAX_KEY)).view(np.int64)
     return combined
-
-
-def check_indices(largest: int, dim: int) -> None:
-    """Raise `InvalidInputError` unless the largest index, as an unsigned 64-bit integer, lies in [0, dim)."""
-    if largest >= dim:
-        signed = largest - (1 << 64) if largest > INT64_MAX else largest
-        raise InvalidInputError(_OUT_OF_RANGE.format(which="negative" if signed < 0 else "too large", dim=dim))
 
 
 def _one_column(column: Any, dim: int, seed: int) -> Ints:
@@ -198,32 +154,4 @@ def _canonical(array: pa.Array) -> tuple[str, pa.Array]:
 
 @functools.lru_cache(maxsize=64)
 def _state(seed: int) -> Words:
-    return keyed_state(_seed_bytes(seed), _PERSON)
-
-
-def _seed_bytes(seed: int) -> bytes:
-    return seed.to_bytes(8, "little")
-
-
-def canonical_bytes(key: object) -> bytes:
-    """Return the tag byte and the canonical bytes of a key, as described in `fingerprint`."""
-    if isinstance(key, str):
-        try:
-            return b"s" + key.encode()
-        except UnicodeEncodeError:
-            raise InvalidInputError("a text key contains lone surrogates, which UTF-8 cannot encode") from None
-    if isinstance(key, bytes):
-        return b"b" + key
-    if isinstance(key, int | np.integer) and not isinstance(key, bool):
-        return b"i%d" % int(key)
-    if isinstance(key, dt.datetime) and key == key:  # noqa: PLR0124 - pandas' NaT is no time
-        zoned = key if key.tzinfo else key.replace(tzinfo=dt.UTC)
-        elapsed = zoned - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-        nanoseconds = elapsed // dt.timedelta(microseconds=1) * 1000 + getattr(key, "nanosecond", 0)  # of pandas
-        return b"t%d" % nanoseconds
-    if isinstance(key, dt.date) and not isinstance(key, dt.datetime):
-        return b"d%d" % (key - dt.date(1970, 1, 1)).days
-    raise InvalidInputError(
-        f"keys of type {type(key).__name__} have no canonical bytes. Use integers, text, bytes, dates or times "
-        f"(cast floats and booleans to one of them first)"
-    )
+    return keyed_state(seed_bytes(seed), PERSON)

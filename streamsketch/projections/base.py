@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch import data
 from streamsketch.core import Exact, Ints, check_resolution, exact_fraction, json_fields, short
-from streamsketch.data import HASHED_DIM, check_indices, indices_of
+from streamsketch.data import HASHED_DIM, check_indices
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
 from streamsketch.projections.kernels.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
@@ -241,7 +242,7 @@ class Projection(ABC):
 
     def check_bounds(self, indices: Ints, values: Ints) -> tuple[int, int]:
         """Return what `add_to` returns; raise `InvalidInputError` for an index outside [0, dim)."""
-        last, largest, upper, lower = batch_bounds(indices, values, 0, indices.size)
+        last, largest, upper, lower = batch_bounds(read_only(indices), read_only(values), 0, indices.size)
         check_indices(last, self.dim)
         return (upper << 32) + lower, largest
 
@@ -278,7 +279,7 @@ class Projection(ABC):
         >>> projection.indices_of(["JFK-MIA", "JFK-BOS"], [5, 6])
         array([369749199678776834, 235296967002708192])
         """
-        return indices_of(columns, self.dim, self.seed)
+        return data.indices_of(columns, self.dim, self.seed)
 
     # --- agreement -----------------------------------------------------------------------------------------
 
@@ -385,6 +386,15 @@ def projection_from_fields(fields: dict[str, Any]) -> Projection:
             f"missing: {missing}, unknown: {short(unknown)}"
         )
     return cls(**given, **fixed)
+
+
+def read_only(array: Ints) -> Ints:
+    """Return a view that cannot be written to: kernels are compiled anew for each mix of such arrays and others."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _argument(value: Any) -> str:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from streamsketch.core import BitSlices, Ints, Words, polynomials
 from streamsketch.data import check_indices
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
-from streamsketch.projections.kernels import matrices
+from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_only
 from streamsketch.projections.kernels import slots as slot_kernels
 from streamsketch.projections.kernels.pipeline import layout_of
 from streamsketch.projections.kernels.tiles import Adders, Bounds, adders, scratch_size
@@ -131,7 +130,7 @@ class BlockHashed(Projection):
         if indices.size < least:
             return self._add_to_slots(state.reshape(1, -1), np.zeros_like(indices), indices, values)
         scratch = np.empty(size, dtype=np.int64)
-        last, largest, upper, lower = add_batch(indices, values, *arguments, scratch, state)
+        last, largest, upper, lower = add_batch(read_only(indices), read_only(values), *arguments, scratch, state)
         check_indices(last, self.dim)
         return (upper << 32) + lower, largest
 
@@ -141,12 +140,14 @@ class BlockHashed(Projection):
             return self.add_to(table[0], indices, values)
         if indices.size * self.blocks * _CELLS_WORTH_ORDER < table.size:
             return self._add_to_slots(table, slots, indices, values)
+        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
         more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
         slot_kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
         return bounds
 
     def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
+        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
         coefficients, _, *rest = self._hash_arguments
         slot_kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
@@ -157,11 +158,15 @@ class BlockHashed(Projection):
         if self.blocks * _MATRIX_PRODUCT > self.sketch_dim:
             super().project_dense(matrix, out)
             return
+        from streamsketch.projections.kernels import matrices  # noqa: PLC0415 - no update needs it
+
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
         matrices.block_dense(matrix, coefficients, rows, width, rows_per_word, out)
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
+        from streamsketch.projections.kernels import matrices  # noqa: PLC0415 - as above
+
         starts, keys = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64)
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
         matrices.block_csr(starts, keys, matrix.data, coefficients, rows, width, rows_per_word, out)

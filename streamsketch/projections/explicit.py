@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsketch.core import Ints, Words, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection
+from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_only
 
 MAX_DENSE_SKETCH_DIM = 1 << 16
 MAX_ENUMERATED = 1 << 35
@@ -47,6 +47,7 @@ class ExplicitColumns(Projection):
 
     def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells in O(k) an item; see `Projection.add_to`."""
+        indices, values = read_only(indices), read_only(values)
         keys = indices.view(np.uint64)
         bounds = self.check_bounds(indices, values)
         for part in self._parts(keys.size):
@@ -55,6 +56,7 @@ class ExplicitColumns(Projection):
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(k); see `Projection.add_to_rows`."""
+        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         keys = indices.view(np.uint64)
         bounds = self.check_bounds(indices, values)
         for part in self._parts(keys.size):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, read_only, register
 from streamsketch.projections.variance import MapVariance
 
 
@@ -70,6 +70,7 @@ class Identity(Projection):
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each value to its row's cell; see `Projection.add_to_rows`."""
+        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
         _add(table, slots, indices, values)
         return bounds

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, evaluate, kernel, polynomials
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, register
+from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_only, register
 from streamsketch.projections.kernels.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
@@ -104,6 +104,7 @@ class OPORP(Projection):
 
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(1); see `Projection.add_to_rows`."""
+        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
         bins, signs = self.bins_and_signs(indices)
         _add(table, slots, bins, signs, values)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, polynomials, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, read_only, register
 from streamsketch.projections.block_hashed import BlockHashed
 from streamsketch.projections.kernels import slots as slot_kernels
 
@@ -96,6 +96,7 @@ class SJLT(BlockHashed):
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
         if self.construction == "block":
             return super().add_to_rows(table, slots, indices, values)
+        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         keys = indices.view(np.uint64)
         bounds = self.check_bounds(indices, values)
         slot_kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsketch import data
 from streamsketch.core import Ints
-from streamsketch.data import encode_columns, index_of, quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MAX_MASS, Projection
 
@@ -39,13 +39,13 @@ def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Int
         if given and values.size == indices.size:
             return indices, values
     if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
-        encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
+        encoded = np.array([data.index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
     else:
-        encoded = encode_columns([indices], projection.dim, projection.seed)
+        encoded = data.encode_columns([indices], projection.dim, projection.seed)
     if not hasattr(values, "__len__"):
-        quantised = np.full(encoded.size, quantise_one(values, projection.grid), dtype=np.int64)
+        quantised = np.full(encoded.size, data.quantise_one(values, projection.grid), dtype=np.int64)
     else:
-        quantised = quantise(values, projection.grid)
+        quantised = data.quantise(values, projection.grid)
         if quantised.size != encoded.size:
             raise InvalidInputError(
                 f"indices and values must have the same length, got {encoded.size} and {quantised.size}"

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamsketch import data
 from streamsketch.core import Ints
-from streamsketch.data import DataIds, batches_of, data_ids, names_of
+from streamsketch.data import DataIds, data_ids
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
@@ -219,8 +220,8 @@ class Sketch:
             for events in self._agreement.batches(rows):
                 added.add_steps(events.indices, events.steps)
         else:
-            names = names_of(index)
-            for batch in batches_of(rows, [*names, *([] if value is None else [value])]):
+            names = data.names_of(index)
+            for batch in data.batches_of(rows, [*names, *([] if value is None else [value])]):
                 indices = index_column(self._projection, [batch.column(name) for name in names])
                 added.update(indices, 1 if value is None else batch.column(value))
         self.merge(added)

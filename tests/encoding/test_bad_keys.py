@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.data.keys import fingerprint, indices_of
+from streamsketch.data.canonical import fingerprint
+from streamsketch.data.keys import indices_of
 from tests.encoding.shared import PRIVATE_NAME, PRIVATE_NUMBER, SEED, shown
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch.core import bytes_at, kernel
 from streamsketch.data.blake2b import digest_column, keyed_state
-from streamsketch.data.keys import fingerprint, indices_of
+from streamsketch.data.canonical import fingerprint
+from streamsketch.data.keys import indices_of
 
 Guarded = Callable[[bytes], Iterator[NDArray[np.uint8]]]
 

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.data.keys import fingerprint, indices_of
+from streamsketch.data.canonical import fingerprint
+from streamsketch.data.keys import indices_of
 from tests import naive
 from tests.encoding.shared import LARGEST, SEED, hashed
 

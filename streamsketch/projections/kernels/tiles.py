@@ -5,6 +5,7 @@ and neither a branch nor a multiplication is needed. There is one set of kernels
 copy of the hashing and the additions, since compiling them takes long.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -113,6 +114,7 @@ def tile_starts(counts: Ints) -> Ints:
     return starts
 
 
+@functools.cache  # only those that are used are made
 def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
     """Return kernels that hash a tile while they add the previous one; ``straight`` as in `hash_and_add`.
 
@@ -230,6 +232,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
     return Adders(kernel(add_batch), kernel(add_runs))
 
 
+@functools.cache
 def _plain() -> Adders:
     """Return kernels for words whose rows have more than 2^16 cells in all, where memory dominates the time."""
 
@@ -277,13 +280,10 @@ def _plain() -> Adders:
     return Adders(kernel(add_batch), kernel(add_runs))
 
 
-_OCTETS, _QUADS, _ANY, _PLAIN = _pipelined(2 * QUAD), _pipelined(QUAD), _pipelined(0), _plain()
-
-
 def adders(coefficients: Words, layout: Words, rows: int, rows_per_word: int) -> Adders:
     """Return the kernels that suit a map."""
     if len(layout) == 0:
-        return _PLAIN
+        return _plain()
     if coefficients.shape[1] == COMMON_INDEPENDENCE and rows % rows_per_word == 0:
-        return {2 * QUAD: _OCTETS, QUAD: _QUADS}.get(rows_per_word, _ANY)
-    return _ANY
+        return _pipelined(rows_per_word if rows_per_word in {QUAD, 2 * QUAD} else 0)
+    return _pipelined(0)
