@@ -14,6 +14,7 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.marked import Span
 from streamsketch.beam.runs import Fixed, RunSecret, label_in, run_secret
+from streamsketch.beam.steps import Step
 from streamsketch.beam.streams.logs import log_event
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.parties import Ledger
@@ -68,7 +69,7 @@ def charged_secret(
     return beam.pvalue.AsSingleton(run.pvalue | "Charge" >> Fixed(step))
 
 
-class _Charge(beam.DoFn):
+class _Charge(Step):
     def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str) -> None:
         self._charge, self._guarantee, self._label = charge, guarantee, label
         self._projection = projection.to_json()

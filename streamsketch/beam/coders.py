@@ -15,6 +15,7 @@ from streamsketch.sketching import Sketch
 
 _HEADER = struct.Struct("<IBB16s")  # bytes of projection JSON, of a cell, of a place (0: all cells follow), mass
 _WIDTHS = (1, 2, 4, 8)
+_NO_MASS = bytes(16)
 
 
 class SketchCoder(beam.coders.Coder):
@@ -26,14 +27,18 @@ class SketchCoder(beam.coders.Coder):
     def encode(self, value: Sketch) -> bytes:
         """Return the sketch's bytes: a function of its projection and stream alone."""
         agreement = value.projection.to_json().encode()
+        if not value.mass:  # an empty sketch, as of a public key without data
+            place_width = _width(value.projection.sketch_dim - 1, signed=False)
+            return _HEADER.pack(len(agreement), 1, place_width, _NO_MASS) + agreement
         state = value.state()
-        width = _width(max(int(state.max()), -int(state.min()) - 1), signed=True)
+        # ufuncs and not methods: where most sketches hold few events, these lines are most of a job
+        width = _width(max(int(np.maximum.reduce(state)), -int(np.minimum.reduce(state)) - 1), signed=True)
         place_width = _width(state.size - 1, signed=False)
-        places = np.flatnonzero(state)
-        if places.size * (width + place_width) >= state.size * width:
+        if int(np.count_nonzero(state)) * (width + place_width) >= state.size * width:
             place_width = 0
             body = state.astype(f"<i{width}").tobytes()
         else:
+            (places,) = state.nonzero()
             body = state[places].astype(f"<i{width}").tobytes() + places.astype(f"<u{place_width}").tobytes()
         header = _HEADER.pack(len(agreement), width, place_width, value.mass.to_bytes(16, "little"))
         return header + agreement + body
@@ -62,6 +67,8 @@ class SketchCoder(beam.coders.Coder):
             raise WireFormatError(
                 "cells", f"{len(encoded) - start} bytes, of a sketch of {projection.sketch_dim} cells"
             )
+        if not count and mass == _NO_MASS:
+            return projection.sketch()
         cells = np.frombuffer(encoded, dtype=f"<i{width}", offset=start, count=count)
         if place_width:
             places = np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width)
@@ -154,7 +161,8 @@ class SignSketchCoder(beam.coders.Coder):
 
 
 def _width(largest: int, *, signed: bool) -> int:
-    return next(width for width in _WIDTHS if largest < 1 << (8 * width - signed))
+    bits = largest.bit_length() + signed
+    return 1 if bits <= 8 else 2 if bits <= 16 else 4 if bits <= 32 else 8
 
 
 @functools.lru_cache(maxsize=64)

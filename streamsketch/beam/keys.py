@@ -9,6 +9,7 @@ import numpy as np
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
+from streamsketch.beam.steps import Each, Step
 from streamsketch.errors import InvalidInputError
 
 METRICS = "streamsketch"
@@ -51,7 +52,7 @@ class PublicKeys:
         """Return the different keys, as a collection in the global window."""
         if self._listed is not None:
             # Beam's Create would spread them, in seven steps more, and the keys are grouped anyway
-            listed = beam.FlatMap(_same, self._listed).with_output_types(Any)
+            listed = beam.ParDo(Each(_same, self._listed)).with_output_types(Any)
             return pipeline | "Once" >> beam.Impulse() | "Public keys" >> listed
         keys = self._keys
         if keys is None:
@@ -84,7 +85,7 @@ def as_dict(keys: beam.PCollection) -> beam.pvalue.AsDict:
     return beam.pvalue.AsDict(keys | "With nothing" >> beam.Map(lambda key: (key, None)))
 
 
-class KeepKeys(beam.DoFn):
+class KeepKeys(Step):
     """Drop what is filed under keys that are not listed, or not in the side input."""
 
     def __init__(self, listed: frozenset[Any] | None, *, count: bool) -> None:

@@ -11,6 +11,7 @@ from streamsketch.beam.charges import WindowCharge
 from streamsketch.beam.ordering import InOrder
 from streamsketch.beam.repeatable import repeatable_bits
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
+from streamsketch.beam.steps import Step
 from streamsketch.beam.streams.stable import StableParDo, publishing_step
 from streamsketch.beam.windows import is_the_one_pane
 from streamsketch.privacy import BitSource
@@ -98,7 +99,7 @@ class PublishOnce(beam.PTransform):
         return drawn, *further
 
 
-class _Total(beam.DoFn):
+class _Total(Step):
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
 
@@ -109,7 +110,7 @@ class _Total(beam.DoFn):
         yield total if in_time else beam.pvalue.TaggedOutput(LATE, total)
 
 
-class _Draw(beam.DoFn):
+class _Draw(Step):
     def __init__(self, draw: Draw, use: str, label: str, charge: WindowCharge | None) -> None:
         self._draw, self._use, self._label, self._charge = draw, use, label, charge
 

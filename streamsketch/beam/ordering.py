@@ -9,8 +9,10 @@ from apache_beam.transforms.window import BoundedWindow, GlobalWindows, Timestam
 from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.blocks import order
+from streamsketch.beam.steps import Step
 from streamsketch.beam.windows import windowed_as
 
+_KEYS = beam.coders.FastPrimitivesCoder()
 _SHARDS = 256  # where nobody knows how many results there will be
 _MAX_SHARDS = 4096
 _SHARD_BYTES = 1 << 26
@@ -56,7 +58,7 @@ def shards_of(results: int, nbytes: int) -> int:
     return min(_MAX_SHARDS, 1 + (results * nbytes - 1) // _SHARD_BYTES)
 
 
-class _Place(beam.DoFn):
+class _Place(Step):
     """Name each result's shard; name every shard first."""
 
     def __init__(self, shards: int, *, each_window: bool) -> None:
@@ -78,11 +80,11 @@ class _Place(beam.DoFn):
         yield self._shard(key, moment), (moment, key, [value])
 
     def _shard(self, key: Any, moment: int) -> int:
-        named = moment.to_bytes(8, "little", signed=True) + beam.coders.FastPrimitivesCoder().encode(key)
+        named = moment.to_bytes(8, "little", signed=True) + _KEYS.encode(key)
         return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "little") % self._shards
 
 
-class _Emit(beam.DoFn):
+class _Emit(Step):
     """Emit a shard's results, sorted by window and key."""
 
     def __init__(self, *, stamp: bool) -> None:

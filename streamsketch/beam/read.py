@@ -8,6 +8,7 @@ import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.agreement import Agreement
+from streamsketch.beam.steps import Each
 from streamsketch.data import batches, check_delimiter, parts_of
 from streamsketch.errors import InvalidInputError
 
@@ -69,15 +70,15 @@ class ReadColumns(beam.PTransform):
         """Apply the transform to a pipeline."""
         patterns = start | "Patterns" >> beam.Impulse()
         if len(self._patterns) > 1:
-            each = beam.FlatMap(_named, self._patterns).with_output_types(beam.typehints.KV[str, None])
+            each = beam.ParDo(Each(_named, self._patterns)).with_output_types(beam.typehints.KV[str, None])
             patterns = patterns | "Each pattern" >> each | "Spread patterns" >> beam.GroupByKey()
+        read = Each(_read_split, self._columns, self._text, self._delimiter)
         return (
             patterns
-            | "Split files" >> beam.FlatMap(_named_splits, self._patterns[0]).with_output_types(_SPLITS)
+            | "Split files" >> beam.ParDo(Each(_named_splits, self._patterns[0])).with_output_types(_SPLITS)
             # each split is a key of its own: Reshuffle would be four steps more
             | "Spread splits" >> beam.GroupByKey()
-            | "Read batches"
-            >> beam.FlatMap(_read_split, self._columns, self._text, self._delimiter).with_output_types(pa.RecordBatch)
+            | "Read batches" >> beam.ParDo(read).with_output_types(pa.RecordBatch)
         )
 
     def display_data(self) -> dict[str, Any]:

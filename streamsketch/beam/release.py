@@ -20,6 +20,7 @@ from streamsketch.beam.ordering import shards_of
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, has_stream, label_in
 from streamsketch.beam.select import SelectedKeys
+from streamsketch.beam.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
@@ -215,7 +216,7 @@ class ReleaseOnce(beam.PTransform, ABC):
                 kept, keys = self._in_public_windows(kept, keys)
         else:
             return sketches
-        empty = beam.Map(_empty_sketch, projection.to_json())
+        empty = beam.ParDo(Each(_empty_sketch, projection))
         empties = keys | "Empty sketches" >> empty.with_output_types(beam.typehints.KV[Any, Sketch])
         return (kept, empties) | "Add keys without data" >> beam.Flatten()
 
@@ -366,8 +367,8 @@ def _has_data(keyed: tuple[Any, Sketch]) -> bool:
     return keyed[1].mass > 0
 
 
-def _empty_sketch(key: Any, projection: str) -> tuple[Any, Sketch]:
-    return key, Projection.from_json(projection).sketch()
+def _empty_sketch(key: Any, projection: Projection) -> Iterator[tuple[Any, Sketch]]:
+    yield key, projection.sketch()
 
 
 class _Release(KeyedDraw):

@@ -9,6 +9,8 @@ from apache_beam.transforms.window import BoundedWindow
 from streamsketch.data import SECRET_BYTES
 from streamsketch.privacy import KeyedBits
 
+_KEYS = beam.coders.FastPrimitivesCoder()
+
 
 def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:
     """Return the bits for one key in one window.
@@ -48,6 +50,6 @@ def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> byte
 
 def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:
     moment = int(window.max_timestamp().micros)
-    named = (beam.coders.FastPrimitivesCoder().encode(key), moment.to_bytes(8, "little", signed=True), *parts)
+    named = (_KEYS.encode(key), moment.to_bytes(8, "little", signed=True), *parts)
     # with their lengths, so that different parts never give the same whole
     return b"".join(len(part).to_bytes(8, "little") + part for part in named)

@@ -13,6 +13,7 @@ from apache_beam.options.value_provider import ValueProvider
 from streamsketch.beam import claims as claiming
 from streamsketch.beam.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
 from streamsketch.beam.runner import may_compute_again, refuse_broken_runner
+from streamsketch.beam.steps import Each, Step
 from streamsketch.errors import InvalidInputError
 
 _LAUNCH_BYTES = 16
@@ -278,7 +279,7 @@ class Fixed(beam.PTransform):
     def expand(self, given: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         made = given | "Make" >> beam.ParDo(self._step).with_output_types(beam.typehints.KV[bytes, RunSecret])
-        return made | "Gather" >> beam.GroupByKey() | "Take" >> beam.FlatMap(_values).with_output_types(RunSecret)
+        return made | "Gather" >> beam.GroupByKey() | "Take" >> beam.ParDo(Each(_values)).with_output_types(RunSecret)
 
 
 def _values(group: tuple[bytes, Iterable[RunSecret]]) -> Iterable[RunSecret]:
@@ -296,7 +297,7 @@ class _DrawSecret(beam.PTransform):
         return start | "Run" >> beam.Impulse() | "Fix the secret" >> Fixed(_Draw(self._root_key, self._place))
 
 
-class _Draw(beam.DoFn):
+class _Draw(Step):
     def __init__(self, root_key: RootKey | None, place: _Place | None) -> None:
         self._root_key, self._place = root_key, place
         self._launch = b""

@@ -14,6 +14,7 @@ from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.marked import SecretCollection
 from streamsketch.beam.partials import PartialSketches
 from streamsketch.beam.runner import refuse_broken_runner
+from streamsketch.beam.steps import Each, Step
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching import Sketch, keyed_steps
@@ -90,9 +91,7 @@ class SketchPerKey(beam.PTransform):
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
             | "Merge partial sketches"
-            >> beam.MapTuple(lambda key, partials: (key, merged(partials))).with_output_types(
-                beam.typehints.KV[Any, Sketch]
-            )
+            >> beam.ParDo(Each(_merged_partials)).with_output_types(beam.typehints.KV[Any, Sketch])
         )
         agreement = None if self._agreement is None else self._agreement.fingerprint
         if not isinstance(events, SecretCollection):
@@ -114,7 +113,11 @@ def merged(sketches: Iterable[Sketch]) -> Sketch:
     return total
 
 
-class _SketchBundles(beam.DoFn):
+def _merged_partials(group: tuple[Any, Iterable[Sketch]]) -> Iterator[tuple[Any, Sketch]]:
+    yield group[0], merged(group[1])
+
+
+class _SketchBundles(Step):
     """Sketches of each bundle and window, flushed at the bundle's end or when they have grown large."""
 
     def __init__(

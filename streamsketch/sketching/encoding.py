@@ -100,7 +100,7 @@ def check_state(projection: Projection, state: Ints, mass: int) -> int:
     if isinstance(mass, bool) or not isinstance(mass, int | np.integer):
         raise InvalidInputError(f"a mass must be an int, got a {type(mass).__name__}")
     mass = int(mass)
-    cell = max(-int(state.min()), int(state.max()))
+    cell = max(-int(np.minimum.reduce(state)), int(np.maximum.reduce(state)))  # in less time than by the methods
     if cell > mass * projection.max_entry and mass < MAX_MASS:
         raise InvalidInputError("the mass is smaller than a cell of the state, so they cannot belong together")
     return min(mass, MAX_MASS)

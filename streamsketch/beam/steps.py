@@ -1,0 +1,43 @@
+"""Steps that Beam builds in little time: for a small job that is most of the time."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.typehints.decorators import IOTypeHints, get_type_hints
+
+
+class Step(beam.DoFn):
+    """A ``DoFn`` whose types are those declared where it is applied, or by a decorator of its class.
+
+    For each step Beam looks eight times for state and timers, in the defaults of all methods that ``dir`` lists, and
+    some ten times for types, in the annotations of ``process``: together six milliseconds. So ``dir`` lists the methods
+    that subclasses define, which are all that can have state, and annotations are for readers alone.
+    """
+
+    def __dir__(self) -> list[str]:
+        kinds = type(self).__mro__
+        return sorted({name for kind in kinds[: kinds.index(Step)] for name in vars(kind)})
+
+    def default_type_hints(self) -> IOTypeHints:
+        """Return the types that decorators of the class declare."""
+        return get_type_hints(type(self))
+
+
+class Each(Step):
+    """Yield what a module's function returns for each element, as ``beam.FlatMap`` does.
+
+    Parameters
+    ----------
+    function
+        Takes the element and ``given``.
+    given
+        What else it takes.
+    """
+
+    def __init__(self, function: Callable[..., Iterable[Any]], *given: Any) -> None:
+        self._function, self._given = function, given
+
+    def process(self, element: Any) -> Iterable[Any]:
+        """Return the function's results."""
+        return self._function(element, *self._given)
