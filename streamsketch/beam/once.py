@@ -85,16 +85,18 @@ class PublishOnce(beam.PTransform):
         step = step.with_output_types(beam.typehints.KV[Any, self._draw.published])
         add_up = beam.ParDo(_Total(self._draw)).with_output_types(beam.typehints.KV[Any, self._draw.summed])
         outputs = keyed | "One group a key" >> beam.GroupByKey() | "Add up" >> add_up.with_outputs(LATE, main="totals")
-        totals, is_stable = outputs.totals, isinstance(step, StableParDo)
-        if is_stable:
-            # no window may end after the step: where a restore forgets the time, results would be late for it
+        # Sums of bounded data are put in order, and fixed, before the draw: most take less than what is drawn of them.
+        # Where a runner keeps the input stable they must be: no window may end after the draw, since results would be
+        # late for it where a restore forgets the time.
+        totals, is_in_order = outputs.totals, keyed.is_bounded or isinstance(step, StableParDo)
+        if is_in_order:
             totals |= "In order" >> InOrder(self._draw.summed, *self._shards)
         if self._charge is None:
             drawn, further = totals | "Draw" >> step, [outputs[LATE]]
         else:
             draws = totals | "Draw" >> step.with_outputs(REFUSED, main="drawn")
             drawn, further = draws.drawn, [outputs[LATE], draws[REFUSED]]
-        if not is_stable:
+        if not is_in_order:
             drawn |= "Fix what is drawn" >> InOrder(self._draw.published, *self._shards)
         return drawn, *further
 
