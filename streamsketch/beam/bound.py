@@ -320,7 +320,7 @@ class _Clip(beam.DoFn):
     ) -> Iterator[Any]:
         events = decoded(group[1])
         secret = run.derive("bounds", self._label)
-        left = bounded(events, secret=secret, **self._bounds)
+        left = bounded(events, secret=secret, totals=False, **self._bounds)
         if self.count:
             for name in ("units", "units_over_keys", "units_over_bound"):
                 Metrics.counter(METRICS, name).inc(getattr(left.tally, name))

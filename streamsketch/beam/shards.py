@@ -1,54 +1,90 @@
-"""Events spread over shards by their units, those of a unit together, and how they travel to them."""
+"""Events spread over shards by their units, those of a unit together, and how they travel to them: **secret** bytes.
+
+Each shard's bytes hold a digest for each unit, the number of its rows, and then the rows: index, step and code one
+after the other, each in as few bytes as the largest of them needs. Steps send these rather than the events by a coder
+of ours: a runner that knows no such coder puts its own lengths around what it encodes, and copies it several times for
+that. The layout is not fixed.
+"""
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, kernel
+from streamsketch.core import Ints, Words, bytes_at, kernel, put_word
 from streamsketch.errors import WireFormatError
-from streamsketch.sketching import Contributions
+from streamsketch.sketching import Contributions, Runs
 
-_HEADER = struct.Struct("<QQBBBB4xQ")  # events, runs of one unit, bytes of a run's length, index, step and code, slots
+Bytes: TypeAlias = NDArray[np.uint8]
+
+_HEADER = struct.Struct("<QQBBBB4xQ")  # events, units, bytes of a unit's number of rows, index, step and code, slots
 _SLOTS = beam.coders.FastPrimitivesCoder()
-_FEW_SLOTS = 32  # which all shards may name, used or not
-_PLANES = {1: ["i1"], 2: ["<i2"], 3: ["<u2", "i1"], 4: ["<i4"], 5: ["<u4", "i1"], 6: ["<u4", "<i2"], 8: ["<i8"]}
-"""The columns' integers by their bytes: the low parts of all, then the high ones."""
-_ODD, _1 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1)  # 2^64 over the golden ratio
+_FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots are all named, used or not
+_PAD = 8  # bytes behind rows, as words are written whole
+_ODD, _1, _64 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1), np.uint64(64)  # 2^64 over the golden ratio
 
 
 def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the events of each shard that has some, `encoded`, those of a unit together, in the order they came in."""
+    """Yield the events of each shard that has some, as bytes, those of a unit together, in the order they came in."""
     slots: dict[Any, int] = {}
     counts = np.zeros(shards, dtype=np.int64)
+    index, step = 0, 0
     for part in parts:
         count_shards(part.units, counts)
+        index = max(index, int(part.indices.max(initial=0)))
+        step = max(step, int(part.steps.max(initial=0)), ~int(part.steps.min(initial=0)))
+    names = [np.array([slots.setdefault(slot, len(slots)) for slot in part.slots], dtype=np.int64) for part in parts]
+    widths = _bytes_of(index), _bytes_of(2 * step), _bytes_of(len(slots))  # a step has a sign
+    width, listed = sum(widths), list(slots)
     stops = np.cumsum(counts)
-    total = int(stops[-1])
+    total, places = int(stops[-1]), stops - counts
     units = np.empty((total, 2), dtype=np.uint64)
-    codes, indices, steps = (np.empty(total, dtype=np.int64) for _ in range(3))
-    places = stops - counts
-    for part in parts:
-        names = np.array([slots.setdefault(slot, len(slots)) for slot in part.slots], dtype=np.int64)
-        scatter(part.units, part.codes, part.indices, part.steps, names, places, units, codes, indices, steps)
-    bring_together(units, codes, indices, steps, stops)
-    events = Contributions(units, list(slots), codes, indices, steps)
-    few = len(slots) <= _FEW_SLOTS
-    columns = _columns_of(events if few else events.rows(slice(0)))  # for all shards at once: each may have few events
+    rows = np.empty(total * width + _PAD * (shards + 1), dtype=np.uint8)
+    for part, renamed in zip(parts, names, strict=True):
+        scatter(part.units, part.codes, part.indices, part.steps, renamed, places, *widths, units, rows)
+    few = len(slots) <= np.maximum(_FEW_SLOTS, counts // _EVENTS_A_SLOT)
+    digests, lengths, used = np.empty_like(units), np.empty(total, np.int64), np.empty(total, np.int64)
+    packed = np.empty(total * width + _PAD, dtype=np.uint8)
+    found = pack(units, rows, stops, width, widths[2], few, len(slots), digests, lengths, used, packed)
+    all_names = _SLOTS.encode(listed)
     for shard in np.flatnonzero(counts).tolist():
-        rows = slice(stops[shard] - counts[shard], stops[shard])
-        yield shard, _joined(columns, rows) if few else encoded(events.rows(rows).compact())
+        start, stop = int(stops[shard] - counts[shard]), int(stops[shard])
+        many, n_used = found[shard].tolist()
+        sizes = lengths[start : start + many].astype("<i8", copy=False)
+        size_bytes = _bytes_of(int(sizes.max()))
+        named = all_names
+        if not few[shard]:
+            named = _SLOTS.encode([listed[code] for code in used[start : start + n_used].tolist()])
+        yield (
+            shard,
+            b"".join(
+                [
+                    _HEADER.pack(stop - start, many, size_bytes, *widths, len(named)),
+                    digests[start : start + many].astype("<u8", copy=False).data,
+                    sizes.view(np.uint8).reshape(-1, 8)[:, :size_bytes].tobytes(),
+                    packed[start * width : stop * width].data,
+                    named,
+                ]
+            ),
+        )
+
+
+def _bytes_of(largest: int) -> int:
+    """Return how many bytes hold the numbers up to the largest."""
+    return max(1, -(-largest.bit_length() // 8))
 
 
 @kernel
 def count_shards(units: Words, counts: Ints) -> None:
     """Add the number of events of each shard, which is the first word of the unit modulo the number of shards."""
     shards = np.uint64(counts.size)
+    masked = shards & (shards - _1) == 0
     for row in range(units.shape[0]):
-        counts[units[row, 0] % shards] += 1
+        shard = units[row, 0] & (shards - _1) if masked else units[row, 0] % shards
+        counts[shard] += 1
 
 
 @kernel
@@ -59,26 +95,50 @@ def scatter(  # noqa: PLR0913, PLR0917 - columns in and out
     steps: Ints,
     names: Ints,
     places: Ints,
+    index_bytes: int,
+    step_bytes: int,
+    code_bytes: int,
     units_out: Words,
-    codes_out: Ints,
-    indices_out: Ints,
-    steps_out: Ints,
+    rows_out: Bytes,
 ) -> None:
-    """Write each event to the next place of its shard, with its code renamed; ``places`` go on."""
+    """Write each event to the next place of its shard, its unit and its row, with its code renamed; ``places`` go on.
+
+    Before the rows of each shard are as many pads as there are shards before it: each field is written as a whole word,
+    whose upper bytes the next one or the pad takes.
+    """
     shards = np.uint64(places.size)
+    masked = shards & (shards - _1) == 0
+    width = index_bytes + step_bytes + code_bytes
     for row in range(codes.size):
-        shard = units[row, 0] % shards
+        shard = units[row, 0] & (shards - _1) if masked else units[row, 0] % shards
         place = places[shard]
         places[shard] = place + 1
         units_out[place, 0], units_out[place, 1] = units[row, 0], units[row, 1]
-        codes_out[place], indices_out[place], steps_out[place] = names[codes[row]], indices[row], steps[row]
+        at = place * width + _PAD * np.int64(shard)
+        put_word(rows_out, at, np.uint64(indices[row]))
+        put_word(rows_out, at + index_bytes, np.uint64(steps[row]))
+        put_word(rows_out, at + index_bytes + step_bytes, np.uint64(names[codes[row]]))
 
 
 @kernel
-def bring_together(units: Words, codes: Ints, indices: Ints, steps: Ints, stops: Ints) -> None:  # noqa: C901 - a hash table
-    """Order each shard's rows by their units as they first occur, in place; ``stops`` holds the shards' ends.
+def pack(  # noqa: C901, PLR0912, PLR0913, PLR0917 - a loop over shards, columns in and out
+    units: Words,
+    rows: Bytes,
+    stops: Ints,
+    width: int,
+    code_bytes: int,
+    few: NDArray[np.bool_],
+    n_slots: int,
+    digests: Words,
+    lengths: Ints,
+    used: Ints,
+    packed: Bytes,
+) -> Ints:
+    """Order each shard's rows by their units as they first occur; return how many units and how many slots it has.
 
-    A hash table finds a unit again. Digests are secret, so nobody can choose units that meet in one place.
+    What is written of a shard begins where its rows do: the digests of its units, their numbers of rows, and for shards
+    with more than ``few`` slots those that occur, which its rows' codes then count. A hash table finds a unit again.
+    Digests are secret, so nobody can choose units that meet in one place.
     """
     longest, start = 1, 0
     for shard in range(stops.size):
@@ -87,11 +147,14 @@ def bring_together(units: Words, codes: Ints, indices: Ints, steps: Ints, stops:
     room = 2
     while room < 2 * longest:
         room *= 2
-    table, unit_of, ends = np.empty(room, np.int32), np.empty(longest, np.int32), np.empty(longest, np.int64)
-    first, old_units, old = np.empty(longest, np.int64), np.empty((longest, 2), np.uint64), np.empty(longest, np.int64)
+    table, unit_of = np.empty(room, np.int32), np.empty(longest, np.int32)
+    order, ends = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    places = np.full(0 if few.all() else n_slots, -1, dtype=np.int64)
+    found = np.zeros((stops.size, 2), dtype=np.int64)
+    code_mask = ~np.uint64(0) >> (_64 - np.uint64(8 * code_bytes))
     start = 0
     for shard in range(stops.size):
-        size, found = stops[shard] - start, 0
+        size, many = stops[shard] - start, 0
         room, shift = 2, np.uint64(63)
         while room < 2 * size:
             room, shift = 2 * room, shift - _1
@@ -101,139 +164,113 @@ def bring_together(units: Words, codes: Ints, indices: Ints, steps: Ints, stops:
             # within a shard first words agree modulo the number of shards, so the upper bits are taken
             place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
             while table[place] >= 0:
-                unit = table[place]
-                if units[first[unit], 0] == one and units[first[unit], 1] == two:
+                unit = start + table[place]
+                if digests[unit, 0] == one and digests[unit, 1] == two:
                     break
                 place = (place + 1) & (room - 1)
             if table[place] < 0:
-                table[place], first[found], ends[found] = found, start + row, 0
-                found += 1
+                table[place] = many
+                digests[start + many, 0], digests[start + many, 1], lengths[start + many] = one, two, 0
+                many += 1
             unit_of[row] = table[place]
-            ends[table[place]] += 1
-        total = start
-        for unit in range(found):
-            many = ends[unit]
+            lengths[start + table[place]] += 1
+        total = 0
+        for unit in range(many):
             ends[unit] = total
-            total += many
-        old_units[:size] = units[start : start + size]
+            total += lengths[start + unit]
         for row in range(size):
-            place = ends[unit_of[row]]
-            ends[unit_of[row]] = place + 1
-            units[place, 0], units[place, 1] = old_units[row, 0], old_units[row, 1]
-            unit_of[row] = place - start  # from here on, where the row goes
-        for column in (codes, indices, steps):  # one after another, which the caches hold
-            old[:size] = column[start : start + size]
-            for row in range(size):
-                column[start + unit_of[row]] = old[row]
+            order[ends[unit_of[row]]] = row
+            ends[unit_of[row]] += 1
+        first, stop, slots = start * width + _PAD * shard, stops[shard] * width + _PAD * (shard + 1), 0
+        for row in range(size):
+            source, target = first + order[row] * width, (start + row) * width
+            for at in range(0, width, 8):
+                put_word(packed, target + at, bytes_at(rows, source + at, stop))
+            if not few[shard]:
+                code = bytes_at(rows, source + width - code_bytes, stop) & code_mask
+                if places[code] < 0:
+                    places[code] = slots
+                    used[start + slots] = code
+                    slots += 1
+                put_word(packed, target + width - code_bytes, np.uint64(places[code]))
+        for slot in range(slots):
+            places[used[start + slot]] = -1
+        found[shard, 0], found[shard, 1] = many, slots
         start = stops[shard]
+    return found
 
 
-@kernel
-def run_starts(units: Words) -> Ints:
-    """Return where another unit begins than in the row before."""
-    starts, found = np.empty(units.shape[0], dtype=np.int64), 0
-    for row in range(units.shape[0]):
-        starts[found] = row
-        found += row == 0 or units[row, 0] != units[row - 1, 0] or units[row, 1] != units[row - 1, 1]
-    return starts[:found]
-
-
-def encoded(events: Contributions) -> bytes:
-    """Return events as bytes: **secret**, of no fixed layout.
-
-    A unit's digest is written once for rows that follow each other, and integers take as few bytes as the largest of
-    their column needs. Steps send these rather than the events by a coder of ours: a runner that knows no such coder
-    puts its own lengths around what it encodes, and copies it several times for that.
-    """
-    return _joined(_columns_of(events), slice(0, len(events)))
-
-
-class _Columns(NamedTuple):
-    """Events as they are encoded: where runs of one unit start, and the width and the planes of each column."""
-
-    starts: Ints
-    units: Words
-    lengths: tuple[int, list[NDArray[Any]]]
-    rows: list[tuple[int, list[NDArray[Any]]]]
-    names: bytes
-
-
-def _columns_of(events: Contributions) -> _Columns:
-    starts = run_starts(events.units)
-    lengths = np.diff(starts, append=len(events))
-    rows = [_planes(column) for column in (events.indices, events.steps, events.codes)]
-    return _Columns(starts, events.units[starts].astype("<u8"), _planes(lengths), rows, _SLOTS.encode(events.slots))
-
-
-def _joined(columns: _Columns, rows: slice) -> bytes:
-    """Return the bytes of some rows, which begin and end with runs of one unit."""
-    runs = slice(*np.searchsorted(columns.starts, [rows.start, rows.stop]).tolist())
-    width, lengths = columns.lengths
-    widths = [width for width, _ in columns.rows]
-    sizes = rows.stop - rows.start, runs.stop - runs.start
-    header = _HEADER.pack(*sizes, width, *widths, len(columns.names))
-    planes = [plane[rows].data for _, column in columns.rows for plane in column]
-    return b"".join(
-        [header, columns.units[runs].data, *(plane[runs].data for plane in lengths), *planes, columns.names]
-    )
-
-
-def decoded(parts: Iterable[bytes]) -> Contributions:
-    """Return the events of all parts, one part after the other.
+def decoded(parts: Iterable[bytes]) -> Runs:
+    """Return the events of all parts, a run for each unit, and in it one part after the other.
 
     Raises
     ------
     WireFormatError
         If some bytes are not those of events.
     """
-    read = [(part, *_header(part)) for part in parts]
-    total = sum(count for _, count, *_ in read)
-    units = np.empty((total, 2), dtype=np.uint64)
-    codes, indices, steps = (np.empty(total, dtype=np.int64) for _ in range(3))
+    read = [(np.frombuffer(part, dtype=np.uint8), *_header(part)) for part in parts]
+    digests, lengths = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
+    for data, count, many, size_bytes, _ in read:
+        at = _HEADER.size + 16 * many
+        digests.append(data[_HEADER.size : at].view("<u8").reshape(-1, 2))
+        wide = np.zeros((many, 8), dtype=np.uint8)
+        wide[:, :size_bytes] = data[at : at + many * size_bytes].reshape(many, size_bytes)
+        lengths.append(wide.view("<i8").ravel())
+        if (lengths[-1] < 1).any() or int(lengths[-1].sum()) != count:
+            raise WireFormatError("units", f"do not add up to {count} events")
+    units, bounds, places = Runs.gathered(np.concatenate(digests), np.concatenate(lengths))
+    codes, indices, steps = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(3))
     slots: dict[Any, int] = {}
     known: dict[bytes, Ints] = {}  # nearly all parts have the same slots
     first = 0
-    for part, count, runs, run_width, widths in read:
-        rows, at = slice(first, first + count), _HEADER.size + 16 * runs
-        lengths = np.empty(runs, dtype=np.int64)
-        at = _unpack(part, run_width, at, lengths)
-        if (lengths < 1).any() or int(lengths.sum()) != count:
-            raise WireFormatError("runs", f"do not add up to {count} events")
-        units[rows] = np.repeat(np.frombuffer(part, "<u8", 2 * runs, _HEADER.size).reshape(-1, 2), lengths, axis=0)
-        for width, column in zip(widths, (indices, steps, codes), strict=True):
-            at = _unpack(part, width, at, column[rows])
-        names = part[at:]
-        if names not in known:
-            known[names] = np.array([slots.setdefault(slot, len(slots)) for slot in _SLOTS.decode(names)], np.int64)
-        codes[rows] = known[names][codes[rows]]
-        first = rows.stop
-    return Contributions(units, list(slots), codes, indices, steps)
+    for (data, count, many, size_bytes, (index, step, code)), sizes in zip(read, lengths[1:], strict=True):
+        start = _HEADER.size + many * (16 + size_bytes)
+        named = data[start + count * (index + step + code) :].tobytes()
+        if named not in known:
+            known[named] = np.array([slots.setdefault(slot, len(slots)) for slot in _SLOTS.decode(named)], np.int64)
+        where = places[first : first + many]
+        if not unpack(data, start, index, step, code, sizes, where, known[named], codes, indices, steps):
+            raise WireFormatError("codes", "are of more slots than are named")
+        first += many
+    return Runs(units, bounds, list(slots), codes, indices, steps)
+
+
+@kernel
+def unpack(  # noqa: PLR0913, PLR0917 - columns in and out
+    data: Bytes,
+    at: int,
+    index_bytes: int,
+    step_bytes: int,
+    code_bytes: int,
+    lengths: Ints,
+    places: Ints,
+    names: Ints,
+    codes: Ints,
+    indices: Ints,
+    steps: Ints,
+) -> bool:
+    """Write rows that begin at ``data[at]`` to the places of their runs; return whether all their codes have names."""
+    no_index, no_step, no_code = (64 - 8 * index_bytes), (64 - 8 * step_bytes), (64 - 8 * code_bytes)
+    for run in range(lengths.size):
+        for place in range(places[run], places[run] + lengths[run]):
+            code = (bytes_at(data, at + index_bytes + step_bytes, data.size) << np.uint64(no_code)) >> np.uint64(
+                no_code
+            )
+            if code >= np.uint64(names.size):
+                return False
+            codes[place] = names[code]
+            indices[place] = np.int64((bytes_at(data, at, data.size) << np.uint64(no_index)) >> np.uint64(no_index))
+            steps[place] = np.int64(bytes_at(data, at + index_bytes, data.size) << np.uint64(no_step)) >> no_step
+            at += index_bytes + step_bytes + code_bytes
+    return True
 
 
 def _header(part: bytes) -> tuple[int, int, int, list[int]]:
-    """Return how many events and runs some bytes have, the width of runs' lengths, and the widths of the columns."""
+    """Return how many events and units some bytes have, the width of numbers of rows, and those of a row's fields."""
     if len(part) < _HEADER.size:
         raise WireFormatError("length", f"{len(part)} bytes, events have {_HEADER.size} or more")
-    count, runs, run_width, *widths, length = _HEADER.unpack_from(part)
-    size = _HEADER.size + runs * (16 + run_width) + count * sum(widths) + length
-    if not {run_width, *widths} <= _PLANES.keys() or size != len(part):
+    count, units, width, *widths, length = _HEADER.unpack_from(part)
+    size = _HEADER.size + units * (16 + width) + count * sum(widths) + length
+    if not {width, *widths} <= set(range(1, 9)) or size != len(part):
         raise WireFormatError("header", "does not fit the bytes that follow")
-    return count, runs, run_width, widths
-
-
-def _planes(column: Ints) -> tuple[int, list[NDArray[Any]]]:
-    """Return the least width that holds a column, and its planes."""
-    largest = max(int(column.max()), ~int(column.min())) if column.size else 0
-    width = next(width for width in _PLANES if largest < 1 << (8 * width - 1))
-    low, *high = map(np.dtype, _PLANES[width])
-    return width, [column.astype(low), *((column >> 8 * low.itemsize).astype(one) for one in high)]
-
-
-def _unpack(part: bytes, width: int, at: int, column: Ints) -> int:
-    """Read the planes of a column; return where they end."""
-    low, *high = map(np.dtype, _PLANES[width])
-    column[:] = np.frombuffer(part, low, column.size, at)
-    for one in high:
-        upper = np.frombuffer(part, one, column.size, at + column.size * low.itemsize)
-        column |= upper.astype(np.int64) << 8 * low.itemsize
-    return at + width * column.size
+    return count, units, width, widths

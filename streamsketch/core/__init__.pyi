@@ -7,7 +7,7 @@ from .limits import Limits, check_length, current_limits, json_fields, read_boun
 from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
 from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable
 from .warn import warn_outside
-from .words import bytes_at
+from .words import bytes_at, put_word
 
 __all__ = [
     "AVX512",
@@ -53,6 +53,7 @@ __all__ = [
     "part",
     "polynomials",
     "printable",
+    "put_word",
     "read_bounded",
     "read_open",
     "remove_partial",

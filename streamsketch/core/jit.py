@@ -49,6 +49,7 @@ SOURCES = (
     "sketching/bounding/digests.py",
     "sketching/bounding/runs.py",
     "sketching/bounding/scale.py",
+    "sketching/bounding/sums.py",
 )
 """Files with kernels, or with code that is compiled into them."""
 

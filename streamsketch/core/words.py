@@ -53,5 +53,27 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
     return types.uint64(data, types.intp, types.intp), generate
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
+    """Write a uint64 as the eight bytes ``data[place : place + 8]``, the lowest first.
+
+    Parameters
+    ----------
+    data
+        uint8, one-dimensional, C-contiguous.
+    place
+        Bounds are not checked.
+    """
+    del typingctx, place, word  # as above
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        target = builder.bitcast(builder.gep(data, [arguments[1]]), _WORD.as_pointer())
+        builder.store(arguments[2], target, align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.intp, types.uint64), generate
+
+
 def _load(builder: Any, data: Any, place: Any) -> Any:
     return builder.load(builder.bitcast(builder.gep(data, [place]), _WORD.as_pointer()), align=1)

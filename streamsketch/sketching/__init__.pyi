@@ -2,6 +2,7 @@ from .bounding.agreed import agreed_columns, bound, bound_batches
 from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.digests import UnitDigests
+from .bounding.runs import Runs
 from .bounding.summary import BoundingSummary
 from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound_units, unit_totals
 from .encoding import encode_batch
@@ -18,6 +19,7 @@ __all__ = [
     "Clip",
     "Contributions",
     "Reader",
+    "Runs",
     "Sketch",
     "SketchTable",
     "UnitBounds",

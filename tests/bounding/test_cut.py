@@ -1,5 +1,6 @@
 """What one unit may add to a table, clipped exactly: against the twin, rationals and the stated sensitivities."""
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterator
@@ -87,6 +88,10 @@ def test_bounding_is_its_readable_twin(
     bounds: dict[str, Any] = {"max_keys": max_keys, "limit": limit, "clip": clip, "together": together}
     cut = bounded(columns(found), secret=SECRET, **bounds)
     assert kept(cut) == Counter(naive.bounded(found, secret=SECRET, **bounds))
+    fast = bounded(columns(found), secret=SECRET, totals=False, **bounds)
+    assert kept(fast) == kept(cut)
+    assert fast.units_of.tolist() == cut.units_of.tolist()
+    assert fast.tally == dataclasses.replace(cut.tally, total=0.0, kept=0.0, largest=0.0)
 
 
 @settings(max_examples=2 * settings.default.max_examples)

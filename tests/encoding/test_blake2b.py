@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.core import bytes_at, kernel
+from streamsketch.core import bytes_at, kernel, put_word
 from streamsketch.data.blake2b import digest_column, keyed_state
 from streamsketch.data.canonical import fingerprint
 from streamsketch.data.keys import indices_of
@@ -120,6 +120,20 @@ def test_words_are_slices_and_nothing_else_is_read(guarded: Guarded) -> None:
             assert out.tolist() == [
                 int.from_bytes(content[place : min(stop, place + 8)], "little") for place, stop in pairs
             ]
+
+
+@kernel
+def put(data: NDArray[np.uint8], place: int, word: np.uint64) -> None:
+    put_word(data, place, word)
+
+
+def test_a_word_is_eight_bytes_at_any_place(guarded: Guarded) -> None:
+    for size in (8, 9, 17):
+        for data in guarded(bytes(size)):
+            for place in range(size - 7):
+                data[:] = 255
+                put(data, place, np.uint64(0x0102_0304_0506_0708))
+                assert data.tolist() == [255] * place + [8, 7, 6, 5, 4, 3, 2, 1] + [255] * (size - 8 - place)
 
 
 def test_hashing_reads_the_texts_only(guarded: Guarded) -> None:

@@ -181,10 +181,13 @@ def nothing_clipped(patch: pytest.MonkeyPatch) -> None:
 
 
 def not_netted(patch: pytest.MonkeyPatch) -> None:
-    def sorted_only(events: Any) -> Any:
-        return events.rows(np.lexsort((events.indices, events.codes, events.units[:, 1], events.units[:, 0])))
+    summed = cut.summed
 
-    patch.setattr(cut, "netted", sorted_only)
+    def row_by_row(events: Any, *given: Any, **options: Any) -> Any:
+        found = summed(dataclasses.replace(events, indices=np.arange(len(events))), *given, **options)
+        return dataclasses.replace(found, indices=events.indices[found.indices])
+
+    patch.setattr(cut, "summed", row_by_row)
 
 
 def refusing_what_is_over(patch: pytest.MonkeyPatch) -> None:
@@ -318,11 +321,10 @@ def test_a_chosen_bound_tells_of_one_unit_no_more_than_epsilon() -> None:
 
 def test_the_game_finds_totals_of_rows_in_place_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
     def each_its_own(events: Any) -> Any:
-        net = cut.netted(events)
-        owners = np.stack([np.arange(len(net), dtype=np.uint64)] * 2, axis=1)
-        return dataclasses.replace(net, units=owners)
+        owners = np.stack([np.arange(len(events), dtype=np.uint64)] * 2, axis=1)
+        return cut.summed(dataclasses.replace(events, units=owners))
 
-    monkeypatch.setattr(units, "netted", each_its_own)
+    monkeypatch.setattr(units, "summed", each_its_own)
     assert max(loss(one, other) for one, other in NEIGHBOURS) > 2 * EPSILON
 
 

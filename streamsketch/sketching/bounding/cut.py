@@ -5,24 +5,27 @@ the execution of a pipeline. So removing a unit removes what is left of it and c
 """
 
 import dataclasses
+import functools
 import hashlib
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import MAX_KEY, Ints, Words, evaluate, kernel
+from streamsketch.core import Ints, Words, evaluate, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
-from streamsketch.sketching.bounding.runs import find_runs, keep_least, keep_rows, net
+from streamsketch.sketching.bounding.runs import Runs
 from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.summary import Tally
+from streamsketch.sketching.bounding.sums import sum_chosen
 
 Flags: TypeAlias = NDArray[np.bool_]
 Clip: TypeAlias = Literal["scale", "cut"]
 
 MAX_LIMIT = 1 << 62
+_NO_WORDS: Words = np.empty(0, dtype=np.uint64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ def check_clip(clip: str) -> None:
 
 
 def bounded(
-    events: Contributions,
+    events: Contributions | Runs,
     *,
     max_keys: int,
     limit: int,
@@ -67,6 +70,7 @@ def bounded(
     clip: Clip = "scale",
     together: bool = False,
     squared: bool = False,
+    totals: bool = True,
 ) -> Bounded:
     """Return what is left of each unit's events within its bounds.
 
@@ -90,59 +94,99 @@ def bounded(
     squared
         Whether ``limit`` is for Σx² instead of Σ|x|: each x becomes trunc(x · √(limit / Σx²)), and ``clip`` is
         ``"scale"``.
+    totals
+        Whether the tally has ``total``, ``largest`` and ``kept``, for which rows of all slots are summed.
     """
-    events = netted(events)
-    pair_ends, unit_ends = find_runs(events.units, events.codes)
     draws = _Draws(events.slots, secret)
-    kept = _kept_pairs(events, pair_ends, unit_ends, max_keys, draws)
-    tally = Tally.of(events.steps, pair_ends, unit_ends, kept)
-    if not kept.all():
-        rows = keep_rows(kept, events.units, events.codes, events.indices, events.steps, pair_ends, unit_ends)
-        events, pair_ends = events.rows(slice(rows)), pair_ends[: int(kept.sum())]
-    units_of = np.bincount(events.codes[pair_ends - 1], minlength=len(events.slots))
-    rows_of_units = pair_ends[unit_ends - 1]
-    stops = rows_of_units if together else pair_ends
+    sums = summed(events, max_keys, draws, totals=totals)
+    tally, steps = sums.tally, sums.steps
+    stops = sums.pair_ends[sums.unit_ends - 1] if together else sums.pair_ends
     starts = np.append(0, stops)[:-1]
-    over = (exceeds_squared if squared else exceeds)(events.steps, starts, stops, limit)
+    over = (exceeds_squared if squared else exceeds)(steps, starts, stops, limit)
     if over.any():
-        tally = tally.clipped(np.searchsorted(rows_of_units, starts[over], side="right"))
-        events = _clipped(events, pair_ends, stops, over, limit, "squares" if squared else clip, draws)
-    left = np.flatnonzero(events.steps)
-    tally = tally.left(events.steps)
-    if left.size < len(events):
-        events = events.rows(left)
-    return Bounded(events.slots, events.codes, events.indices, events.steps, units_of, tally)
+        tally = tally.clipped(sums.owners(starts[over]))
+        sums = _clipped(sums, starts, stops, over, limit, "squares" if squared else clip, draws)
+    units_of = np.bincount(sums.pair_codes, minlength=len(events.slots))
+    tally = tally.left(sums.steps) if totals else tally
+    return Bounded(events.slots, sums.codes, sums.indices, sums.steps, units_of, tally)
 
 
-def _clipped(
-    events: Contributions, pair_ends: Ints, stops: Ints, over: Flags, limit: int, how: str, draws: "_Draws"
-) -> Contributions:
-    """Return the events with those of groups over the limit clipped; the groups end at ``stops``."""
-    sizes = np.diff(stops, prepend=0)
-    groups = np.repeat(np.arange(stops.size), sizes)
-    if how != "squares":
-        pair_of_row = np.repeat(np.arange(pair_ends.size), np.diff(pair_ends, prepend=0))
-        events = events.rows(_shuffled(events, pair_of_row, groups, np.repeat(over, sizes), draws))
-    starts, stops = (stops - sizes)[over], stops[over]
-    steps = events.steps.copy()
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums of units' rows by slot and index, without those that are 0: a unit's together, in it those of a slot.
+
+    Parameters
+    ----------
+    units
+        The digest of each unit: uint64, (n_units, 2).
+    codes, indices, steps
+        As in `Contributions`, a row for each sum.
+    pair_codes, pair_ends
+        The slot of each pair of a unit and a slot, and where its sums end; a pair may have none.
+    unit_ends
+        Where each unit's pairs end; it has one or more.
+    tally
+        What the choice of slots took.
+    """
+
+    units: Words
+    codes: Ints
+    indices: Ints
+    steps: Ints
+    pair_codes: Ints
+    pair_ends: Ints
+    unit_ends: Ints
+    tally: Tally
+
+    def owners(self, rows: Ints) -> Ints:
+        """Return the units of rows, by their places in ``units``."""
+        return np.searchsorted(self.pair_ends[self.unit_ends - 1], rows, side="right")
+
+
+def summed(
+    events: Contributions | Runs, max_keys: int = MAX_LIMIT, draws: "_Draws | None" = None, *, totals: bool = True
+) -> Sums:
+    """Return the sums of units' rows, modulo 2^64, in the ``max_keys`` slots of least rank of each unit.
+
+    Without ``draws`` every slot is kept.
+    """
+    runs = events if isinstance(events, Runs) else Runs.of(events)
+    codes, indices, steps, pair_codes, pair_ends = (np.empty(len(runs), dtype=np.int64) for _ in range(5))
+    unit_ends = np.empty(len(runs.units), dtype=np.int64)
+
+    def found(words: Words, coefficients: Words) -> tuple[int, int, int, float, float]:
+        read = runs.units, runs.bounds, runs.codes, runs.indices, runs.steps, len(runs.slots)
+        written = codes, indices, steps, pair_codes, pair_ends, unit_ends
+        return sum_chosen(*read, words, coefficients, max_keys, totals, *written)
+
+    rows, pairs, losing, total, largest = found(_NO_WORDS, _NO_WORDS)
+    if rows < 0 and draws is not None:  # only now are the slots' numbers needed
+        rows, pairs, losing, total, largest = found(draws.words, draws.coefficients(b""))
+    tally = Tally(units=len(runs.units), units_over_keys=losing, total=total, largest=largest)
+    columns = codes[:rows], indices[:rows], steps[:rows], pair_codes[:pairs], pair_ends[:pairs]
+    return Sums(runs.units, *columns, unit_ends, tally)
+
+
+def _clipped(sums: Sums, starts: Ints, stops: Ints, over: Flags, limit: int, how: str, draws: "_Draws") -> Sums:
+    """Return the sums with those of groups over the limit clipped, and without those that are 0 then."""
+    indices, steps, codes = sums.indices, sums.steps, sums.codes
+    starts, stops = starts[over], stops[over]
     if how == "squares":
         scale_squares(steps, starts, stops, limit)
-    elif how == "cut":
-        cut_steps(groups, steps, limit)
     else:
-        scale_steps(steps, starts, stops, limit)
-    return dataclasses.replace(events, steps=steps)
+        rows, groups = _rows_of(starts, stops)
+        order = rows[_shuffled(sums, rows, groups, draws)]
+        codes[rows], indices[rows], steps[rows] = codes[order], indices[order], steps[order]
+        (cut_steps if how == "cut" else scale_steps)(steps, starts, stops, limit)
+    left = np.flatnonzero(steps)
+    return dataclasses.replace(sums, codes=codes[left], indices=indices[left], steps=steps[left])
 
 
-def netted(events: Contributions) -> Contributions:
-    """Return a row for each unit, slot and index, those of a unit and slot together, with the sum modulo 2^64."""
-    units, codes, indices, steps = net(events.units, events.codes, events.indices, events.steps)
-    return Contributions(units, events.slots, codes, indices, steps)
-
-
-def _first_of(groups: Ints) -> Ints:
-    """Return where each run of equal numbers, all at least 0, begins."""
-    return np.flatnonzero(np.diff(groups, prepend=-1))
+def _rows_of(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of runs, and the number of each one's run."""
+    sizes = stops - starts
+    groups = np.repeat(np.arange(sizes.size), sizes)
+    return np.arange(groups.size) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes), groups
 
 
 class _Draws:
@@ -152,61 +196,37 @@ class _Draws:
         self._slots = [window.to_bytes(8, "little", signed=True) + canonical_bytes(key) for key, window in slots]
         self._secret = secret
 
-    def slot_ranks(self, units: Words, codes: Ints) -> tuple[Words, Words]:
-        """Return the ranks of slots by their units' first words, and numbers that break ties: uint64, (n,) each.
-
-        A rank is the value of an 8-wise independent polynomial at unit plus slot.
-        """
-        slots = self.slot_words(codes)
-        ranks = np.empty(codes.size, dtype=np.uint64)
-        evaluate((units + slots) & np.uint64(MAX_KEY), self._coefficients(b""), ranks)
-        return ranks, slots
-
-    def slot_words(self, codes: Ints) -> Words:
-        """Return a secret number for each slot: uint64, (n,)."""
+    @functools.cached_property
+    def words(self) -> Words:
+        """A secret number for each slot: uint64, (n_slots,)."""
         digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
-        return np.frombuffer(digests, dtype="<u8")[codes]
+        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
     def polynomial(self, unit: Words, code: int) -> Words:
         """Return eight coefficients in GF(2^64): an 8-wise independent shuffle of a unit's indices in a slot.
 
         A linear one would favour the ends of arithmetic progressions, such as hours or days.
         """
-        return self._coefficients(unit.astype("<u8").tobytes() + self._slots[code])
+        return self.coefficients(unit.astype("<u8").tobytes() + self._slots[code])
 
-    def _coefficients(self, message: bytes) -> Words:
+    def coefficients(self, message: bytes) -> Words:
+        """Return those of a secret polynomial for a message; that for none ranks slots."""
         return np.frombuffer(self._digest(message, b"streamsketch.ord", 64), dtype="<u8").astype(np.uint64)
 
     def _digest(self, message: bytes, person: bytes, size: int) -> bytes:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
 
-def _kept_pairs(events: Contributions, pair_ends: Ints, unit_ends: Ints, max_keys: int, draws: _Draws) -> Flags:
-    """Return which pairs of unit and slot are kept."""
-    slots_of_unit = np.diff(unit_ends, prepend=0)
-    is_crowded = slots_of_unit > max_keys
-    kept = np.ones(pair_ends.size, dtype=bool)
-    crowded = np.flatnonzero(np.repeat(is_crowded, slots_of_unit))
-    if crowded.size:
-        rows = pair_ends[crowded] - 1
-        ranks, ties = draws.slot_ranks(events.units[rows, 0], events.codes[rows])
-        held = np.ones(crowded.size, dtype=np.bool_)
-        keep_least(ranks, ties, np.append(0, np.cumsum(slots_of_unit[is_crowded])), max_keys, held)
-        kept[crowded] = held
-    return kept
-
-
-def _shuffled(events: Contributions, pair_of_row: Ints, groups: Ints, over: Flags, draws: _Draws) -> Ints:
-    """Return an order of the rows that shuffles those of groups over their limit, and keeps groups where they are."""
-    queue, ties = np.zeros(len(events), dtype=np.uint64), np.zeros(len(events), dtype=np.uint64)
-    rows = np.flatnonzero(over)
-    starts = rows[_first_of(pair_of_row[rows])]
-    stops = np.append(_first_of(pair_of_row), len(events))
-    stops = stops[np.searchsorted(stops, starts, side="right")]
-    coefficients = np.array([draws.polynomial(events.units[row], events.codes[row]) for row in starts])
-    shuffle(events.indices.view(np.uint64), starts, stops, coefficients, queue)
-    ties[rows] = draws.slot_words(events.codes[rows])
-    return np.lexsort((events.indices, ties, queue, groups))
+def _shuffled(sums: Sums, rows: Ints, groups: Ints, draws: _Draws) -> Ints:
+    """Return an order of some rows, whole pairs of a unit and a slot, that shuffles those of a group by index."""
+    pairs = np.searchsorted(sums.pair_ends, rows, side="right")
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    stops = np.append(starts[1:], rows.size)
+    owners, codes = sums.owners(rows[starts]), sums.pair_codes[pairs[starts]].tolist()
+    polynomials = [draws.polynomial(sums.units[owner], code) for owner, code in zip(owners, codes, strict=True)]
+    indices, queue = sums.indices[rows], np.empty(rows.size, dtype=np.uint64)
+    shuffle(indices.view(np.uint64), starts, stops, np.array(polynomials), queue)
+    return np.lexsort((indices, draws.words[sums.codes[rows]], queue, groups))
 
 
 @kernel

@@ -52,16 +52,15 @@ def exceeds_squared(steps: Ints, starts: Ints, stops: Ints, limit: int) -> NDArr
 
 
 @kernel
-def cut_steps(groups: Ints, steps: Ints, limit: int) -> None:
-    """Clip ``steps`` in place to Σ|steps| ≤ limit in each run of equal ``groups``: the first ones are kept."""
-    left = np.uint64(limit)
-    for i in range(steps.size):
-        if i > 0 and groups[i] != groups[i - 1]:
-            left = np.uint64(limit)
-        size = magnitude(steps[i])
-        taken = size if size < left else left  # noqa: FURB136 - min has no type here
-        left -= taken
-        steps[i] = np.int64(taken) if steps[i] > 0 else -np.int64(taken)
+def cut_steps(steps: Ints, starts: Ints, stops: Ints, limit: int) -> None:
+    """Clip each run in place to Σ|steps| ≤ limit: the first ones are kept."""
+    for run in range(starts.size):
+        left = np.uint64(limit)
+        for i in range(starts[run], stops[run]):
+            size = magnitude(steps[i])
+            taken = size if size < left else left  # noqa: FURB136 - min has no type here
+            left -= taken
+            steps[i] = np.int64(taken) if steps[i] > 0 else -np.int64(taken)
 
 
 @kernel

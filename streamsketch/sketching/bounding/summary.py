@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core import Ints, write_whole
 from streamsketch.projections import Projection
-from streamsketch.sketching.bounding.runs import sum_units
 
 _INDENT = 2
 
@@ -27,12 +25,6 @@ class Tally:
     total: float = 0.0
     kept: float = 0.0
     largest: float = 0.0
-
-    @staticmethod
-    def of(steps: Ints, pair_ends: Ints, unit_ends: Ints, kept: NDArray[np.bool_]) -> "Tally":
-        """Count netted rows, in the runs of `find_runs`, before they are clipped."""
-        losing, total, largest = sum_units(steps, pair_ends, unit_ends, kept)
-        return Tally(units=unit_ends.size, units_over_keys=losing, total=total, largest=largest)
 
     def clipped(self, units: Ints) -> "Tally":
         """Note the units, sorted, that are over the bound in a group."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.contributions import Contributions, Reader
-from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, netted
+from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, summed
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.table import SketchTable
@@ -199,14 +199,12 @@ def unit_totals(
         for part in _read(batches, Reader(projection, os.urandom(SECRET_BYTES)), None, BoundingSummary()):
             events.add(part)
         for group in events.groups():
-            net = netted(group)
-            if len(net):
-                new_unit = np.append(True, (net.units[1:] != net.units[:-1]).any(axis=1))
-                new_pair = np.append(True, net.codes[1:] != net.codes[:-1]) | new_unit
-                pairs = np.flatnonzero(new_pair)
-                sums = np.add.reduceat(np.abs(net.steps.astype(np.float64)), pairs)
+            found = summed(group)
+            if found.unit_ends.size:
+                pair_of = np.repeat(np.arange(found.pair_ends.size), np.diff(found.pair_ends, prepend=0))
+                sums = np.bincount(pair_of, np.abs(found.steps.astype(np.float64)), found.pair_ends.size)
                 merge = np.add if together else np.maximum
-                totals.append(merge.reduceat(sums, np.flatnonzero(new_unit[pairs])))
+                totals.append(merge.reduceat(sums, np.append(0, found.unit_ends[:-1])))
     return np.concatenate(totals) * float(projection.grid)
 
 
