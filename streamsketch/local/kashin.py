@@ -93,14 +93,16 @@ def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, co
     kept = np.empty((2, size))  # the second row is the result; steps that a vector no longer needs write to the first
     moved, cells = np.empty(size), np.empty(size)
     for i in range(coefficients.shape[0]):
-        kept[1] = coefficients[i]
+        for j in range(size):  # a slice assignment takes long to compile
+            kept[1, j] = coefficients[i, j]
         for _ in range(_MOST_STEPS):
             largest = 0.0
             for j in range(size):
                 given = kept[1, j]
                 moved[j] = given + _RELAXATION * (min(max(given, -inner), inner) - given)
                 largest = max(largest, abs(given))
-            cells[:] = moved
+            for j in range(size):
+                cells[j] = moved[j]
             transform_cells(cells, size)
             for j in range(places.size):
                 kept[0, j] = (vectors[i, j] - cells[places[j]] * scaled_signs[j]) * scaled_signs[j]
@@ -111,7 +113,8 @@ def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, co
             target = kept[np.int64(largest > limit)]
             for j in range(size):
                 target[j] = moved[j] + cells[j]
-        coefficients[i] = kept[1]
+        for j in range(size):
+            coefficients[i, j] = kept[1, j]
 
 
 def frame_size(dim: int) -> int:
