@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 from rich.console import Console
@@ -96,8 +97,10 @@ def plain(value: Any) -> Any:
 
 def png(figure: Figure) -> bytes:
     """Return a figure as a small PNG, of few colours and without a date."""
-    drawn, content = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=100, facecolor="white", metadata={"Software": None})
-    with Image.open(drawn) as image:
-        image.convert("RGB").quantize(_COLOURS).save(content, format="PNG", optimize=True)
+    figure.set_dpi(100)
+    figure.set_facecolor("white")
+    canvas, content = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.draw()  # once: `savefig` would draw twice, to find the layout first
+    image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
+    image.convert("RGB").quantize(_COLOURS).save(content, format="PNG", optimize=True)
     return content.getvalue()

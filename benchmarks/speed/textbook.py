@@ -34,7 +34,8 @@ def textbook_update(keys: Words, values: Ints, coefficients: Words, state: Ints)
     buckets = state.size // rows
     hashes = np.empty(2 * rows, dtype=np.uint64)
     for i in range(keys.size):
-        hashes[:] = coefficients[0]
+        for h in range(hashes.size):  # a slice assignment takes seconds to compile
+            hashes[h] = coefficients[0, h]
         for j in range(1, coefficients.shape[0]):
             for h in range(hashes.size):
                 total = multiply(hashes[h], keys[i]) + coefficients[j, h]
