@@ -35,6 +35,25 @@ def test_kernels_are_kept_under_the_stamp_of_all_sources() -> None:
     assert jit.sources_stamp() in _flip_samples._cache._cache_file._source_stamp  # type: ignore[attr-defined]
 
 
+PROGRAM = """
+import os, sys
+from pathlib import Path
+
+import numba, numpy  # once for all
+
+sys.dont_write_bytecode = True  # or what is written in the same second would be read as it was
+called, *added = sys.argv[1:]
+for number in added:
+    Path("streamsketch/privacy/coins.py").write_text(called.format(number))
+    child = os.fork()
+    if not child:
+        from streamsketch.privacy.flips import calling
+        print(calling(1), dict(calling.stats.cache_hits), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
 def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     """Two files of the library's names, one of which calls the other's kernel."""
     package = tmp_path / "streamsketch"
@@ -47,14 +66,9 @@ def test_an_edit_reaches_kernels_of_other_files(tmp_path: Path) -> None:
     (package / "privacy" / "flips.py").write_text(CALLING)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
-
-    def result(added: int) -> str:
-        (package / "privacy" / "coins.py").write_text(CALLED.format(added))
-        program = "from streamsketch.privacy.flips import calling; print(calling(1), dict(calling.stats.cache_hits))"
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=tmp_path)  # noqa: S603
-        return done.stdout.decode().strip()
-
-    assert result(1) == "2 {}"
-    assert result(1) == "2 {(int64,): 1}", "kept"
-    assert result(2) == "3 {}", "compiled again"
+    command = [sys.executable, "-c", PROGRAM, CALLED, "1", "1", "2"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=tmp_path, text=True)  # noqa: S603
+    first, again, edited = done.stdout.splitlines()
+    assert first == "2 {}"
+    assert again == "2 {(int64,): 1}", "kept"
+    assert edited == "3 {}", "compiled again"

@@ -16,12 +16,20 @@ from tests.compiled import carry_kernels
 ROOT = Path(streamsketch.__file__).parents[1]
 USED = """
 import json
+import runpy
+import sys
 import streamsketch as ss
 
 assert {folder!r} in ss.__file__, ss.__file__
 projection = ss.Projection.from_json({agreement!r})
 sketch = projection.sketch()
 sketch.update([1, 2, 3])
+for arguments in (["demo", "--output", "all.parquet"], ["report", "all.parquet", "--output", "page.html"]):
+    sys.argv[1:] = arguments
+    try:
+        runpy.run_module("streamsketch", run_name="__main__")
+    except SystemExit as ended:
+        assert not ended.code, ended.code
 print(json.dumps([projection.fingerprint, len(ss.__all__)]))
 """
 
@@ -40,13 +48,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
     return folder / "site"
 
 
-def run(installed: Path, *arguments: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(installed)}
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=installed.parent, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
-    return done.stdout
-
-
 def test_the_wheel_holds_what_is_no_module(installed: Path) -> None:
     package = installed / "streamsketch"
     held = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
@@ -63,24 +64,15 @@ def test_the_wheel_holds_what_is_no_module(installed: Path) -> None:
     assert wanted <= held
 
 
-def test_it_works_far_from_the_repository(installed: Path) -> None:
+def test_it_works_far_from_the_repository(installed: Path, tmp_path: Path) -> None:
+    """Its functions, and its command, which makes releases and a report of them."""
     projection = streamsketch.SJLT(dim=100, sketch_dim=8, sparsity=4, seed=1)
     code = USED.format(folder=str(installed), agreement=projection.to_json())
-    fingerprint, names = json.loads(run(installed, "-c", code))
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    fingerprint, names = json.loads(done.stdout.splitlines()[-1])
     assert fingerprint == projection.fingerprint
     assert names == len(streamsketch.__all__)
-
-
-def test_its_command_makes_releases_and_a_report(installed: Path, tmp_path: Path) -> None:
-    table, page = str(tmp_path / "all.parquet"), str(tmp_path / "page.html")
-    run(installed, "-m", "streamsketch", "demo", "--output", table)
-    run(
-        installed,
-        "-m",
-        "streamsketch",
-        "report",
-        str(tmp_path / "all.parquet"),
-        "--output",
-        str(tmp_path / "page.html"),
-    )
-    assert "<svg" in Path(page).read_text(encoding="utf-8")
+    assert streamsketch.load(tmp_path / "all.parquet")
+    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")

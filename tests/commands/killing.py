@@ -5,6 +5,7 @@ For each n a copy of FOLDER is worked on, once until it is killed and once more 
 """
 
 import contextlib
+import gc
 import io
 import os
 import shutil
@@ -62,6 +63,8 @@ def all_of(folder: Path, arguments: list[str]) -> int:
     sys.argv = ["streamsketch", *arguments]
     with contextlib.suppress(SystemExit):
         main()
+    gc.collect()
+    gc.freeze()  # or each fork would copy what its collector looks at
     n = 0
     while True:
         n += 1

@@ -195,12 +195,8 @@ class Forks:
 def _serve() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     from streamsketch.cli.app import app, main  # noqa: PLC0415 - the parent's tests need not import it
+    from tests import loaded  # noqa: F401, PLC0415 - what commands load when they need it
 
-    for name in ss.__all__:  # what commands load when they need it
-        getattr(ss, name)
-    table = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1).table()
-    table.update(["a"], ["b"], [1.5])
-    table["a"].release(epsilon=1.0, neighbours=ss.L1(1)).to_bytes()
     with contextlib.redirect_stdout(io.StringIO()):  # and what the reader and the printer of arguments load
         for command in app.registered_commands:
             app([str(command.name), "--help"], standalone_mode=False)

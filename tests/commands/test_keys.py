@@ -1,11 +1,9 @@
 """key, sign, verify, and --signer of the commands that read what others made."""
 
-import fcntl
 import json
 import os
 import pty
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.parties import Key, PublicKey, sign
-from tests.commands.running import COMMAND, ENVIRONMENT, PATIENCE, Forks
+from tests.commands.running import ENVIRONMENT, PATIENCE, Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 ONE = ss.L1(1, unit="sale")
@@ -67,26 +65,22 @@ def test_a_passphrase_comes_from_a_file_the_environment_or_a_terminal(
     assert "passphrase is wrong" in forks.refused("key", "show", "west.pem", cwd=tmp_path)
     monkeypatch.delitem(ENVIRONMENT, "STREAMSKETCH_PASSPHRASE")
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(  # noqa: S603
-        [*COMMAND, "key", "show", "west.pem", "--json"], cwd=tmp_path, env=ENVIRONMENT,
-        stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
-        preexec_fn=_take_terminal,  # noqa: PLW1509 - one thread
-    )  # fmt: skip
-    seen = b""
-    while b"Passphrase of west.pem" not in seen:
-        seen += os.read(ours, 1000)
-    while termios.tcgetattr(theirs)[3] & termios.ECHO:  # what is typed before would be thrown away
-        time.sleep(0.01)
-    os.write(ours, b"correct horse\n")
-    out, _ = process.communicate(timeout=PATIENCE)
+    asked = ["key", "show", "west.pem", "--json"]
+    with forks.started(asked, tmp_path, TAKE_TERMINAL, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs) as running:
+        seen = b""
+        while b"Passphrase of west.pem" not in seen:
+            seen += os.read(ours, 1000)
+        while termios.tcgetattr(theirs)[3] & termios.ECHO:  # what is typed before would be thrown away
+            time.sleep(0.01)
+        os.write(ours, b"correct horse\n")
+        assert json.loads(running.stdout.read())["name"] == "W"
+        assert running.wait(PATIENCE) == 0
     os.close(ours)
     os.close(theirs)
-    assert json.loads(out)["name"] == "W"
     assert b"horse" not in seen
 
 
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+TAKE_TERMINAL = "import fcntl, os, termios\nos.setsid()\nfcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 
 
 def test_a_file_is_signed_and_verified(folder: Path, forks: Forks) -> None:
@@ -164,25 +158,24 @@ def test_raw_files_are_nobodys_to_sign(folder: Path, forks: Forks) -> None:
     assert "are your own" in forks.refused("merge", *raws, "--signer", "north.pub", cwd=folder)
 
 
-def test_without_the_extra_commands_name_it(folder: Path) -> None:
-    asked = ["key show north.pub", "inspect a.sketch --signer north.pub", "verify a.sketch"]
-    code = (
-        "import os, sys\n"
-        "sys.modules['cryptography'] = None\n"
-        "from streamsketch.cli.app import main\n"
-        "for asked in sys.argv[1:]:\n"
-        "    child = os.fork()\n"
-        "    if not child:\n"
-        "        sys.argv[1:] = asked.split()\n"
-        "        main()\n"
-        "    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2\n"
-    )
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code, *asked], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-    said = done.stderr.splitlines()
-    assert len(said) == len(asked), "a sentence each"
-    for line in said:
-        assert line.startswith("error: ")
-        assert "pip install 'streamsketch[parties]'" in line
+WITHOUT_CRYPTOGRAPHY = """
+import sys
+
+for name in [*sys.modules]:
+    if name.startswith(("cryptography", "streamsketch.cli", "streamsketch.parties")):
+        del sys.modules[name]
+sys.modules["cryptography"] = None
+from streamsketch.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize("asked", ["key show north.pub", "inspect a.sketch --signer north.pub", "verify a.sketch"])
+def test_without_the_extra_commands_name_it(asked: str, folder: Path, forks: Forks) -> None:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with forks.started(asked.split(), folder, WITHOUT_CRYPTOGRAPHY, **pipes) as running:
+        shown, said = running.stdout.read().decode(), running.stderr.read().decode()
+        assert (running.wait(PATIENCE), shown) == (2, "")
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1, "one sentence"
+    assert "pip install 'streamsketch[parties]'" in said

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import streamsketch as ss
 from pipelines import parties_demo
+from tests import loaded
 
 HOURS = [dt.datetime(2013, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=hour) for hour in range(40)]
 FLIGHTS = pa.table(
@@ -23,7 +24,7 @@ FLIGHTS = pa.table(
 
 def test_five_processes_publish_one_sum_with_one_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = multiprocessing.get_context("forkserver")  # one import for all five, which still share nothing else
-    server.set_forkserver_preload([parties_demo.__name__])
+    server.set_forkserver_preload([parties_demo.__name__, loaded.__name__])
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
     pq.write_table(FLIGHTS, tmp_path / "flights.parquet")
     agreement = ss.Agreement(

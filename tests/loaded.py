@@ -1,0 +1,9 @@
+"""What processes load once that others fork from: all modules of the library, and the kernels of a small table."""
+
+import streamsketch as ss
+
+for name in ss.__all__:  # which are loaded when somebody needs them
+    getattr(ss, name)
+table = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1).table()
+table.update(["a"], ["b"], [1.5])
+table["a"].release(epsilon=1.0, neighbours=ss.L1(1)).to_bytes()
