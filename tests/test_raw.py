@@ -202,9 +202,9 @@ def test_what_could_not_be_read_again_is_not_written() -> None:
 
 
 def test_a_table_is_written_without_a_second_copy_of_it(tmp_path: Path) -> None:
-    cells = 1 << 20
+    cells = 1 << 19
     table = ss.CountSketch(dim=1 << 40, sketch_dim=cells, seed=3).table()
-    table.update(list(range(20)), list(range(20)))  # 160 MiB
+    table.update(list(range(20)), list(range(20)))  # 80 MiB
     whole = hashlib.sha256(raw.encode(RawSketch(table))).digest()
     tracemalloc.start()
     try:
