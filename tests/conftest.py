@@ -38,6 +38,9 @@ for name in (
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other: more threads only wait for one another
+# Each process that a test starts would compile the library again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(wrapper=True)
