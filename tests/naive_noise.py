@@ -4,6 +4,7 @@ The twins read the same bytes as the kernels of `streamsketch.privacy` and must 
 one. They know fractions, Python's integers and exponentials to 60 digits: nothing here can overflow or round.
 """
 
+import bisect
 import functools
 import itertools
 import math
@@ -130,6 +131,12 @@ def level_of(law: Law, level: int) -> tuple[list[tuple[int, int]], int]:
     return sorted(blocks), bound
 
 
+@functools.cache
+def ends_of(law: Law, level: int) -> list[int]:
+    """Return how many words of this level draw each block of `level_of` or one before it."""
+    return list(itertools.accumulate(count for _, count in level_of(law, level)[0])) or [0]
+
+
 def one_round(law: Law, tape: Tape) -> int | None:
     """Return what a round draws: an integer, or nothing."""
     words, level, left = 0, 0, 1
@@ -137,13 +144,13 @@ def one_round(law: Law, tape: Tape) -> int | None:
         level += 1
         words = words * 2**16 + tape.byte() * 256 + tape.byte()
         left *= 2**16
-        blocks, bound = level_of(law, level)
-        for block, count in blocks:
-            if words < count:
-                return _in_block(law, block, tape)
-            words, left = words - count, left - count
+        ends = ends_of(law, level)
+        place = bisect.bisect(ends, words)
+        if place < len(ends):
+            return _in_block(law, level_of(law, level)[0][place][0], tape)
+        words, left = words - ends[-1], left - ends[-1]
         assert left >= 0
-        left = min(left, bound)
+        left = min(left, level_of(law, level)[1])
         if words >= left:
             return None
 

@@ -1,5 +1,6 @@
 """Fields, limits, scales and variances of every kind of projection, as exact fractions, from WIRE.md alone."""
 
+import functools
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -72,12 +73,17 @@ def moments(fields: dict[str, Any]) -> tuple[Fraction, Fraction]:
     if kind == "uniform":
         n = 2 ** fields["fraction_bits"]
         return Fraction(n * (n + 1), 3), Fraction(n * (n + 1) * (3 * n * n + 3 * n - 1), 15)
-    largest, thresholds = naive_maps.gaussian_table(fields["fraction_bits"])
-    counts = [after - before for before, after in pairwise(thresholds)]
     drawn = Fraction(round(fields["density"] * WORDS), WORDS) if kind == "fjlt" else Fraction(1)
-    sums = (sum(n**power * count for n, count in enumerate(counts, -largest)) for power in (2, 4))
-    second, fourth = (drawn * Fraction(total, thresholds[-1]) for total in sums)
+    second, fourth = (drawn * moment for moment in _gaussian_moments(fields["fraction_bits"]))
     return second, fourth
+
+
+@functools.cache
+def _gaussian_moments(fraction_bits: int) -> list[Fraction]:
+    largest, thresholds = naive_maps.gaussian_table(fraction_bits)
+    counts = [after - before for before, after in pairwise(thresholds)]
+    sums = (sum(n**power * count for n, count in enumerate(counts, -largest)) for power in (2, 4))
+    return [Fraction(total, thresholds[-1]) for total in sums]
 
 
 def scale_squared(fields: dict[str, Any]) -> Fraction:

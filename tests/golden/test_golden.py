@@ -13,6 +13,7 @@ again: a change that does not reproduce them breaks every agreement made before 
 
 import datetime as dt
 import hashlib
+import itertools
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -75,7 +76,8 @@ def test_the_twin_makes_the_same_columns(golden: dict[str, Any]) -> None:
         pytest.skip("no twin has its bits")
     for index, nonzeros in golden["columns"].items():
         column = naive_maps.column(golden["json"], int(index))
-        assert [[row, entry] for row, entry in enumerate(column) if entry] == nonzeros
+        rows = itertools.compress(range(len(column)), column)  # of a column of 2^24 cells, five times
+        assert [[row, column[row]] for row in rows] == nonzeros
 
 
 @each_projection

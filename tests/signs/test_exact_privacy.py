@@ -79,6 +79,11 @@ def worst_loss(pairs: Collection[tuple[Cells, Cells]], levels_of: LevelsOf, rate
             chances[kind] = right if cell > 0 else right[::-1]
         return chances[kind]
 
+    @functools.cache
+    def most(cell: int, level: int, cell_2: int, level_2: int) -> mpmath.mpf:
+        here, there = plus(cell, level), plus(cell_2, level_2)
+        return max(here[0] - there[0], here[1] - there[1])
+
     worst = mpmath.mpf(0)
     seen = set()
     for one, other in pairs:
@@ -86,11 +91,7 @@ def worst_loss(pairs: Collection[tuple[Cells, Cells]], levels_of: LevelsOf, rate
         if key in seen:
             continue
         seen.add(key)
-        total = mpmath.mpf(0)
-        for cell, level, cell_2, level_2 in key:
-            here, there = plus(cell, level), plus(cell_2, level_2)
-            total += max(here[0] - there[0], here[1] - there[1])
-        worst = max(worst, total)
+        worst = max(worst, mpmath.fsum(itertools.starmap(most, key)))
     return worst
 
 
