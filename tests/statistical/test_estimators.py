@@ -2,9 +2,9 @@
 
 Projections are those of seeds 0, 1, 2, … and noise has fixed secrets, so each test gives the same result for ever.
 Had both been drawn anew, a sound library would fail a test with probability below 10^-6: each compares a mean or a
-variance of at least 1,500 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
+variance of at least 1,000 estimates with its prediction, at five standard errors. `make test-long` takes 4,000 of every
 map, direction and noise; `make test` takes every direction, every map and, of releases, every map with every noise. Its
-1,500 see a variance that is predicted half too large or too small, and a mean off by 0.2 standard deviations.
+1,000 see a variance that is predicted half too large or too small, and a mean off by 0.2 standard deviations.
 tests/statistical/test_maps.py has the maps' own variance in four directions for every map.
 """
 
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 SECRET = b"the same noise in each test run!"
 DIM = 24
 CELLS = 16
-SEEDS, MANY_SEEDS = 1500, 4000
+SEEDS, MANY_SEEDS = 1000, 4000
 
 MAPS: dict[str, Callable[[int], ss.Projection]] = {
     "CountSketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=CELLS, seed=seed),
@@ -215,7 +215,7 @@ def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
     values = []
     bits = KeyedBits(SECRET, b"resolution")
     law = DiscreteLaplace(Fraction(20))
-    for seed in range(1500):
+    for seed in range(SEEDS):
         projection = ss.SJLT(dim=DIM, sketch_dim=CELLS, sparsity=4, seed=seed, resolution="1/8")
         pair = []
         for vector in (x, y):

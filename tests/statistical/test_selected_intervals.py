@@ -22,14 +22,10 @@ def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: 
     for seed in range(100):
         projection = ss.SJLT(dim=DIM, sketch_dim=cells, sparsity=4, seed=seed)
         streams = rng.choice([-1, 1], size=(STREAMS, DIM))
-        sketches = []
-        for row in projection.transform(streams, exact=True) if epsilon is None else streams:
-            if epsilon is None:
-                sketches.append(ss.Sketch.from_state(projection, row, 1 << 40))
-                continue
-            sketch = projection.sketch()
-            sketch.update(np.arange(DIM), row)
-            sketches.append(sketch.release(epsilon=epsilon, neighbours=ss.L1(1)))
+        sketches: list[ss.Sketch | ss.PrivateSketch] = []
+        for row in projection.transform(streams, exact=True):
+            sketch = ss.Sketch.from_state(projection, row, 1 << 40)
+            sketches.append(sketch if epsilon is None else sketch.release(epsilon=epsilon, neighbours=ss.L1(1)))
         distances = ss.pairwise(sketches)
         truth = ((streams[0] - streams[1:]) ** 2).sum(axis=1)
         for name, interval in (("selected", distances.selected_interval(STREAMS - 1)), ("plain", distances.interval())):

@@ -63,9 +63,8 @@ def test_intervals_of_one_streams_cosines_hold_together(cells: int, epsilon: flo
         projection = ss.SJLT(dim=dim, sketch_dim=cells, sparsity=4, seed=seed)
         streams = np.rint(20 * rng.normal(size=dim) + 14 * rng.normal(size=(40, dim))).astype(np.int64)
         sketches: list[ss.Sketch | ss.PrivateSketch] = []
-        for row in streams:
-            sketch = projection.sketch()
-            sketch.update(np.arange(dim), row)
+        for row in projection.transform(streams, exact=True):
+            sketch = ss.Sketch.from_state(projection, row, 1 << 40)
             sketches.append(sketch if epsilon is None else sketch.release(epsilon=epsilon, neighbours=ss.L1(1)))
         low, high = ss.pairwise(sketches, by="cosine").selected_interval(39)
         norms = np.sqrt((streams**2).sum(axis=1))
