@@ -63,11 +63,11 @@ def cuts(pipeline: beam.Pipeline) -> beam.PCollection:
 
 
 def choices(pipeline: beam.Pipeline) -> beam.PCollection:
-    threshold = key_threshold(Budget(15.0, 1e-9), 60).threshold
-    rows = [(unit, f"key {number}", 1, 1) for number in range(60) for unit in range(threshold)]
+    threshold = key_threshold(Budget(7.5, 1e-9), 30).threshold
+    rows = [(unit, f"key {number}", 1, 1) for number in range(30) for unit in range(threshold)]
     events = pipeline | beam.Create(rows)
-    events |= BoundContributions(PROJECTION, unit="visitor", max_keys=60, l1=1, shards=1)
-    return events | SelectKeys(epsilon=15.0, delta=1e-9)  # each key is in with chance 0.56
+    events |= BoundContributions(PROJECTION, unit="visitor", max_keys=30, l1=1, shards=1)
+    return events | SelectKeys(epsilon=7.5, delta=1e-9)  # each key is in with chance 0.56
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_every_run_of_one_pipeline_publishes_anew(build: Build, repeat: Callable
 
 
 def test_every_run_of_one_pipeline_cuts_and_chooses_anew(repeat: Callable[..., Any]) -> None:
-    """Two runs agree by chance with probability below 1e-17: 60 units choose among 4 keys, 60 keys are on the edge."""
+    """Two runs agree by chance with probability below 2e-9: 60 units choose among 4 keys, 30 keys are on the edge."""
     for build in (cuts, choices):
         first, second = repeat(build)
         assert first != second

@@ -49,7 +49,7 @@ def test_no_data_chooses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_unit_counts_once_however_many_rows_it_has(tmp_path: Path) -> None:
-    crowd = [(7, "one visitor", index % 9, 1) for index in range(5000)]
+    crowd = [(7, "one visitor", index % 9, 1) for index in range(1000)]
     assert run(lambda pipeline: released(pipeline, crowd), tmp_path)[0] == []
 
 
@@ -68,7 +68,7 @@ def test_each_window_chooses_for_itself(tmp_path: Path) -> None:
 
 def test_repeated_bundles_choose_alike_and_release_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering.InOrder, "expand", lambda _, elements: elements)  # so that the sink sees every drawing
-    keys = 60  # each is in with chance 0.56: all of them, or none, once in 10^15 runs
+    keys = 30  # each is in with chance 0.56: all of them, or none, once in 10^7 runs
     threshold = key_threshold(Budget(keys / 4, 1e-9), max_keys=keys).threshold
     on_the_edge = [(unit, f"key {number}", 1, 1) for number in range(keys) for unit in range(threshold)]
 
