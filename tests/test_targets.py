@@ -1,9 +1,6 @@
 """Kernels that suit the processor's features give the same bits with fewer, and use no instruction of others."""
 
 import hashlib
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from streamsketch.privacy import KeyedBits
 from streamsketch.projections import hadamard_transform
 from streamsketch.signs.hamming import distances_between
 from streamsketch.sketching import UnitDigests
+from tests.fewer_features import outputs_of
 
 BASE = "+sse,+sse2"
 OLD = f"{BASE},+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt"
@@ -33,29 +31,28 @@ FOUND = {  # features → which of the words appear in the code of arithmetic, a
     COUNTING: (["popcnt", "ymm", "vfmadd", "zmm", "vpopcnt"], ["ymm", "zmm"]),
 }
 
-CHILD = """
-import sys
+IMPORTS = """
 import warnings
 warnings.simplefilter("ignore")
 from streamsketch.data.blake2b import compress_lanes, hash_texts
 from streamsketch.projections import transform_cells
 from streamsketch.signs.popcount import count_pairs
 from tests.test_targets import WORDS, results
-
-print(results(sys.argv[1:]))
+"""
+PROGRAM = """
+print(results(arguments))
 for kernels in ((transform_cells, count_pairs), (compress_lanes, hash_texts)):
     code = "".join(text for kernel in kernels for text in kernel.inspect_asm().values())
     print(*(word for word in WORDS if word in code))
 """
 
 
-def transforms() -> Iterator[bytes]:
+def transforms(dtype: type) -> Iterator[bytes]:
     rng = np.random.default_rng(1)
-    for dtype in (np.float64, np.int64):
-        for bits in (4, 9, 13, 16):
-            cells = (rng.normal(size=1 << bits) * 1000).astype(dtype)
-            hadamard_transform(cells)
-            yield cells.tobytes()
+    for bits in (4, 9, 13, 16):
+        cells = (rng.normal(size=1 << bits) * 1000).astype(dtype)
+        hadamard_transform(cells)
+        yield cells.tobytes()
 
 
 def counts(words: int) -> Iterator[bytes]:
@@ -82,14 +79,15 @@ def digests() -> Iterator[bytes]:
 
 
 PARTS = {
-    "transforms": transforms,
+    "transforms": lambda: transforms(np.float64),
+    "transforms of integers": lambda: transforms(np.int64),
     "counts": lambda: counts(3),
     "large counts": lambda: counts(520),
     "reports": reports,
     "digests": digests,
 }
-FIRST = {  # each code that a kernel has for fewer features than this process uses
-    BASE: [*PARTS],
+FIRST = {  # each code that a kernel has for fewer features than this process uses, for one kind of numbers
+    BASE: ["transforms", "transforms of integers", "large counts", "reports", "digests"],
     OLD: ["counts"],
     NARROW: ["transforms", "counts", "digests"],
 }
@@ -107,23 +105,8 @@ def test_every_processor_gets_the_same_bits(cases: dict[str, list[str]], tmp_pat
     possible = [each for each in cases if triple.startswith("x86_64") and set(each.split(",")) <= set(here.split(","))]
     if not possible:
         pytest.skip("not an x86 processor")
-    children = {features: child(features, cases[features], tmp_path / str(len(features))) for features in possible}
-    outputs = {features: process.communicate()[0].splitlines() for features, process in children.items()}
-    for features, (found, *words) in outputs.items():
-        assert found == results(cases[features]), features
+    calls = [(features, cases[features]) for features in possible]
+    (outputs,) = outputs_of(IMPORTS, PROGRAM, [calls], tmp_path)  # code from another cache could not be looked at
+    for (features, parts), (found, *words) in zip(calls, outputs, strict=True):
+        assert found == results(parts), features
         assert tuple(line.split() for line in words) == FOUND[features], features
-
-
-def child(features: str, parts: list[str], cache: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {
-        "NUMBA_CPU_NAME": "x86-64",
-        "NUMBA_CPU_FEATURES": features,
-        "NUMBA_CACHE_DIR": str(cache),  # one for each: code from a cache cannot be looked at
-    }
-    return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", CHILD, *parts],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parent.parent,
-    )
