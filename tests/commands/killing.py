@@ -5,6 +5,7 @@ For each n a copy of FOLDER is worked on, once until it is killed and once more 
 """
 
 import contextlib
+import functools
 import gc
 import io
 import os
@@ -13,6 +14,8 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from streamsketch.cli import _log
 from streamsketch.cli.app import main
@@ -63,6 +66,7 @@ def all_of(folder: Path, arguments: list[str]) -> int:
     sys.argv = ["streamsketch", *arguments]
     with contextlib.suppress(SystemExit):
         main()
+    typer.main.get_command = functools.cache(typer.main.get_command)  # built once for all forks
     gc.collect()
     gc.freeze()  # or each fork would copy what its collector looks at
     n = 0

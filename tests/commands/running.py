@@ -7,6 +7,7 @@ the same `main`, exit status, signals and streams, without a second of imports e
 import contextlib
 import errno
 import fcntl
+import functools
 import gc
 import io
 import json
@@ -194,7 +195,9 @@ class Forks:
 
 def _serve() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
-    from streamsketch.cli.app import app, main  # noqa: PLC0415 - the parent's tests need not import it
+    import typer  # noqa: PLC0415 - the parent's tests need not import it
+
+    from streamsketch.cli.app import app, main  # noqa: PLC0415 - as above
     from tests import loaded  # noqa: F401, PLC0415 - what commands load when they need it
 
     with contextlib.redirect_stdout(io.StringIO()):  # and what the reader and the printer of arguments load
@@ -203,6 +206,7 @@ def _serve() -> None:
         for arguments in (["inspect", "--system"], ["plan", "--epsilon", "1", "--squared-distance", "1e5"]):
             app(arguments, standalone_mode=False)
 
+    typer.main.get_command = functools.cache(typer.main.get_command)  # built once for all forks
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
