@@ -14,7 +14,7 @@ from tests.local.directions import directions
 def test_coefficients_are_exact_and_small(dim: int) -> None:
     frame = KashinFrame(dim, seed=3)
     chosen = np.stack(list(directions(dim).values())) if dim > 2 else np.eye(dim)
-    own = frame.synthesise(np.eye(frame.size)[:1])  # along a frame vector, the slowest
+    own = frame.synthesise(np.eye(1, frame.size))  # along a frame vector, the slowest
     vectors = np.concatenate([chosen, own / np.linalg.norm(own)])
     coefficients = frame.spread(vectors)
     assert frame.synthesise(coefficients) == pytest.approx(vectors, abs=1e-12)
