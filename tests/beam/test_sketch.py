@@ -3,6 +3,7 @@
 import datetime as dt
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -43,19 +44,30 @@ def batch(stream: list[Event]) -> pa.RecordBatch:
     )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stream=events, cuts=st.lists(st.integers(0, 40), max_size=4), form=st.sampled_from(["rows", "columns"]))
-def test_any_split_gives_the_bits_of_one_loop(stream: list[Event], cuts: list[int], form: str, tmp_path: Path) -> None:
-    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    parts = [stream[low:high] for low, high in pairwise(edges)]
-    elements = [batch(part) for part in parts] if form == "columns" else stream
+STREAMS = 4  # in one job, of keys of their own: a job takes far longer than its rows
+cases = st.lists(st.tuples(events, st.lists(st.integers(0, 40), max_size=4)), min_size=STREAMS, max_size=STREAMS)
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(streams=cases)
+def test_any_split_gives_the_bits_of_one_loop(
+    streams: list[tuple[list[Event], list[int]]], form: str, tmp_path: Path
+) -> None:
+    elements: list[Any] = []
+    every: list[Event] = []
+    for number, (stream, cuts) in enumerate(streams):
+        named = [(f"{key}{number}", event) for key, event in stream]
+        edges = [0, *sorted(min(cut, len(named)) for cut in cuts), len(named)]
+        elements += [batch(named[low:high]) for low, high in pairwise(edges)] if form == "columns" else named
+        every += named
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         return pipeline | beam.Create(elements) | beam.Reshuffle() | SketchPerKey(PROJECTION)
 
     found, _ = run(build, tmp_path)
     assert len(found) == len(dict(found))
-    assert dict(found) == one_loop(stream)
+    assert dict(found) == one_loop(every)
 
 
 def test_rows_and_batches_mix(tmp_path: Path) -> None:
