@@ -230,8 +230,19 @@ def test_keys_of_several_types_compare_but_make_no_column(tmp_path: Path) -> Non
         queried(PairwiseDistances(results="columns"), tmp_path, mixed)
 
 
-@pytest.mark.parametrize("form", ["rows", "columns"])
-@pytest.mark.parametrize("ask", [DistancesTo, lambda known, **form: NearestNeighbours(9, references=known, **form)])
+def nearest_to(known: Any, **form: Any) -> beam.PTransform:
+    return NearestNeighbours(9, references=known, **form)
+
+
+@pytest.mark.parametrize(
+    ("ask", "form"),
+    [
+        (DistancesTo, "columns"),
+        (nearest_to, "rows"),
+        pytest.param(DistancesTo, "rows", marks=pytest.mark.long),
+        pytest.param(nearest_to, "columns", marks=pytest.mark.long),
+    ],
+)
 def test_each_column_of_keys_has_a_type_of_its_own(ask: Any, form: Any, tmp_path: Path) -> None:
     texts, numbers = KEYED[:6], [(number, release(number)) for number in range(6)]
     found = queried(ask(dict(numbers), results=form), tmp_path, texts)
