@@ -35,7 +35,7 @@ from streamsketch.sketching import (
     is_malformed,
 )
 
-_CHUNK_ROWS = 1 << 19  # of one bundle, all windows together; then they move on to their shards, 40 bytes each
+_CHUNK_ROWS = 1 << 20  # of one bundle, all windows together, 40 bytes each; then they move on to their shards
 
 
 class BoundContributions(beam.PTransform):
