@@ -95,6 +95,15 @@ def signed_copy(start: np.uint64, cells: Floats, out: Floats) -> None:
 
 
 @kernel
+def sign_vectors(seeds: Words, salted: np.uint64, size: int) -> Floats:
+    """Return ±1 by the signs of each seed's stream: float64, (n, size)."""
+    ones, out = np.ones(size), np.empty((seeds.size, size))
+    for i in range(seeds.size):
+        signed_copy(stream_of(seeds[i], salted), ones, out[i])
+    return out
+
+
+@kernel
 def project(vectors: Floats, sign_starts: Words, row_starts: Words, size: int, out: Floats) -> None:
     """Write S_i H± D_i v_i for each row of ``vectors``, where H± has entries ±1 and order ``size``: (n, k)."""
     cells = aligned_zeros(size, vectors)

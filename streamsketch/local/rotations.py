@@ -60,6 +60,10 @@ class RandomMap(ABC):
         kept = (self.dim - 1) / max(1, self.padded_dim - 1)
         return 1 + kept * (self.padded_dim / self.size - 1)
 
+    @functools.cached_property
+    def _no_direction(self) -> np.uint64:
+        return random_words.salt(self.seed, "proj-unit/no-direction")
+
     @property
     @abstractmethod
     def stretch(self) -> float:
@@ -89,18 +93,15 @@ class RandomMap(ABC):
     def directions(self, units: Floats, seeds: Words) -> tuple[Floats, Floats]:
         """Return u_i = W_i v_i/‖W_i v_i‖, (n, k), and the lengths ‖W_i v_i‖, (n,).
 
-        If W_i v_i is 0, u_i is a public direction of the seed, uniform over seeds, which adds no bias. It is computed
-        for every report, since whether it is needed reveals something about the vector.
+        If W_i v_i is 0, u_i is 1/√k times public signs of the seed, which adds no bias, as they have mean 0 over seeds.
+        They are computed for every report, since whether they are needed reveals something about the vector.
         """
         projected = self.project(units, seeds)
         lengths = np.sqrt(dot_rows(projected, projected))
-        instead = random_words.gaussian_vectors(
-            seeds, random_words.salt(self.seed, "proj-unit/no-direction"), self.size
-        )
+        instead = random_words.sign_vectors(seeds, self._no_direction, self.size)
         nothing = lengths < _TINY
         projected = np.where(nothing[:, np.newaxis], instead, projected)
-        divisors = np.where(nothing, np.sqrt(dot_rows(instead, instead)), lengths)
-        projected /= divisors[:, np.newaxis]
+        projected /= np.where(nothing, math.sqrt(self.size), lengths)[:, np.newaxis]
         return projected, np.where(nothing, 0.0, lengths)
 
 

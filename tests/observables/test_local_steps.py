@@ -168,7 +168,7 @@ def where_needed(self: RandomMap, units: Any, seeds: Any) -> Any:
     projected = self.project(units, seeds)
     lengths = np.linalg.norm(projected, axis=1)
     for i in np.flatnonzero(lengths < 1e-12):
-        projected[i] = streams.gaussian_vectors(seeds[i : i + 1], np.uint64(1), self.size)[0]
+        projected[i] = streams.sign_vectors(seeds[i : i + 1], np.uint64(1), self.size)[0]
     return projected / np.linalg.norm(projected, axis=1, keepdims=True), lengths
 
 
