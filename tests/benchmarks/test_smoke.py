@@ -4,6 +4,7 @@ import functools
 import json
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import streamsketch as ss
 from benchmarks import beam, rendering, report, speed
-from benchmarks.beam import marginal, memory
+from benchmarks.beam import marginal, memory, processes
 from benchmarks.data import Data
 from benchmarks.figures import afnnt, kkmm, ll, stausholm
 from benchmarks.registry import COMMANDS, Entry, entries
@@ -119,6 +120,7 @@ def spare_time(monkeypatch: pytest.MonkeyPatch, forks: Forks, folder: Path) -> N
     monkeypatch.setattr(startup, "_python", started)
     monkeypatch.setattr(signs, "_kernels", lambda: kernels[:1])
     monkeypatch.setattr(marginal, "_seconds", counted)
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
 
 
 def check_rows(rows: list[dict[str, Any]]) -> None:
