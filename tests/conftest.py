@@ -62,7 +62,9 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 LONGEST = (
     "tests/test_wheel.py",
     "tests/test_readme.py",
+    "tests/test_targets.py",
     "tests/test_carryless.py",
+    "tests/distributed/test_runners.py",
     "tests/commands/test_endless.py",
     "tests/benchmarks/test_smoke.py",
 )
