@@ -239,8 +239,8 @@ class Draws:
     def _digest(self, message: bytes, person: bytes, size: int) -> bytes:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
-    def _coefficients(self, message: bytes) -> list[int]:
-        words = self._digest(message, b"streamsketch.ord", 64)
+    def _coefficients(self) -> list[int]:
+        words = self._digest(b"", b"streamsketch.ord", 64)
         return [int.from_bytes(words[at : at + 8], "little") for at in range(0, 64, 8)]
 
     def word(self, slot: tuple[Any, int]) -> int:
@@ -248,11 +248,12 @@ class Draws:
 
     def rank(self, unit: bytes, slot: tuple[Any, int]) -> tuple[int, int]:
         point = (int.from_bytes(unit[:8], "little") + self.word(slot)) % 2**60
-        return polynomial_at(point, self._coefficients(b"")), self.word(slot)
+        return polynomial_at(point, self._coefficients()), self.word(slot)
 
     def queue(self, unit: bytes, place: Place) -> tuple[int, int, int]:
-        slot, index = place
-        return polynomial_at(index, self._coefficients(unit + slot_bytes(slot))), self.word(slot), index
+        word, index = self.word(place[0]), place[1]
+        row = b"r" + unit + word.to_bytes(8, "little") + index.to_bytes(8, "little")
+        return int.from_bytes(self._digest(row, b"streamsketch.ord", 8), "little"), word, index
 
 
 def slot_bytes(slot: tuple[Any, int]) -> bytes:

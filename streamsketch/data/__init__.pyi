@@ -1,4 +1,5 @@
 from . import data_ids
+from .blake2b import digest_column, keyed_state
 from .canonical import HASHED_DIM, canonical_bytes, check_indices
 from .columns import (
     arrow_column,
@@ -36,6 +37,7 @@ __all__ = [
     "csv_header",
     "csv_piece",
     "data_ids",
+    "digest_column",
     "encode_columns",
     "format_of",
     "from_list",
@@ -46,6 +48,7 @@ __all__ = [
     "joined_bytes",
     "json_batch",
     "key_column",
+    "keyed_state",
     "matrix_of",
     "names_of",
     "parts_of",

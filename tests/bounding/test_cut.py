@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
-from streamsketch.sketching.bounding.cut import Bounded, Clip, bounded
+from streamsketch.sketching.bounding.cut import Bounded, Clip, bounded, in_order
 from streamsketch.sketching.bounding.summary import Tally
 from tests import naive
 
@@ -120,6 +120,20 @@ def test_scaled_values_are_the_rationals_rounded(vector: list[int], limit: int) 
         assert abs(scaled.get(index, 0) - step * factor) < 1
         assert scaled.get(index, 0) * step >= 0
     assert sum(map(abs, scaled.values())) == min(total, limit)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1))
+def test_rows_of_a_group_follow_each_other_by_queue_word_and_index(rows: list[tuple[int, ...]]) -> None:
+    """Queues are hashes, so only here some are equal."""
+    groups, queue, words, indices = np.array(rows).T.copy()
+    groups = np.sort(np.unique(groups, return_inverse=True)[1])
+    keys = list(zip(groups.tolist(), queue.tolist(), words.tolist(), indices.tolist(), strict=True))
+    order = in_order(groups, queue.astype(np.uint64), words.astype(np.uint64), indices)
+    assert sorted(order.tolist()) == [*range(len(rows))]
+    assert [keys[row] for row in order] == sorted(keys)
+    distinct = np.random.default_rng(1).permutation(len(rows))
+    by_queue = in_order(groups, distinct.astype(np.uint64), words.astype(np.uint64), indices)
+    assert by_queue.tolist() == sorted(range(len(rows)), key=lambda row: (groups[row], distinct[row]))
 
 
 def test_counts_of_one_do_not_vanish() -> None:

@@ -29,13 +29,12 @@ class Draws:
 
     words = np.array([3, 3, 1 << 63, 17, (1 << 64) - 1, 5, 9], dtype=np.uint64)
 
-    def coefficients(self, _: bytes) -> Any:
-        return np.arange(1, 9, dtype=np.uint64) << np.uint64(55)
+    coefficients = np.arange(1, 9, dtype=np.uint64) << np.uint64(55)
 
     def order(self, unit: tuple[int, int]) -> list[int]:
         """Return the codes of slots by rank and tie."""
         ranks = np.empty(len(SLOTS), dtype=np.uint64)
-        evaluate((np.uint64(unit[0]) + self.words) & np.uint64(MAX_KEY), self.coefficients(b""), ranks)
+        evaluate((np.uint64(unit[0]) + self.words) & np.uint64(MAX_KEY), self.coefficients, ranks)
         return sorted(range(len(SLOTS)), key=lambda code: (int(ranks[code]), int(self.words[code])))
 
 

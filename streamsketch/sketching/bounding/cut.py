@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, evaluate, kernel
-from streamsketch.data import canonical_bytes
+from streamsketch.core import Ints, Words, kernel
+from streamsketch.data import canonical_bytes, digest_column, keyed_state
 from streamsketch.errors import InvalidInputError
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 from streamsketch.sketching.bounding.runs import Runs
@@ -25,6 +25,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 Clip: TypeAlias = Literal["scale", "cut"]
 
 MAX_LIMIT = 1 << 62
+_ORDER = b"streamsketch.ord"
 _NO_WORDS: Words = np.empty(0, dtype=np.uint64)
 
 
@@ -161,7 +162,7 @@ def summed(
 
     rows, pairs, losing, total, largest = found(_NO_WORDS, _NO_WORDS)
     if rows < 0 and draws is not None:  # only now are the slots' numbers needed
-        rows, pairs, losing, total, largest = found(draws.words, draws.coefficients(b""))
+        rows, pairs, losing, total, largest = found(draws.words, draws.coefficients)
     tally = Tally(units=len(runs.units), units_over_keys=losing, total=total, largest=largest)
     columns = codes[:rows], indices[:rows], steps[:rows], pair_codes[:pairs], pair_ends[:pairs]
     return Sums(runs.units, *columns, unit_ends, tally)
@@ -175,7 +176,7 @@ def _clipped(sums: Sums, starts: Ints, stops: Ints, over: Flags, limit: int, how
         scale_squares(steps, starts, stops, limit)
     else:
         rows, groups = _rows_of(starts, stops)
-        order = rows[_shuffled(sums, rows, groups, draws)]
+        order = rows[_shuffled(sums, rows, groups, starts, draws)]
         codes[rows], indices[rows], steps[rows] = codes[order], indices[order], steps[order]
         (cut_steps if how == "cut" else scale_steps)(steps, starts, stops, limit)
     left = np.flatnonzero(steps)
@@ -202,36 +203,50 @@ class _Draws:
         digests = b"".join(self._digest(slot, b"streamsketch.slt", 8) for slot in self._slots)
         return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
-    def polynomial(self, unit: Words, code: int) -> Words:
-        """Return eight coefficients in GF(2^64): an 8-wise independent shuffle of a unit's indices in a slot.
+    def queue(self, units: Words, words: Words, indices: Ints) -> Words:
+        """Return a secret number for each unit, slot, by its word, and index: uint64, (n,).
 
-        A linear one would favour the ends of arithmetic progressions, such as hours or days.
+        A hash, as a linear function of the index would favour the ends of arithmetic progressions, such as hours.
         """
-        return self.coefficients(unit.astype("<u8").tobytes() + self._slots[code])
+        rows = np.empty((indices.size, 4), dtype="<u8")
+        rows[:, :2], rows[:, 2], rows[:, 3] = units, words, indices.view(np.uint64)
+        ends = np.arange(0, rows.nbytes + 1, rows.strides[0])
+        return digest_column(keyed_state(self._secret, _ORDER), ord("r"), rows.view(np.uint8).reshape(-1), ends)
 
-    def coefficients(self, message: bytes) -> Words:
-        """Return those of a secret polynomial for a message; that for none ranks slots."""
-        return np.frombuffer(self._digest(message, b"streamsketch.ord", 64), dtype="<u8").astype(np.uint64)
+    @property
+    def coefficients(self) -> Words:
+        """Those of the secret polynomial that ranks slots."""
+        return np.frombuffer(self._digest(b"", _ORDER, 64), dtype="<u8").astype(np.uint64)
 
     def _digest(self, message: bytes, person: bytes, size: int) -> bytes:
         return hashlib.blake2b(message, digest_size=size, key=self._secret, person=person).digest()
 
 
-def _shuffled(sums: Sums, rows: Ints, groups: Ints, draws: _Draws) -> Ints:
-    """Return an order of some rows, whole pairs of a unit and a slot, that shuffles those of a group by index."""
-    pairs = np.searchsorted(sums.pair_ends, rows, side="right")
-    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-    stops = np.append(starts[1:], rows.size)
-    owners, codes = sums.owners(rows[starts]), sums.pair_codes[pairs[starts]].tolist()
-    polynomials = [draws.polynomial(sums.units[owner], code) for owner, code in zip(owners, codes, strict=True)]
-    indices, queue = sums.indices[rows], np.empty(rows.size, dtype=np.uint64)
-    shuffle(indices.view(np.uint64), starts, stops, np.array(polynomials), queue)
-    return np.lexsort((indices, draws.words[sums.codes[rows]], queue, groups))
+def _shuffled(sums: Sums, rows: Ints, groups: Ints, starts: Ints, draws: _Draws) -> Ints:
+    """Return an order of some rows, in groups that begin at ``starts``, that shuffles those of each group."""
+    words, indices = draws.words[sums.codes[rows]], sums.indices[rows]
+    queue = draws.queue(sums.units[sums.owners(starts)[groups]], words, indices)
+    return in_order(groups, queue, words, indices)
+
+
+def in_order(groups: Ints, queue: Words, words: Words, indices: Ints) -> Ints:
+    """Return an order of rows by group, 0 to n without gaps, and in it by queue, then word, then index."""
+    order = np.argsort(queue)
+    ranked = queue[order]
+    if (ranked[1:] == ranked[:-1]).any():  # two of n hashes are equal with probability n²/2^65
+        return np.lexsort((indices, words, queue, groups))
+    return by_group(order, groups)
 
 
 @kernel
-def shuffle(indices: Words, starts: Ints, stops: Ints, coefficients: Words, queue: Words) -> None:
-    """Write the value in GF(2^64) of each run's own polynomial at the indices of its rows."""
-    for run in range(starts.size):
-        rows = slice(starts[run], stops[run])
-        evaluate(indices[rows], coefficients[run], queue[rows])
+def by_group(order: Ints, groups: Ints) -> Ints:
+    """Return rows in the order given within each group, group by group; groups are 0 to n without gaps."""
+    places, out = np.zeros(order.size + 1, dtype=np.int64), np.empty(order.size, dtype=np.int64)
+    for row in range(order.size):
+        places[groups[row] + 1] += 1
+    for group in range(order.size):
+        places[group + 1] += places[group]
+    for row in order:
+        out[places[groups[row]]] = row
+        places[groups[row]] += 1
+    return out

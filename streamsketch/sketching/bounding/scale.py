@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, kernel
 
 _0, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
-_2_31 = np.uint64(1 << 31)
+_2_31, _2_32 = np.uint64(1 << 31), np.uint64(1 << 32)
 _LIMIT_BITS = 62
 
 
@@ -92,6 +92,9 @@ def _divide(
 
     Long division, one bit of ``limit`` at a time: the remainder stays below N, and below 3N < 2^128 between two bits.
     """
+    if high == _0 and low >> _63 == _0 and size < _2_32 and np.uint64(limit) < _2_31:  # the dividend is below 2^64
+        dividend = size * np.uint64(limit) + below
+        return dividend // low, _0, dividend % low
     quotient, over, under = _0, _0, _0
     for bit in range(_LIMIT_BITS - 1, -1, -1):
         over = (over << _1) | (under >> _63)
