@@ -27,7 +27,7 @@ SLOTS = [("AA", 7), ("UA", 7), (5, 7), (b"x", 7), ("AA", 9), ("DL", 7), ("B6", 7
 class Draws:
     """Secret numbers of slots, as `bounded` draws them."""
 
-    words = np.array([3, 3, 1 << 63, 17, (1 << 64) - 1, 5, 9], dtype=np.uint64)
+    words = np.array([3 + (1 << 63), 3, 1 << 63, 17, (1 << 64) - 1, 5, 9], dtype=np.uint64)  # two of one rank
 
     coefficients = np.arange(1, 9, dtype=np.uint64) << np.uint64(55)
 
