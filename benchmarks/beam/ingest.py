@@ -38,7 +38,7 @@ def run(effort: Effort) -> list[Row]:
     n = effort.size(10_000_000)
     fewer = max(1, n // _FEWER)
     rounds = Effort(effort.name, min(-(-effort.rounds // 3), 5), 0.0, effort.shrink)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _collecting():  # which what waits must not slow down
         whole, part = (Path(folder) / f"{name}.parquet" for name in ("whole", "part"))
         write_events(whole, n, _KEYS)
         write_events(part, fewer, _KEYS)
@@ -64,17 +64,16 @@ def run(effort: Effort) -> list[Row]:
             rounds,
             target=Target("ours", 200),
         )
-        with _collecting():  # which what waits must not slow down
-            rows = compare(
-                f"{fewer:,} rows (key, (index, value)), {_KEYS} keys",
-                {
-                    "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION)), fewer),
-                    "only read": Work(lambda: run_pipeline(_rows(part)), fewer),
-                    "and an identity": Work(lambda: run_pipeline(_rows(part), beam.Map(_itself)), fewer),
-                },
-                rounds,
-                target=Target("ours", 1500),
-            )
+        rows = compare(
+            f"{fewer:,} rows (key, (index, value)), {_KEYS} keys",
+            {
+                "rows": Work(lambda: run_pipeline(_rows(part), SketchPerKey(_PROJECTION)), fewer),
+                "only read": Work(lambda: run_pipeline(_rows(part)), fewer),
+                "and an identity": Work(lambda: run_pipeline(_rows(part), beam.Map(_itself)), fewer),
+            },
+            rounds,
+            target=Target("ours", 1500),
+        )
         beside = dataclasses.replace(
             released, name="the same, beside the plain CombineFn", others={}, target=Target("ratio", 1 / 8)
         )
