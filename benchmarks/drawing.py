@@ -44,7 +44,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float, int]]) -> Figure:
     axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xscale("log")
     least, most = min(0.5, *(times for _, times, _ in bars)), max(2.0, *(times for _, times, _ in bars))
-    room = (most / least) ** 0.12  # for the figures beside the bars
+    room = (most / least) ** 0.15  # for the figures beside the bars
     axes.set_xlim(least / max(2.0, room), most * max(2.5, room))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))

@@ -123,9 +123,8 @@ def _targets(results: list[dict[str, Any]], pictures: Path) -> list[str]:
             ours = f"{markdown.figure(row['ours'])} {row['unit']}"
             lines.append((result["name"], row["name"], ours, beside, markdown.ratio(row), markdown.target(row), met))
             if row["ratio"]:
-                bars.append(
-                    (f"{result['name']}: {row['name']}\nbeside {beside}", 1 / row["ratio"], 0 if row["met"] else 1)
-                )
+                label = f"{result['name']}: {row['name']}" + (f"\nbeside {beside}" if beside else "")
+                bars.append((label, 1 / row["ratio"], 0 if row["met"] else 1))
     if not lines:
         return []
     parts = [markdown.grid(("", "", "ours", "beside", "time ratio", "target", ""), lines)]
