@@ -91,7 +91,7 @@ def _picture(found: dict[str, Any]) -> Figure:
     memory.set_title("resident memory, MB", fontsize=9, loc="left")
     memory.legend(frameon=False, fontsize=8)
     checkpoints.plot(minutes, [one["checkpoint_kb"] for one in found["samples"]], color=palette.BLUE)
-    checkpoints.set_title("checkpoint, kB", fontsize=9, loc="left")
+    checkpoints.set_title("checkpoint, mean of ten, kB", fontsize=9, loc="left")
     moments = [WINDOW * number / 60 for number in range(len(found["delays"]))]
     delays.plot(moments, found["delays"], ".", markersize=3, color=palette.BLUE)
     delays.set_title("delay of each window, s", fontsize=9, loc="left")

@@ -187,12 +187,12 @@ class Stream:
         found = self.cluster.usage() | self.kafka.usage()
         return {"task manager": found["task-manager-1"], "Python": found["workers"], "broker": found["broker"]}
 
-    def checkpoint(self) -> dict[str, Any]:
-        """Return what Flink says of the last checkpoint that was completed, nothing if there is none."""
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """Return what Flink says of checkpoints that were completed, of the last ten that began."""
         for job in self.cluster.rest("/jobs")["jobs"]:
-            found: dict[str, Any] = self.cluster.rest(f"/jobs/{job['id']}/checkpoints")["latest"]["completed"] or {}
-            return found
-        return {}
+            history = self.cluster.rest(f"/jobs/{job['id']}/checkpoints")["history"]
+            return [one for one in history if one["status"] == "COMPLETED"]
+        return []
 
 
 def backlog(jars: Path, console: Console, *, events: int, form: str, **how: Any) -> dict[str, Any]:
