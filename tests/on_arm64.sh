@@ -6,7 +6,8 @@ command -v qemu-aarch64-static apt-get >/dev/null || { echo "this needs Debian a
 mkdir -p "$1" && folder=$(realpath "$1") && shift
 
 if [ ! -e "$folder/.complete" ]; then
-  rm -rf "$folder" && mkdir -p "$folder"/{state/lists/partial,cache/archives/partial,root,home}
+  rm -rf "$folder"/{state,cache,root,site}  # of an attempt that ended early
+  mkdir -p "$folder"/{state/lists/partial,cache/archives/partial,root,home}
   touch "$folder/state/status"
   printf '%s\n' 'APT::Architecture "arm64";' 'APT::Architectures {"arm64";};' "Dir::State \"$folder/state\";" \
     "Dir::State::status \"$folder/state/status\";" "Dir::Cache \"$folder/cache\";" > "$folder/apt.conf"
