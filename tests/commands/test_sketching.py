@@ -60,14 +60,14 @@ def test_append_adds_to_what_is_there(folder: Path, forks: Forks) -> None:
 def test_a_format_that_is_said_is_the_files_however_it_is_named(folder: Path, forks: Forks) -> None:
     options = [*EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--format", "csv"]
     (folder / "sales.csv").rename(folder / "sales.parquet")
-    (folder / "packed.gz").write_bytes(gzip.compress((folder / "sales.parquet").read_bytes()))
+    # without the time, whose bytes decide what else of these could be a header line
+    (folder / "packed.gz").write_bytes(gzip.compress((folder / "sales.parquet").read_bytes(), mtime=0))
     for name in ("sales.parquet", "packed.gz"):
         forks.succeeded("sketch", name, *options, cwd=folder)
         assert load_raw(folder / "a.raw-sketch").state == expected()
         (folder / "a.raw-sketch").unlink()
     (folder / "packed.gz").rename(folder / "packed.data")
-    said = forks.refused("sketch", "packed.data", *options, cwd=folder)  # as text, or its names, by the bytes' chance
-    assert "packed.data cannot be read as CSV" in said or "packed.data has no column shop" in said
+    assert "packed.data cannot be read as CSV" in forks.refused("sketch", "packed.data", *options, cwd=folder)
 
 
 def test_one_event_is_told_in_the_singular(folder: Path, forks: Forks) -> None:
