@@ -64,9 +64,10 @@ def bound_units(
         ``L1(bound, unit=…, max_keys=m)``, or `L2`: the relation that the release will name.
     max_keys
         How many keys a unit keeps; by default as many as ``neighbours`` says, each clipped to the bound by itself.
-        More are possible if ``neighbours`` says 1: the bound then holds for all keys **together**, at the noise of a
-        unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`, not for
-        `signs.DPSignRPRR`.
+        More are possible if ``neighbours`` is an `L1` that says 1: the bound then holds for all keys **together**, at
+        the noise of a unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`; do
+        not release such a table by another sign mechanism. Under `L2` it is refused: ``L2(bound/√m, max_keys=m)`` has
+        the ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity.
     clip
         ``"scale"`` shrinks a unit's vector as a whole, ``"cut"`` keeps some of its values; `L2` takes the first. It
         truncates each value, so the resolution must be fine enough for what is left of the small ones.
@@ -81,7 +82,8 @@ def bound_units(
     Raises
     ------
     InvalidInputError
-        For another relation, bounds out of range, columns of different lengths or wrong types.
+        For another relation, bounds out of range, keys clipped together under `L2`, columns of different lengths or
+        wrong types.
     OSError
         If temporary files cannot be written.
 
@@ -232,6 +234,13 @@ def _kept_keys(neighbours: "Neighbours", max_keys: int | None) -> tuple[int, boo
         raise InvalidInputError(
             f"max_keys must be what the neighbours say, {neighbours.max_keys}, each key clipped by itself; or, where "
             f"they say 1, any larger number of keys clipped together; got {max_keys!r:.40}"
+        )
+    if neighbours.kind != "l1":  # m keys in one ball move sums of absolute values by √m times what one key does
+        raise InvalidInputError(
+            f"several keys are clipped together under L1 only, got {neighbours!r} and max_keys={max_keys}: Laplace "
+            f"noise and signs rest on the l1 distance, which one Euclidean ball for {max_keys} keys lets grow by "
+            f"√{max_keys}. Use L2(bound, max_keys={max_keys}) with 1/√{max_keys} of the bound, which takes no more "
+            f"Gaussian noise"
         )
     return max_keys, True
 
