@@ -41,7 +41,10 @@ class Endless:
         """Read the log until it ends, or for ever; write the state and releases."""
         agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
         policy.publisher(agreement)  # to find mistakes before anything is written
-        form, charge, left_out = self._checked(), _charge_of(policy, agreement), BadLines(self.bad_lines, more=True)
+        form, charge = self._checked(), _charge_of(policy, agreement)
+        # where units do not move the clock, no line of theirs ends the stream either
+        how = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
+        left_out = BadLines(how, more=True)
         with ExitStack() as stack:
             descriptor = sys.stdin.fileno()
             if self.inputs != [STDIN]:
@@ -65,6 +68,8 @@ class Endless:
                 number = stop.number
         if bad.count:
             say(str(bad))
+        if policy.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
+            say(f"{counted(dropped, 'malformed row')} dropped since the stream began")
         facts = f"{counted(stream.events, 'event')}, {counted(stream.released, 'window')} released into {policy.folder}"
         if number is not None:
             say(f"Stopped: {self.output}, secret: {facts}. The same command goes on.")

@@ -243,6 +243,32 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
     assert (folder / "kept.csv").read_text() == HEADER + 2 * "worse-time,north,a,1,Ann\n"
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Path, forks: Forks) -> None:
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"clock": "heartbeats"}))
+    rows = [beat(0), *drawn_log(30, 9, 100), beat(130)]
+    eve = Row(1, "north", "a", 1, "Eve").line.rstrip("\n").split(",")
+    bad = [["soon", *eve[1:]], ["2046-01-01T00:00:00Z", *eve[1:]], [*eve[:3], "many", eve[4]], eve[:2]]
+    lines = [row.line.rstrip("\n").split(",") for row in rows]
+    lines[4:4] = bad
+    if form == "csv":
+        data = HEADER + "".join(",".join(line) + "\n" for line in lines)
+    else:  # a line with too few fields lacks them
+        names = HEADER.strip().split(",")
+        data = "".join(json.dumps(dict(zip(names, line, strict=False))) + "\n" for line in lines)
+    options = [*OPTIONS, "--summary", "told.json"]
+    said = forks.run("sketch", "-", "--format", form, *options, cwd=folder, stdin=data.encode())
+    assert said.returncode == 0, said.stderr
+    assert "1 bad line left out" in said.stderr
+    assert "3 malformed rows dropped" in said.stderr
+    told = json.loads((folder / "told.json").read_text())
+    assert (told["rows_malformed"], told["bad_lines"]) == (3, 1)
+    expected, late = windows_of(rows, clock="heartbeats")
+    assert (told["rows_late"], len(list((folder / "out").iterdir()))) == (late, 2)
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    assert stream.events == sum(map(len, expected.values()))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

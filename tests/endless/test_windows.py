@@ -159,3 +159,70 @@ def test_rows_with_something_missing_are_dropped_where_that_is_agreed_on() -> No
     assert windows.counts.bounding.rows_blank == 3
     assert windows.counts.bounding.rows_read == 4
     assert int(windows._policy.over(np.array([windows.newest]))[0]) == windows.next + over_in([beat(100)])
+
+
+UNSOUND: dict[str, tuple[dict[str, str], str]] = {
+    "a time that is none": ({"at": "yesterday"}, "malformed"),
+    "no time": ({"at": ""}, "blank"),
+    "years ahead": ({"at": "2046-01-01T00:00:00Z"}, "malformed"),
+    "10,001 windows ahead": ({"at": "2026-11-29T11:42:00Z"}, "malformed"),
+    "beyond all times": ({"at": "99999-01-01T00:00:00Z"}, "malformed"),
+    "a value that is none": ({"n": "many"}, "malformed"),
+    "a value beyond 63 bits": ({"n": "9" * 26}, "beyond"),
+    "no item": ({"item": ""}, "blank"),
+    "no value, and years ahead": ({"at": "2046-01-01T00:00:00Z", "n": ""}, "blank"),
+}
+
+
+@pytest.mark.parametrize("clip", ["scale", "none"])
+@pytest.mark.parametrize("lacking", ["drop", "refuse"])
+@pytest.mark.parametrize("fault", UNSOUND)
+def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: Any, clip: str) -> None:
+    """The others' windows are as without it, wherever batches are cut, and it is counted."""
+    changes, counted = UNSOUND[fault]
+    agreement = AGREEMENT.replace(missing=lacking)
+    log = [beat(0), *(Row(second, "north", "a", 1, f"c{second}") for second in range(0, 100, 9)), beat(130)]
+    cells = batch_of(log).to_pylist()
+    eve = batch_of([Row(30, "south", "b", 1, "Eve")]).to_pylist()[0] | changes
+
+    def played(rows: list[dict[str, str]], size: int) -> tuple[Windows, list[Any]]:
+        windows = Windows(policy_of(Path("out"), clock="heartbeats", clip=clip), agreement, SECRET)
+        for at in range(0, len(rows), size):
+            windows.add(pa.RecordBatch.from_pylist(rows[at : at + size], schema=batch_of(log).schema), at + 1)
+        sums = []
+        for _ in range(2):
+            assert windows.is_over
+            table, summary = windows.closing()
+            sums.append(table.sketch_of("north").state().tolist())
+            windows.advance(summary)
+        return windows, sums
+
+    _, without = played(cells, 99)
+    for size in (1, 2, 99):
+        windows, sums = played([*cells[:4], eve, eve, *cells[4:]], size)
+        assert sums == without, size
+        found = windows.counts.bounding
+        if counted == "beyond" and clip == "scale":
+            counted = "kept"  # its unit is clipped
+        assert found.rows_blank == 2 * (counted == "blank"), size
+        assert found.rows_malformed == 2 * (counted in ("malformed", "beyond")), size
+        assert found.rows_read == len(log), "without two heartbeats, with two of hers"
+
+
+def test_the_last_window_that_a_row_may_be_in_is_ten_thousand_ahead() -> None:
+    last = Row(60 * 10_000 + 59, "north", "a", 1, "Ann")
+    windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
+    assert windows.add(batch_of([beat(1), last, last._replace(at=last.at + 1)]), 1) == 1
+    assert windows.add(batch_of([beat(61), last._replace(at=last.at + 1)]), 4) == 1
+    assert windows.counts.bounding.rows_malformed == 1
+
+
+@pytest.mark.parametrize("at", ["2046-01-01T00:00:00Z", "soon"])
+def test_a_heartbeat_that_cannot_be_read_raises(at: str) -> None:
+    windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
+    good = Row(1, "north", "a", 1, "Ann")
+    bad = pa.RecordBatch.from_pylist([*batch_of([good, beat(2)]).to_pylist()], schema=batch_of([good]).schema)
+    bad = bad.set_column(0, "at", pa.array([bad.column("at")[0].as_py(), at]))
+    with pytest.raises(ss.InvalidInputError, match="the column at"):
+        windows.add(bad, 1)
+    assert (windows.newest, windows.open) == (None, {})

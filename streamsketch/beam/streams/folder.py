@@ -26,6 +26,8 @@ from streamsketch.errors import InvalidInputError
 class ReadGrowingFolder(beam.PTransform):
     """Read Parquet files in the order of their names, as they appear: ``→ PCollection[bytes]``, for `DecodeMessages`.
 
+    A row without a time is dropped, and one whose time Beam does not have is late: neither ends the stream.
+
     The folder is the log: a file that appears later must have a later name, and files must appear whole (write them
     under a name that begins with ``.`` or ``_``, then rename them). Watermark and lateness come from the newest time in
     the files so far less the delay, so a replay decides alike. One worker reads.
@@ -169,7 +171,7 @@ class _Read(beam.DoFn):
     def _parts(self, batch: pa.RecordBatch, clock: PartitionClock) -> Iterator[tuple[Timestamp, pa.RecordBatch]]:
         """Yield the rows of each window with their earliest time, or the mark of late ones; others have no time."""
         batch = batch.filter(column_of(batch, self._time).is_valid())
-        moments = column_of(batch, self._time).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+        moments = _micros(column_of(batch, self._time), self._time)
         if self.clock == "events":
             for places in self._windows(moments):
                 earliest = int(moments[places].min())
@@ -192,8 +194,23 @@ class _Read(beam.DoFn):
     def _windows(self, moments: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
         """Yield the places of each window's times, by window."""
         _, size, offset = self._micros
-        numbers = (moments - offset) // size
+        ends, far = np.iinfo(np.int64), abs(offset)
+        numbers = (np.clip(moments, ends.min + far, ends.max - far) - offset) // size
         order = np.argsort(numbers, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             if places.size:
                 yield places
+
+
+def _micros(times: pa.Array, name: str) -> NDArray[np.int64]:
+    """Return times in microseconds, rounded down: int64, (n,). Those beyond 64 bits are at the ends, which are late."""
+    if pa.types.is_date(times.type):
+        times = times.cast(pa.timestamp("ms"))
+    if not pa.types.is_timestamp(times.type):
+        raise InvalidInputError(f"the column {name} must hold Arrow times, got {times.type}; write it as timestamps")
+    counts: NDArray[np.int64] = times.cast(pa.int64()).to_numpy()
+    if times.type.unit == "ns":
+        return counts // 1000
+    factor = {"s": 10**6, "ms": 10**3, "us": 1}[times.type.unit]
+    most = int(np.iinfo(np.int64).max) // factor
+    return np.clip(counts, -most, most) * factor

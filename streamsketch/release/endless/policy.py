@@ -54,7 +54,8 @@ class StreamPolicy:
         What moves the watermark. ``"events"``: every row. One unit's events can then make others' late, so the
         guarantee states a condition: none is ahead of those that follow by more than the delay. ``"heartbeats"``: only
         rows whose agreed columns are all empty, which the log's writer puts in. Nothing a unit does then changes
-        which events are late or which windows are over, and no condition is needed.
+        which events are late or which windows are over, and no condition is needed. Nor does a row end the stream: one
+        that cannot be read, or is more than 10,000 windows ahead of the heartbeats, is dropped and counted.
     epsilon, delta, mechanism
         As in `Sketch.release`, for each window's table as a whole.
     neighbours

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement, missing
+from streamsketch.agreement import Agreement, Events, missing
 from streamsketch.data import check_indices, key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.release.endless.policy import WITHIN, StreamPolicy
@@ -99,10 +99,12 @@ class SumsWindow:
         Of the stream.
     public
         Its public keys as an Arrow array; None for one stream.
+    tolerant
+        Whether a row that cannot be added is dropped and counted; else it raises.
     """
 
-    def __init__(self, agreement: Agreement, public: pa.Array | None) -> None:
-        self._agreement, self._public = agreement, public
+    def __init__(self, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> None:
+        self._agreement, self._public, self._tolerant = agreement, public, tolerant
         self._table, self._events = SketchTable(agreement), 0
 
     def prepare(self, rows: pa.RecordBatch, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
@@ -112,18 +114,33 @@ class SumsWindow:
             kept = rows.filter(pc.is_in(rows.column(self._agreement.key.name), value_set=self._public))
             summary.rows_of_other_keys += rows.num_rows - kept.num_rows
             rows = kept
-        events = self._agreement.events(rows)
-        if events.indices.size:
-            check_indices(int(events.indices.view(np.uint64).max()), self._agreement.projection.dim)
+        parts = self._read(rows)
+        summary.rows_malformed += rows.num_rows - sum(events.steps.size for events in parts)
 
         def add() -> None:
-            if events.keys is None:
-                self._table.add_steps([NO_KEY], np.zeros(events.steps.size, np.int64), events.indices, events.steps)
-            else:
-                self._table.add_events(events)
-            self._events += events.steps.size
+            for events in parts:
+                if events.keys is None:
+                    self._table.add_steps([NO_KEY], np.zeros(events.steps.size, np.int64), events.indices, events.steps)
+                else:
+                    self._table.add_events(events)
+                self._events += events.steps.size
 
         return add
+
+    def _read(self, rows: pa.RecordBatch) -> list[Events]:
+        """Return the events of rows that were cast, if tolerant without those that cannot be added."""
+        try:
+            events = self._agreement.events(rows)
+            if events.indices.size:
+                check_indices(int(events.indices.view(np.uint64).max()), self._agreement.projection.dim)
+        except InvalidInputError:
+            if not self._tolerant or not rows.num_rows:
+                raise
+            if rows.num_rows == 1:
+                return []
+            middle = rows.num_rows // 2
+            return [*self._read(rows.slice(0, middle)), *self._read(rows.slice(middle))]
+        return [events]
 
     def closed(self, _: bytes, __: BoundingSummary) -> SketchTable:
         """Return the sums."""
@@ -134,9 +151,9 @@ class SumsWindow:
         return encode(RawSketch(self._table, self._events))
 
     @classmethod
-    def from_bytes(cls, data: bytes, agreement: Agreement, public: pa.Array | None) -> Self:
+    def from_bytes(cls, data: bytes, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> Self:
         """Return the window that `to_bytes` wrote."""
-        window, raw = cls(agreement, public), decode(data)
+        window, raw = cls(agreement, public, tolerant=tolerant), decode(data)
         if not isinstance(raw.state, SketchTable):
             raise WireFormatError("window", "holds no table")
         window._table, window._events = raw.state, raw.events
@@ -165,6 +182,8 @@ class Windows:
 
     def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes) -> None:
         self._policy, self._agreement, self._secret = policy, agreement, secret
+        self._tolerant = policy.clock == "heartbeats"
+        self._drops = self._tolerant or agreement.missing == "drop"
         near = policy.bounds_in(agreement)
         self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
         keys = [NO_KEY] if self.public is None else self.public
@@ -190,23 +209,39 @@ class Windows:
     def add(self, batch: pa.RecordBatch, first: int) -> int:
         """Add rows in the order of the log, and return how many are in windows; after an error nothing has changed.
 
-        A row is late if its window was over before it, so that batches of any size give the same windows.
+        A row is late if its window was over before it, so that batches of any size give the same windows. Where
+        heartbeats move the watermark, no row of a unit raises: one that cannot be read is dropped and counted, each
+        judged by itself.
         """
+        try:
+            return self._add(batch, first)
+        except InvalidInputError:
+            if not self._tolerant:
+                raise
+        readable = self._readable(batch)
+        return self._add(batch.filter(pa.array(readable)), first, int((~readable).sum()))
+
+    def _add(self, batch: pa.RecordBatch, first: int, malformed: int = 0) -> int:
         policy, before = self._policy, _BEFORE_ALL if self.newest is None else self.newest
         batch, blank = self._timed(batch)
         moments = policy.moments(batch.column(policy.time), policy.time, policy.time_format)
-        beats, kept = self._kinds(batch)
+        beats, lacking = self._kinds(batch)
+        kept = ~lacking if self._drops else ~beats
         moving = moments if policy.clock == "events" else np.where(beats, moments, _BEFORE_ALL)
         newest = np.maximum.accumulate(np.append(before, moving))
         numbers, over = policy.numbers(moments), policy.over(newest[:-1])
-        if (numbers > np.maximum(policy.numbers(newest[:-1]), policy.first) + _MOST_AHEAD).any():
+        ahead = numbers > np.maximum(policy.numbers(newest[:-1]), policy.first) + _MOST_AHEAD
+        if (ahead & (beats | (not self._tolerant))).any():
             raise InvalidInputError(
                 f"the column {policy.time} has a time that is more than {_MOST_AHEAD:,} windows after the rows before"
             )
+        far = kept & ahead
+        kept &= ~ahead
         cast = self._agreement.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
         numbers, timely = numbers[kept], (numbers >= over)[kept]
-        blank += int((~kept & ~beats).sum())
-        found = BoundingSummary(rows_read=blank, rows_blank=blank)
+        blank += int((~kept & ~beats & ~far).sum())
+        malformed += int(far.sum())
+        found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
         adding = []
         for number in np.unique(numbers[timely]).tolist():
             its = timely & (numbers == number)
@@ -223,22 +258,47 @@ class Windows:
         self.newest = None if newest[-1] == _BEFORE_ALL else int(newest[-1])
         return int(timely.sum())
 
+    def _readable(self, batch: pa.RecordBatch) -> Flags:
+        """Return all rows but those that cannot be read, each judged by itself: bool, (n,).
+
+        A column of a wrong type raises, as it is no row's fault.
+        """
+        self._read(batch.slice(0, 0))
+        _, lacking = self._kinds(batch)
+        readable = np.ones(batch.num_rows, dtype=bool)
+        waiting = [np.flatnonzero(~lacking & ~missing(batch.column(self._policy.time)))]
+        while waiting:  # halves, until each row that fails is alone
+            rows = waiting.pop()
+            try:
+                self._read(batch.take(pa.array(rows)))
+            except InvalidInputError:
+                if rows.size == 1:
+                    readable[rows] = False
+                else:
+                    waiting += [rows[: rows.size // 2], rows[rows.size // 2 :]]
+        return readable
+
+    def _read(self, batch: pa.RecordBatch) -> None:
+        """Raise what is wrong with rows that are neither heartbeats nor blank."""
+        self._policy.moments(batch.column(self._policy.time), self._policy.time, self._policy.time_format)
+        self._agreement.cast(batch)
+
     def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
-        """Return which rows are heartbeats, and which have all that the agreement asks for, as far as it drops rows."""
+        """Return which rows are heartbeats, and which lack something agreed on, as all of these do."""
         none = np.zeros(batch.num_rows, dtype=bool)  # where there is no other column than the time
         empty = [missing(batch.column(name)) for name in self._agreed] or [none]
         beats, blank = empty[0].copy(), empty[0].copy()
         for more in empty[1:]:
             beats &= more
             blank |= more
-        return beats, ~blank if self._agreement.missing == "drop" else ~beats
+        return beats, blank
 
     def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
         """Return the rows that have a time, and how many have not."""
         untimed = missing(batch.column(self._policy.time))
         if not untimed.any():
             return batch, 0
-        if self._agreement.missing == "refuse":
+        if not self._drops:
             raise InvalidInputError(
                 f"the column {self._policy.time} has nothing, null or blank, in a row, and the agreement refuses that"
             )
@@ -246,13 +306,13 @@ class Windows:
 
     def _empty(self) -> UnitsWindow | SumsWindow:
         if self._bounds is None:
-            return SumsWindow(self._agreement, self._public_column)
+            return SumsWindow(self._agreement, self._public_column, tolerant=self._tolerant)
         return UnitsWindow(self._agreement, self._bounds)
 
     def restored(self, data: bytes) -> UnitsWindow | SumsWindow:
         """Return a window from its bytes."""
         if self._bounds is None:
-            return SumsWindow.from_bytes(data, self._agreement, self._public_column)
+            return SumsWindow.from_bytes(data, self._agreement, self._public_column, tolerant=self._tolerant)
         return UnitsWindow.from_bytes(data, self._agreement, self._bounds)
 
     def secret_of(self, number: int) -> bytes:

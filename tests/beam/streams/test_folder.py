@@ -9,9 +9,10 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.utils.timestamp import MIN_TIMESTAMP
 
 import streamsketch as ss
-from streamsketch.beam.streams import DecodeMessages, ReadGrowingFolder
+from streamsketch.beam.streams import DecodeMessages, PartitionClock, ReadGrowingFolder, folder
 from tests.beam.streams.prism import BASE, MINUTE, run
 
 SCHEMA = pa.schema({"key": pa.string(), "time": pa.timestamp("us", "UTC")})
@@ -60,3 +61,40 @@ def test_a_time_that_is_not_read_is_refused() -> None:
     wrong: Any = "when"
     with pytest.raises(ss.InvalidInputError, match="time must be one of the columns key, time"):
         ReadGrowingFolder("folder", SCHEMA.names, time=wrong, delay=1, size=1)
+
+
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_time_far_off_does_not_end_the_stream(unit: str, clock: Any) -> None:
+    """A row of any time that Parquet holds is late or in its window; the others are where they were."""
+    each = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    crowd = [
+        ("a", BASE * each),
+        ("b", (BASE + 59) * each + each // 2),
+        (None, (BASE + 60) * each),
+        ("c", (BASE + 61) * each),
+    ]
+    beyond = [] if unit == "ns" else [("e", (1 << 63) - 1), ("e", 1 - (1 << 63))]
+    found = []
+    for rows in (crowd, [*crowd[:1], ("none", None), *beyond, *crowd[1:]]):
+        keys, times = zip(*rows, strict=True)
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(keys, pa.string()), pa.array(times, pa.timestamp(unit))], ["key", "time"]
+        )
+        step = folder._Read(["key", "time"], "time", [MINUTE * 10**6 * 2, MINUTE * 10**6, 0], 1.0, "_END")
+        step.clock = clock
+        partition = PartitionClock(*step._micros, clock=clock)
+        parts = list(step._parts(batch, partition))
+        timely = [(moment, part.column("key").to_pylist()) for moment, part in parts if moment > MIN_TIMESTAMP]
+        found.append((timely, partition.newest))
+        late = [key for moment, part in parts if moment == MIN_TIMESTAMP for key in part.column("key").to_pylist()]
+        assert late == ["e"] * len(late)
+        assert len(late) == (len(beyond) if len(rows) > len(crowd) else 0)
+    assert found[0] == found[1]
+
+
+def test_a_column_without_times_is_refused() -> None:
+    batch = pa.RecordBatch.from_pydict({"key": ["a"], "time": ["2026-11-22"]})
+    step = folder._Read(["key", "time"], "time", [0, MINUTE * 10**6, 0], 1.0, "_END")
+    with pytest.raises(ss.InvalidInputError, match="the column time must hold Arrow times, got string"):
+        list(step._parts(batch, PartitionClock(*step._micros)))
