@@ -2,17 +2,17 @@
 
 import io
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pyarrow as pa
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import streamsketch as ss
+from pipelines.tables import By, Results
 from streamsketch.report.scaling import like_beside_like
 
 Floats = NDArray[np.float64]
@@ -22,28 +22,23 @@ _READABLE = 24  # more keys than this leave no room for numbers in the cells
 _BARS = "#39568c"
 
 
-def heat_map(
-    comparisons: pa.Table, sizes: dict[str, ss.Estimate], title: str, by: Literal["cosine", "distance"]
-) -> bytes:
+def heat_map(results: Results, title: str, by: By) -> bytes:
     """Return a PNG of all pairs, similar keys adjacent, with the sizes of the streams beside.
 
     Estimates are below the diagonal, and above it their standard errors: of distances relative ones. Keys without
-    cosines, since noise drowns them, are named and not drawn.
+    cosines, since they are below the noise floor, are named and not drawn, unless fewer than two others are left.
 
     Parameters
     ----------
-    comparisons
-        What `pipelines.sinks.WriteComparisons` writes.
-    sizes
-        The squared norm of each key's stream.
+    results
+        What the job estimated.
     title
         Goes above.
     by
         What the comparisons are.
     """
-    names, value, error = _square(comparisons.to_pylist(), "cosine" if by == "cosine" else "squared_distance")
-    kept = [i for i in range(len(names)) if not np.isnan(np.delete(value[i], i)).all()] or list(range(len(names)))
-    drowned = [name for i, name in enumerate(names) if i not in kept]
+    names, value, error = _square(results.shown(by).to_pylist(), "cosine" if by == "cosine" else "squared_distance")
+    kept, left_out = drawn_of(names, results.below_noise if by == "cosine" else [])
     names = [names[i] for i in kept]
     value, error = value[np.ix_(kept, kept)], error[np.ix_(kept, kept)]
     order = like_beside_like(np.nan_to_num(2 - 2 * value, nan=2.0) if by == "cosine" else value)
@@ -68,10 +63,7 @@ def heat_map(
         if by == "cosine"
         else "below the diagonal: estimate in thousands; above: its relative standard error"
     )
-    if drowned:
-        parts += f"\nnot drawn, as noise drowns them: {', '.join(drowned[:_READABLE])}"
-        parts += f" and {len(drowned) - _READABLE} more" if len(drowned) > _READABLE else ""
-    figure.suptitle(f"{title}\n{parts}", fontsize=11, x=0.01, ha="left", parse_math=False)
+    figure.suptitle(f"{title}\n{parts}{left_out}", fontsize=11, x=0.01, ha="left", parse_math=False)
     figure.colorbar(
         image, ax=axes, label="estimated cosine" if by == "cosine" else "estimated squared distance", shrink=0.8
     )
@@ -81,12 +73,24 @@ def heat_map(
             dark = place < 0.5 if by == "cosine" else place > 0.5
             text = _text(value[i, j], error[i, j], by, below=i > j)
             axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else "black")
-    _draw_sizes(beside, [sizes[name] for name in names])
+    _draw_sizes(beside, [results.sizes[name] for name in names])
     content = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # scripts that the font lacks are drawn as boxes
         figure.savefig(content, format="png", dpi=120)
     return content.getvalue()
+
+
+def drawn_of(names: list[str], below: list[str]) -> tuple[list[int], str]:
+    """Return the places of the keys to draw, and a line on those ``below`` the noise floor, empty if there are none.
+
+    All are drawn if fewer than two would be left.
+    """
+    kept = [i for i, name in enumerate(names) if name not in below]
+    enough = len(kept) >= 2
+    more = f" and {len(below) - _READABLE} more" if len(below) > _READABLE else ""
+    line = f"{'not drawn, as ' if enough else ''}below the noise floor: {', '.join(below[:_READABLE])}{more}"
+    return kept if enough else list(range(len(names))), f"\n{line}" if below else ""
 
 
 def _square(rows: list[dict[str, Any]], name: str) -> tuple[list[str], Floats, Floats]:

@@ -16,7 +16,7 @@ FnApiRunner, Beam's in-process runner.
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -45,6 +45,7 @@ from streamsketch.beam import (
 )
 from streamsketch.core import names_given
 from streamsketch.data import check_delimiter, window_seconds
+from streamsketch.estimation import block_of, drowned
 from streamsketch.release import AdditiveNoise
 
 _RUNNERS_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")
@@ -75,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             releases = read_releases(known.output)
             sizes = {str(key): ss.squared_norm(release) for key, release in releases.items()}
             results = Results(
-                read_comparisons(known.output, "cosine"), read_comparisons(known.output, "distance"), sizes
+                read_comparisons(known.output, "cosine"),
+                read_comparisons(known.output, "distance"),
+                sizes,
+                below_noise(releases),
             )
             if not len(results.distances):
                 raise ss.InvalidInputError("the data have no two keys to compare; name at least two in --public-key")
@@ -87,13 +91,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             step = progress.add_task("Drawing the heat map", total=1)
             what = "cosines" if known.by == "cosine" else "squared distances"
             title = f"Private {what} of {known.key} streams\n{guarantee}"
-            write(known.output, f"{known.by}s.png", heat_map(results.shown(known.by), sizes, title, known.by))
+            write(known.output, f"{known.by}s.png", heat_map(results, title, known.by))
             progress.advance(step)
     except ss.StreamsketchError as error:
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
     show_results(console, results, truth, known, guarantee)
     return 0
+
+
+def below_noise(releases: Mapping[Any, ss.PrivateSketch]) -> list[str]:
+    """Return the keys of the streams below the noise floor, in ascending order.
+
+    That is a question to each release by itself: a pair without a cosine does not say which of its two is the cause.
+    """
+    if not releases:
+        return []
+    lost = drowned(block_of(list(releases.values())))
+    return sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
 
 
 def _projection(known: argparse.Namespace) -> ss.Projection:

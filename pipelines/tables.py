@@ -25,6 +25,8 @@ class Results(NamedTuple):
     distances: pa.Table
     sizes: dict[str, ss.Estimate]
     """The squared norm of each key's stream."""
+    below_noise: list[str]
+    """The keys of streams below the noise floor, which have no cosine with any other, in ascending order."""
 
     def shown(self, by: By) -> pa.Table:
         """Return the comparisons of one kind."""
@@ -42,9 +44,8 @@ def show_results(
     if len(rows) > _SHOWN:
         console.print(f"   … and {len(rows) - _SHOWN} pairs {'less alike' if by == 'cosine' else 'further apart'}\n")
     if by == "cosine":
-        drowned = sorted(set(results.sizes) - {row[end] for row in rows if row["cosine"] is not None for end in _ENDS})
-        if drowned:
-            console.print(f"Without cosines, as noise drowns them: {escape(', '.join(drowned))}.\n")
+        if results.below_noise:
+            console.print(f"Without cosines, as below the noise floor: {escape(', '.join(results.below_noise))}.\n")
     elif rows[0]["squared_distance"] < 0:
         console.print("An estimate may be negative where noise dominates; the interval is clipped at zero.\n")
     if truth is not None:
@@ -53,9 +54,6 @@ def show_results(
         f"\nWritten to [bold]{escape(arguments.output)}/[/]: sketches.parquet, sketches/*.sketch, "
         f"cosines.parquet, distances.parquet, both as .csv, and {by}s.png"
     )
-
-
-_ENDS = ("first", "second")
 
 
 def _table(

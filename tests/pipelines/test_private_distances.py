@@ -1,17 +1,22 @@
 """The job on a user's own files, through its command line."""
 
+import argparse
 import contextlib
 import io
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import streamsketch as ss
 from pipelines import private_distances, sinks
+from pipelines.picture import drawn_of
+from pipelines.tables import Results, show_results
 
 SALES = pa.table(
     {
@@ -109,11 +114,41 @@ def test_cosines_come_out_with_sizes_beside(sales: Path, capsys: pytest.CaptureF
     shown = " ".join(capsys.readouterr().out.split())
     assert "most alike first" in shown
     assert "50 : 100" in shown
-    assert "Without cosines, as noise drowns them: east." in shown
+    assert "Without cosines, as below the noise floor: east." in shown
     assert "3 of 3 intervals cover the exact cosine" in shown
     assert "6 of 6 intervals cover the exact distance" in shown
     assert (sales / "out" / "cosines.png").stat().st_size > 1000
     assert len(pa_csv.read_csv(sales / "out" / "cosines.csv")) == 6
+
+
+@pytest.mark.usefixtures("fixed_noise")
+@pytest.mark.parametrize("names", ["east,north", "north,zero", "north,south,west/1,east,zero", "east,zero"])
+def test_only_the_stream_below_the_noise_floor_is_named(names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a pair without a cosine, one stream may be large; in a table of one pair, no other pair shows that."""
+    projection = ss.SJLT(dim=1000, sketch_dim=64, sparsity=2, seed=1)
+    releases = {}
+    for place, name in enumerate(names.split(",")):
+        sketch = projection.sketch()
+        if name not in ("east", "zero"):
+            sketch.update([1, place + 2], [12_000, 5_000])
+        releases[name] = sketch.release(epsilon=1.0, neighbours=ss.L1(1))
+    lost = [name for name in names.split(",") if name in ("east", "zero")]
+    assert private_distances.below_noise(releases) == lost
+
+    cosines = ss.pairwise(releases.values(), by="cosine").to_arrow(list(releases))
+    cosines = cosines.rename_columns(["cosine" if name == "estimate" else name for name in cosines.column_names])
+    undefined = pc.is_nan(cosines["cosine"])
+    cosines = cosines.set_column(2, "cosine", pc.if_else(undefined, None, cosines["cosine"]))
+    sizes = {name: ss.squared_norm(release) for name, release in releases.items()}
+    results = Results(cosines, cosines, sizes, private_distances.below_noise(releases))
+    asked = argparse.Namespace(by="cosine", key="shop", unit_column=None, output="out")
+    show_results(Console(width=200), results, None, asked, "a guarantee")
+    assert f"Without cosines, as below the noise floor: {', '.join(lost)}." in capsys.readouterr().out
+
+    kept, line = drawn_of(sorted(releases), lost)
+    drawn = [sorted(releases)[place] for place in kept]
+    assert drawn == (sorted(set(releases) - set(lost)) if len(releases) - len(lost) >= 2 else sorted(releases))
+    assert line.endswith(f"below the noise floor: {', '.join(lost)}")
 
 
 def test_releases_are_written_twice_alike(finished: tuple[Path, str]) -> None:
