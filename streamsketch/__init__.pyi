@@ -17,7 +17,14 @@ from .errors import (
 )
 from .estimation.distances import pairwise
 from .estimation.estimate import Estimate
-from .estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
+from .estimation.estimators import (
+    cosine,
+    inner_product,
+    normalised_inner_product,
+    profile_distance,
+    squared_distance,
+    squared_norm,
+)
 from .explanation.joint import explain
 from .parties.ledger import Ledger
 from .planning.bounds import plan_bounds
@@ -103,6 +110,7 @@ __all__ = [
     "load_raw",
     "local",
     "mechanisms",
+    "normalised_inner_product",
     "pairwise",
     "parties",
     "plan",

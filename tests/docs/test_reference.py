@@ -1,6 +1,9 @@
 """Every public name is on one page of the reference."""
 
 import ast
+import importlib
+import inspect
+import pkgutil
 import re
 from collections import Counter
 from pathlib import Path
@@ -20,6 +23,18 @@ AMONG_US = {
     *("parties.check_dataset", "parties.Ledger"),  # the ledger is a name of the package itself
 }
 ELSEWHERE = {"__version__", "local", "parties", "signs"}
+
+
+# These too, although an example shows what each does.
+SHOWN_AMONG_US = {
+    *("core.Ints", "core.Words", "core.exact_fraction", "core.field_elements", "core.names_given"),
+    *("data.quantise", "data.window_seconds", "estimation.rounded", "explanation.rounded_up"),
+    *("privacy.Bytes", "privacy.Cumulants", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),
+    *("privacy.IndividualGuarantee", "privacy.account", "privacy.gaussian_epsilon", "privacy.gaussian_sigma"),
+    *("privacy.key_threshold", "privacy.mechanism_names", "privacy.pure_rho", "privacy.rho_to_epsilon"),
+    *("projections.hadamard_transform", "release.AdditiveNoise", "release.StreamPolicy"),
+    *("signs.FlipLaw", "signs.expected"),
+}
 
 
 def documented() -> Counter[str]:
@@ -43,6 +58,24 @@ def test_every_public_name_is_documented_once() -> None:
         inside = folder.__name__.removeprefix("streamsketch.")
         wanted |= {f"streamsketch.{inside}.{name}" for name in folder.__all__ if f"{inside}.{name}" not in AMONG_US}
     assert wanted <= set(found), "add it to a page of docs/reference/api"
+
+
+def test_what_an_example_shows_to_users_is_documented() -> None:
+    """In all folders: an estimator that only its folder lists is for users too."""
+    found = {id(_thing(name)) for name in documented()}
+    shown = set()
+    for module in pkgutil.iter_modules(ss.__path__):
+        folder = importlib.import_module(f"streamsketch.{module.name}") if module.ispkg else ss
+        for name in getattr(folder, "__all__", []):
+            thing = getattr(folder, name)
+            if "\nExamples\n" in inspect.cleandoc(getattr(thing, "__doc__", None) or "") and id(thing) not in found:
+                shown.add(f"{module.name}.{name}")
+    assert shown == SHOWN_AMONG_US, "add it to a page of docs/reference/api, or here if no user needs it"
+
+
+def _thing(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def test_what_is_documented_is_there() -> None:
