@@ -4,7 +4,7 @@ import struct
 from fractions import Fraction
 from typing import Any
 
-from tests.golden import reader
+from tests.golden import reader, schemas
 from tests.golden.kit_releases import Message, guarantee, ids, load, mechanism, projection_fields, projection_of
 from tests.golden.reader import encoded, framed, unframed, varint
 
@@ -34,7 +34,7 @@ def _case(kind: str, name: str, reason: str, data: bytes) -> Message:
 
 
 def _changed(kind: str, base: Message, name: str, reason: str, change: Message) -> Message:
-    return _case(kind, name, reason, framed(reader.MAGICS[kind], _loosely(kind, base | change)))
+    return _case(kind, name, reason, framed(schemas.MAGICS[kind], _loosely(kind, base | change)))
 
 
 class Unreduced:
@@ -47,19 +47,19 @@ class Unreduced:
 def _loosely(kind: str, message: Message) -> bytes:
     """Return a message's bytes, unsound ratios too."""
     out = b""
-    for number, (name, of, rule) in sorted(reader.SCHEMAS[kind].items()):
-        values = message.get(name, []) if rule in reader.LISTS else [message[name]] if name in message else []
+    for number, (name, of, rule) in sorted(schemas.SCHEMAS[kind].items()):
+        values = message.get(name, []) if rule in schemas.LISTS else [message[name]] if name in message else []
         for value in values:
             if isinstance(value, Unreduced):
                 data = reader.encoded_ratio(2 * value.pair[0], value.pair[1])
-            elif of in reader.SCHEMAS and of != "Ratio":
+            elif of in schemas.SCHEMAS and of != "Ratio":
                 data = _loosely(of, value)
             else:
                 data = reader.field_bytes(of, value)
             if rule == "default" and not any(data):
                 continue
-            prefix = varint(number << 3 | reader.WIRE_TYPES.get(of, 2))
-            out += prefix + (data if of in reader.WIRE_TYPES else varint(len(data)) + data)
+            prefix = varint(number << 3 | schemas.WIRE_TYPES.get(of, 2))
+            out += prefix + (data if of in schemas.WIRE_TYPES else varint(len(data)) + data)
     return out
 
 
@@ -88,7 +88,7 @@ def _frames(base: Message) -> list[tuple[str, str, bytes]]:
 
 
 def _payloads(base: Message) -> list[tuple[str, str, bytes]]:
-    magic, payload = reader.MAGICS["PrivateSketch"], encoded("PrivateSketch", base)
+    magic, payload = schemas.MAGICS["PrivateSketch"], encoded("PrivateSketch", base)
     projection = encoded("Projection", base["projection"])
     first = b"\x0a" + varint(len(projection)) + projection
     rest = payload.removeprefix(first)
@@ -126,7 +126,7 @@ def _values(base: Message) -> list[tuple[str, str, bytes]]:
         ("a cell too few", "there are sketch_dim cells", reader.values_message(cells[:-1])),
         ("a cell too many", "there are sketch_dim cells", reader.values_message([*cells, 1])),
     ]
-    magic = reader.MAGICS["PrivateSketch"]
+    magic = schemas.MAGICS["PrivateSketch"]
     return [(name, why, framed(magic, encoded("PrivateSketch", base | {"values": v}))) for name, why, v in changes]
 
 
@@ -214,6 +214,11 @@ def _steps() -> list[tuple[str, str, Message]]:
         ("a variance below 1/2", "a variance is at least 1/2", [{"noise": _gaussian(Fraction(1, 4))}]),
         ("one layer", "not canonical: absent for 1", [{"noise": _NOISE | {"layers": 1}}]),
         ("three layers", "there are two layers at most", [{"noise": _NOISE | {"layers": 3}}]),
+        ("shares of nobody honest", "one at least is honest", _shared(3, 0)),
+        ("more honest than parties", "honest are 1 to all", _shared(3, 4)),
+        ("shares of 4097", "there are at most 4096 parties", _shared(4097, 4097)),
+        ("shares in two layers", "shares are one noise", [{"noise": _shared(3, 3)[0]["noise"] | {"layers": 2}}]),
+        ("shares on the input", "shares are on the cells", [{"noise": _shared(3, 3)[0]["noise"] | {"place": "input"}}]),
         ("keys for nothing", "ε is 1e-6 to 1e6", [*_ONE, {"keys": keys | {"epsilon": 0.0}}]),
         ("keys with delta 1", "δ is below 1", [*_ONE, {"keys": keys | {"delta": 1.0}}]),
         ("flips without method", "a method is text", [{"flips": flips | {"method": ""}}]),
@@ -234,6 +239,10 @@ def _steps() -> list[tuple[str, str, Message]]:
     return found + [
         (name, reason, {"steps": steps, "mechanism": reader.text_of(_ONE)}) for name, reason, steps in stated
     ]
+
+
+def _shared(parties: int, honest: int) -> list[Message]:
+    return [{"noise": _NOISE | {"shares": {"parties": parties, "honest": honest}}}]
 
 
 def _gaussian(variance: Fraction) -> Message:

@@ -258,6 +258,14 @@ def _mechanisms() -> list[tuple[str, list[Message]]]:
     ]
 
 
+def _shares() -> list[tuple[str, list[Message], float]]:
+    noise = {"kind": "laplace", "amount": Fraction(100), "layers": 0, "place": ""}
+    return [
+        ("by noise in shares", [{"noise": noise | {"shares": {"parties": 3, "honest": 3}}}], 1.0),
+        ("by noise in shares, not all honest", [{"noise": noise | {"shares": {"parties": 5, "honest": 4}}}], 1.25),
+    ]
+
+
 def _special(add: Any, made: dict[str, Message]) -> None:
     """Add wide and wrapped cells, odd texts, multiples and sums."""
     counts, signs = projection_of("count-sketch"), projection_of("sjlt-block", dim=2**60, resolution="1/1")
@@ -279,6 +287,9 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     add(released("an empty stream", counts, []))
     for name, steps in _mechanisms():
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps)))
+    for name, steps, draws in _shares():
+        noise = {"k2": draws * laplace(100)["k2"], "k4": draws * laplace(100)["k4"], "place": ""}
+        add(released(name, counts, [(1, 40)], guarantee=mechanism(steps), noise=noise))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
     add(released("under an agreement", counts, [(4, 40), (5, -2)], agreement=bytes(range(240, 256))))
     x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))

@@ -24,7 +24,11 @@ def published() -> list[Message]:
             _law("constant", 3, "DP-SignRP-RR", held, norm_bound=Fraction(30)),
         ),
         ("rademacher, levels", "rademacher", _law("levels", 1, "DP-SignRP-RR-smooth", {})),
-        ("rademacher, linear", "rademacher", _law("linear", Fraction(1, 16), "logistic", {"neighbours": event})),
+        (
+            "rademacher, linear",
+            "rademacher",
+            _law("linear", Fraction(1, 16), "DP-Sign-logistic", {"neighbours": event}),
+        ),
         (
             "rademacher, drowned",
             "rademacher",

@@ -71,19 +71,28 @@ def moments(fields: dict[str, Any]) -> tuple[Fraction, Fraction]:
         share = Fraction(min(2 * ((WORDS + s) // (2 * s)), WORDS), WORDS)
         return share, share
     if kind == "uniform":
-        n = 2 ** fields["fraction_bits"]
-        return Fraction(n * (n + 1), 3), Fraction(n * (n + 1) * (3 * n * n + 3 * n - 1), 15)
+        second, fourth = _uniform_moments(2 ** fields["fraction_bits"])
+        return second, fourth
     drawn = Fraction(round(fields["density"] * WORDS), WORDS) if kind == "fjlt" else Fraction(1)
     second, fourth = (drawn * moment for moment in _gaussian_moments(fields["fraction_bits"]))
     return second, fourth
 
 
 @functools.cache
+def _uniform_moments(n: int) -> list[Fraction]:
+    return _moments(n, [-(-i * WORDS // (2 * n + 1)) for i in range(2 * n + 2)])
+
+
+@functools.cache
 def _gaussian_moments(fraction_bits: int) -> list[Fraction]:
-    largest, thresholds = naive_maps.gaussian_table(fraction_bits)
+    return _moments(*naive_maps.gaussian_table(fraction_bits))
+
+
+def _moments(largest: int, thresholds: list[int]) -> list[Fraction]:
+    """Return the second and fourth moment of entries from -largest, each from its threshold to the next."""
     counts = [after - before for before, after in pairwise(thresholds)]
     sums = (sum(n**power * count for n, count in enumerate(counts, -largest)) for power in (2, 4))
-    return [Fraction(total, thresholds[-1]) for total in sums]
+    return [Fraction(total, WORDS) for total in sums]
 
 
 def scale_squared(fields: dict[str, Any]) -> Fraction:

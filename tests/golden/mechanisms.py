@@ -55,6 +55,10 @@ def check_added(noise: dict[str, Any]) -> None:
         need(amount.numerator < 1 << 49, "a variance out of range")
     need(noise["layers"] in (0, 2), "layers other than 2; 1 is left out")
     need(noise["place"] in PLACES, "an unknown place")
+    if "shares" in noise:
+        parties, honest = noise["shares"]["parties"], noise["shares"]["honest"]
+        need(1 <= honest <= parties <= 4096, "shares of none, or of more honest parties than there are")
+        need(noise["layers"] == 0 and noise["place"] == "", "shares of other than one noise on the cells")
 
 
 def check_law(law: dict[str, Any]) -> None:
@@ -73,7 +77,7 @@ def text_of_step(what: str, said: Any) -> str:
     """Return the text of one step."""
     if what == "noise":
         layers = ", inside and on release" if said["layers"] == 2 else ""
-        return f"{LABELS[said['kind']]} {said['amount']}{layers}{PLACES[said['place']]}"
+        return f"{LABELS[said['kind']]} {said['amount']}{layers}{PLACES[said['place']]}{text_of_shares(said)}"
     if what == "flips":
         norms = f" for norms of at least {said['norm_bound']}" if "norm_bound" in said else ""
         law = said["law"]
@@ -81,3 +85,11 @@ def text_of_step(what: str, said: Any) -> str:
     if what == "keys":
         return f"Laplace threshold for the keys, ε = {said['epsilon']!r}, δ = {said['delta']!r}"
     return str(said)
+
+
+def text_of_shares(noise: dict[str, Any]) -> str:
+    """Return the text of who added a noise."""
+    if "shares" not in noise:
+        return ""
+    parties, honest = noise["shares"]["parties"], noise["shares"]["honest"]
+    return f", in shares of {parties} parties" + (f", of whom {honest} are honest" if honest < parties else "")

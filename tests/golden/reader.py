@@ -9,111 +9,13 @@ import hashlib
 import math
 import struct
 import unicodedata
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from tests.golden import laws
 from tests.golden.mechanisms import Refused, check_budget, check_law, check_steps, need, text_of
-
-MAGICS = {
-    "PrivateSketch": b"\x89SSK\r\n\x1a\n",
-    "SignSketch": b"\x89SSG\r\n\x1a\n",
-    "IndividualSignSketch": b"\x89SSI\r\n\x1a\n",
-}
-
-# name, type and rule of each field by its number; "always" marks messages and lists of them, written even if empty,
-# "listed" lists that are there only where they have entries
-SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
-    "PrivateSketch": {
-        1: ("projection", "Projection", "always"),
-        2: ("values", "Values", "always"),
-        3: ("noise", "Noise", "always"),
-        4: ("guarantee", "Guarantee", "always"),
-        5: ("multiplier", "Ratio", "always"),
-        6: ("release_ids", "bytes", "repeated"),
-        7: ("data_ids", "bytes", "repeated"),
-        8: ("parts", "NoisePart", "repeated"),
-        9: ("agreement", "bytes", "optional"),
-    },
-    "NoisePart": {
-        1: ("noise", "Noise", "always"),
-        2: ("guarantee", "Guarantee", "always"),
-        3: ("multiplier", "Ratio", "always"),
-        4: ("count", "uint32", "default"),
-    },
-    "Projection": {
-        1: ("kind", "string", "default"),
-        2: ("dim", "uint64", "default"),
-        3: ("sketch_dim", "uint64", "default"),
-        4: ("seed", "fixed64", "default"),
-        5: ("resolution", "Ratio", "always"),
-        6: ("sparsity", "uint32", "optional"),
-        7: ("independence", "uint32", "optional"),
-        8: ("fraction_bits", "uint32", "optional"),
-        9: ("density", "Ratio", "optional"),
-    },
-    "Values": {1: ("width", "uint32", "default"), 2: ("cells", "bytes", "default")},
-    "Noise": {
-        1: ("k2", "double", "default"),
-        2: ("k4", "double", "default"),
-        3: ("place", "string", "default"),
-    },
-    "Guarantee": {
-        1: ("epsilon", "double", "default"),
-        2: ("delta", "double", "default"),
-        3: ("neighbours", "Neighbours", "always"),
-        4: ("mechanism", "string", "default"),
-        5: ("conditions", "string", "repeated"),
-        6: ("steps", "Step", "listed"),
-    },
-    "Step": {
-        1: ("noise", "AddedNoise", "optional"),
-        2: ("flips", "FlippedSigns", "optional"),
-        3: ("keys", "KeySelection", "optional"),
-        4: ("text", "string", "optional"),
-    },
-    "AddedNoise": {
-        1: ("kind", "string", "default"),
-        2: ("amount", "Ratio", "always"),
-        3: ("layers", "uint32", "default"),
-        4: ("place", "string", "default"),
-    },
-    "FlippedSigns": {
-        1: ("method", "string", "default"),
-        2: ("law", "FlipLaw", "always"),
-        3: ("norm_bound", "Ratio", "optional"),
-    },
-    "KeySelection": {1: ("epsilon", "double", "default"), 2: ("delta", "double", "default")},
-    "Neighbours": {
-        1: ("kind", "string", "default"),
-        2: ("bound", "Ratio", "always"),
-        3: ("unit", "string", "default"),
-        4: ("max_keys", "uint32", "default"),
-    },
-    "SignSketch": {
-        1: ("projection", "Projection", "always"),
-        2: ("signs", "bytes", "default"),
-        3: ("law", "FlipLaw", "always"),
-        4: ("guarantee", "Guarantee", "always"),
-        5: ("release_id", "bytes", "default"),
-        6: ("data_ids", "bytes", "repeated"),
-        7: ("agreement", "bytes", "optional"),
-    },
-    "FlipLaw": {1: ("shape", "string", "default"), 2: ("rate", "Ratio", "always")},
-    "IndividualSignSketch": {
-        1: ("projection", "Projection", "always"),
-        2: ("signs", "bytes", "default"),
-        3: ("method", "string", "default"),
-        4: ("guarantee", "Guarantee", "always"),
-        5: ("release_id", "bytes", "default"),
-        6: ("agreement", "bytes", "optional"),
-    },
-    "Ratio": {1: ("numerator", "sint64", "default"), 2: ("denominator", "uint64", "default")},
-}
-WIRE_TYPES = {"uint32": 0, "uint64": 0, "sint64": 0, "double": 1, "fixed64": 1}
-LISTS = ("repeated", "listed")
-DEFAULTS: dict[str, Any] = {"string": "", "bytes": b"", "double": 0.0}
-
+from tests.golden.schemas import DEFAULTS, LISTS, MAGICS, SCHEMAS, WIRE_TYPES
 
 # --- frame ------------------------------------------------------------------------------------------------------
 
@@ -218,9 +120,12 @@ def decoded(of: str, value: Any) -> Any:
         return struct.unpack("<d", value)[0]
     if of == "fixed64":
         return int.from_bytes(value, "little")
-    if of == "sint64":
+    need(of not in ("uint32", "sint32") or value < 1 << 32, "above 32 bits")
+    if of in ("sint32", "sint64"):
         return -(value + 1 >> 1) if value % 2 else value >> 1
-    need(of != "uint32" or value < 1 << 32, "above 32 bits")
+    if of == "bool":
+        need(value < 2, "neither true nor false")
+        return value == 1
     return decoded_text(value) if of == "string" else value
 
 
@@ -258,22 +163,29 @@ def encoded(kind: str, message: dict[str, Any]) -> bytes:
 def field_bytes(of: str, value: Any) -> bytes:
     """Return a field's bytes behind its tag and length; for integers their varint."""
     if of == "Ratio":
-        zigzag = 2 * value.numerator if value >= 0 else -2 * value.numerator - 1
-        return encoded_ratio(zigzag, value.denominator)
+        return encoded_ratio(zigzag(value.numerator), value.denominator)
     if of in SCHEMAS:
         return encoded(of, value)
-    if of == "string":
-        return bytes(value.encode())
-    if of == "double":
-        return struct.pack("<d", value)
-    if of == "fixed64":
-        return int(value).to_bytes(8, "little")
-    return value if of == "bytes" else varint(value)
+    return SCALARS.get(of, varint)(value)
 
 
-def encoded_ratio(zigzag: int, denominator: int) -> bytes:
+def zigzag(value: int) -> int:
+    """Return an integer with its sign in the lowest bit."""
+    return 2 * value if value >= 0 else -2 * value - 1
+
+
+def encoded_ratio(numerator: int, denominator: int) -> bytes:
     """Return a Ratio message from its numerator's zigzag form."""
-    return (b"\x08" + varint(zigzag) if zigzag else b"") + b"\x10" + varint(denominator)
+    return (b"\x08" + varint(numerator) if numerator else b"") + b"\x10" + varint(denominator)
+
+
+SCALARS: dict[str, Callable[[Any], bytes]] = {
+    "bytes": bytes,
+    "string": str.encode,
+    "double": struct.Struct("<d").pack,
+    "fixed64": struct.Struct("<Q").pack,
+    "sint32": lambda value: varint(zigzag(value)),
+}
 
 
 # --- what the fields may say --------------------------------------------------------------------------------------
