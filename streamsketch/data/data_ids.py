@@ -9,7 +9,8 @@ The number of merged sketches may depend on the data (one sketch for each custom
 the same number of ids, `PUBLISHED`: those of its parts, padded with hashes of the id of the sketch that the others were
 merged into. As the ids themselves stay secret, nobody can distinguish the two kinds; and as every release of a sketch
 publishes the same ids, comparing releases does not help. A merge of more parts than `PUBLISHED` publishes nothing about
-the other parts; the party's own raw files keep all ids.
+the other parts. The party's own sketches and raw files keep all ids, by which its ledger recognises each part that was
+charged before.
 
 The ids that two releases share do reveal how many of up to `PUBLISHED` merged sketches are in both, if the releases are
 of different sketches or if more was merged in between.
@@ -59,6 +60,10 @@ class DataIds(NamedTuple):
             number += 1
             ids.add(_published(self.own, b"%d" % number))
         return tuple(sorted(ids))
+
+    def recognised(self) -> frozenset[bytes]:
+        """Return all ids under which these data or a part of them may be published: secret, as they count the parts."""
+        return frozenset([*self.published(), *(_published(one, b"") for one in self.parts)])
 
 
 def new() -> DataIds:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import datetime as dt
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -26,7 +25,9 @@ from streamsketch.parties.ledger_book import (
 from streamsketch.parties.ledger_store import FileStore, Row, Store, Transaction
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
-from streamsketch.release import Spending, spending_of
+from streamsketch.release import spending_of
+
+_YEARS = (2000, 3000)  # what else a clock says is a mistake, and an entry would stay for ever
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Ledger:
 
     Charged **before** a release is drawn, in one transaction with the check that it fits: processes that charge at the
     same time never overspend, and a crash between charge and release costs budget, never privacy. Entries are only
-    appended, each with the hash of the one before. A ledger holds no data, but it says when what was released.
+    appended, each with the hash of the one before. A ledger holds no data, but it says when what was released. Its time
+    never goes back: a clock that was set back does not open a period's budget again.
 
     Parameters
     ----------
@@ -132,7 +134,7 @@ class Ledger:
             known = book.datasets.get(name)
             if known is None:
                 fields = {"kind": "dataset", "dataset": name} | terms | budget.to_dict()
-                self._append(transaction, fields, transaction.now())
+                self._append(transaction, fields)
             elif known.terms != (unit, budget, accounting, period_days):
                 raise LedgerError(
                     f"data set {name!r} is in the ledger with {known.budget} for each {known.unit}, by "
@@ -148,7 +150,7 @@ class Ledger:
     def left(self, dataset: str) -> Left:
         """Return what is left of a data set's budget, now; raise `LedgerError` if there is no such data set."""
         with self._read() as (transaction, book):
-            return book.left(self._known(dataset), transaction.now())
+            return book.left(self._known(dataset), book.time(transaction.now()))
 
     @property
     def newest(self) -> Entry | None:
@@ -184,7 +186,9 @@ class Ledger:
         note
             What the release is for.
         once
-            An id of the job: a second charge under it costs nothing, so a job may be retried.
+            An id of one draw: a second charge under it costs nothing, so a job may be retried. The same id for another
+            data set, other data ids or another guarantee is refused; after a refund the id is charged again. Whoever
+            gives it answers for it that a retry publishes no second noise beside the first.
 
         Returns
         -------
@@ -194,7 +198,8 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If it does not fit, the unit is another, or there is no such data set. Nothing is charged then.
+            If it does not fit, the unit is another, there is no such data set, or ``once`` was charged for something
+            else. Nothing is charged then.
         """
         if not isinstance(guarantee, Guarantee):
             raise TypeError(
@@ -203,29 +208,28 @@ class Ledger:
         if note:
             check_text("a note", note)
         spending = spending_of(guarantee, projection)
-        published = data_ids.published() if isinstance(data_ids, DataIds) else tuple(data_ids)
-        ids = [one.hex() for one in published]
+        published = tuple(data_ids.published() if isinstance(data_ids, DataIds) else data_ids)
+        known = data_ids.recognised() if isinstance(data_ids, DataIds) else published
+        asked = {
+            **dataclasses.asdict(spending),
+            "neighbours": guarantee.neighbours.to_dict(),
+            "mechanism": str(guarantee.mechanism),
+            "data_ids": [one.hex() for one in published],
+        }
         with self._read() as (transaction, book):
             if once is not None and once in book.once:
-                return self._repeated(book.once[once], spending)
-            names = {name for one in ids for name in book.owners.get(one, ())} | ({dataset} if dataset else set())
+                return _repeated(book.once[once], dataset, asked)
+            names = {name for one in known for name in book.owners.get(one.hex(), ())} | (
+                {dataset} if dataset else set()
+            )
             if not names:
                 raise LedgerError("these data are in no data set of the ledger; say which: dataset='…'")
-            now = transaction.now()
+            now = book.time(transaction.now())
             for name in sorted(names):
                 self._check_unit(self._known(name), guarantee)
                 book.check(self._known(name), spending, now)
-            body = {
-                "kind": "charge",
-                "datasets": sorted(names),
-                **dataclasses.asdict(spending),
-                "neighbours": guarantee.neighbours.to_dict(),
-                "mechanism": str(guarantee.mechanism),
-                "data_ids": ids,
-                "note": note,
-                "once": once,
-            }
-            entry = self._append(transaction, body, now)
+            body = {"kind": "charge", "datasets": sorted(names), **asked, "note": note, "once": once}
+            entry = self._append(transaction, body)
         return Receipt(entry.number, entry.digest, tuple(sorted(names)))
 
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
@@ -236,7 +240,8 @@ class Ledger:
         receipt
             Of the charge, or the number of its entry.
         nothing_was_published
-            Who asserts that, and why, which the ledger keeps. If it is wrong, the guarantee of the data set is wrong.
+            Who asserts that, and why, which the ledger keeps. It holds only once the job that was charged has ended, as
+            it may draw until then. If it is wrong, the guarantee of the data set is wrong.
 
         Raises
         ------
@@ -248,7 +253,7 @@ class Ledger:
         with self._read() as (transaction, book):
             book.check_charge(number)
             fields = {"kind": "refund", "charge": number, "reason": nothing_was_published}
-            self._append(transaction, fields, transaction.now())
+            self._append(transaction, fields)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -292,7 +297,12 @@ class Ledger:
                 self._book.add(_entry(row))
             yield transaction, self._book
 
-    def _append(self, transaction: Transaction, fields: dict[str, Any], at: dt.datetime) -> Entry:
+    def _append(self, transaction: Transaction, fields: dict[str, Any]) -> Entry:
+        at = self._book.time(transaction.now())
+        if not _YEARS[0] <= at.year <= _YEARS[1]:
+            raise LedgerError(
+                f"the clock of whoever keeps the ledger says {at:%Y-%m-%d}, and budgets are renewed by it: set it right"
+            )
         body = fields | {"at": at.isoformat()}
         before = self._book.last
         number, previous = (1, START) if before is None else (before.number + 1, before.digest)
@@ -313,11 +323,19 @@ class Ledger:
                 f"{dataset.unit}: bound what each {dataset.unit} contributes, and say unit={dataset.unit!r}"
             )
 
-    @staticmethod
-    def _repeated(entry: Entry, spending: Spending) -> Receipt:
-        if any(entry.body[name] != value for name, value in dataclasses.asdict(spending).items()):
-            raise LedgerError(f"entry {entry.number} charged another release under the same id; use another id")
-        return Receipt(entry.number, entry.digest, tuple(entry.body["datasets"]))
+
+def _repeated(entry: Entry, dataset: str | None, asked: dict[str, Any]) -> Receipt:
+    """Return the receipt of a charge under an id that is asked for again, if it is the same."""
+    charged = entry.body
+    what = {"data_ids": "for other data", "neighbours": "for other neighbours", "mechanism": "with another mechanism"}
+    differs = [what.get(name, "for another ε or δ") for name, value in asked.items() if charged.get(name) != value]
+    if dataset is not None and dataset not in charged["datasets"]:
+        differs = [f"to {', '.join(map(repr, charged['datasets']))}"]
+    if differs:
+        raise LedgerError(
+            f"entry {entry.number} charged another release under the same id, {differs[0]}; use another id"
+        )
+    return Receipt(entry.number, entry.digest, tuple(charged["datasets"]))
 
 
 def _entry(row: Row) -> Entry:

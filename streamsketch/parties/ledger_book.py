@@ -80,10 +80,13 @@ class Dataset:
         return 0 if self.period_days is None else (moment - self.opened) // dt.timedelta(days=self.period_days)
 
     def renewed_after(self, moment: dt.datetime) -> dt.datetime | None:
-        """Return when the next period begins; None where there is none."""
+        """Return when the next period begins; None where there is none, or not before the year 10,000."""
         if self.period_days is None:
             return None
-        return self.opened + (self.period_of(moment) + 1) * dt.timedelta(days=self.period_days)
+        try:
+            return self.opened + (self.period_of(moment) + 1) * dt.timedelta(days=self.period_days)
+        except OverflowError:
+            return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,15 +123,16 @@ class _Charge:
     datasets: frozenset[str]
     spending: Spending
     at: dt.datetime
+    once: str | None
 
     @classmethod
-    def of(cls, body: dict[str, Any]) -> "_Charge":
+    def of(cls, body: dict[str, Any], at: dt.datetime) -> "_Charge":
         amounts = [body[field.name] for field in dataclasses.fields(Spending)]
         if not all(type(amount) in {int, float} and 0 <= amount < math.inf for amount in amounts):
             raise ValueError
         if type(body["datasets"]) is not list:
             raise ValueError
-        return cls(frozenset(body["datasets"]), Spending(*amounts), moment_of(body))
+        return cls(frozenset(body["datasets"]), Spending(*amounts), at, body["once"])
 
 
 class Book:
@@ -139,6 +143,7 @@ class Book:
         self.owners: dict[str, set[str]] = {}  # published data id → data sets
         self.once: dict[str, Entry] = {}
         self.last: Entry | None = None
+        self._latest = dt.datetime.min.replace(tzinfo=dt.UTC)
         self._charges: dict[int, _Charge] = {}
 
     def add(self, entry: Entry) -> None:
@@ -158,26 +163,34 @@ class Book:
 
     def _take(self, entry: Entry) -> None:
         body = entry.body
+        at = self.time(_written(body))
         match body["kind"]:
             case "dataset" if body["dataset"] not in self.datasets:
                 name, terms = body["dataset"], {each: body[each] for each in _TERMS}
                 budget = check_dataset(name, **terms)
                 unit, accounting, days = terms["unit"], terms["accounting"], terms["period_days"]
-                self.datasets[name] = Dataset(name, unit, budget, accounting, days, moment_of(body))
+                self.datasets[name] = Dataset(name, unit, budget, accounting, days, at)
             case "charge":
-                charge = _Charge.of(body)
-                ids, once = [str(bytes.fromhex(one).hex()) for one in body["data_ids"]], body["once"]
+                charge = _Charge.of(body, at)
+                ids = [str(bytes.fromhex(one).hex()) for one in body["data_ids"]]
                 if not charge.datasets or not charge.datasets <= set(self.datasets):
                     raise ValueError
                 self._charges[entry.number] = charge
                 for one in ids:
                     self.owners.setdefault(one, set()).update(charge.datasets)
-                if once is not None:
-                    self.once[once] = entry
+                if charge.once is not None:
+                    self.once[charge.once] = entry
             case "refund":
-                del self._charges[body["charge"]]
+                once = self._charges.pop(body["charge"]).once
+                if once is not None:
+                    del self.once[once]  # who tries again is charged again
             case _:
                 raise ValueError
+        self._latest = at
+
+    def time(self, clock: dt.datetime) -> dt.datetime:
+        """Return the ledger's time where a clock says so: that of the newest entry, if the clock was set back since."""
+        return max(clock, self._latest)
 
     def check_charge(self, number: int) -> None:
         """Raise `LedgerError` unless an entry is a charge that was not given back."""
@@ -236,10 +249,10 @@ def text_of(body: dict[str, Any]) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def moment_of(body: dict[str, Any]) -> dt.datetime:
-    """Return when an entry was written; raise `ValueError` where that is no time of these centuries with a zone."""
+def _written(body: dict[str, Any]) -> dt.datetime:
+    """Return when an entry was written, UTC; `ValueError` or `OverflowError` where that is no time with a zone."""
     found = dt.datetime.fromisoformat(body["at"])
-    if found.tzinfo is None or not 2000 <= found.year <= 3000:
+    if found.tzinfo is None:
         raise ValueError
     return found.astimezone(dt.UTC)
 

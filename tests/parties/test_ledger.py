@@ -1,7 +1,6 @@
 """The ledger: charged before a release, never overspent, and every change to it found."""
 
 import concurrent.futures
-import datetime as dt
 import functools
 import itertools
 import multiprocessing
@@ -16,7 +15,6 @@ import streamsketch as ss
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Receipt, Round
 from streamsketch.parties.ledger_book import digest_of, text_of
-from streamsketch.parties.ledger_store import _FileTransaction
 from streamsketch.privacy import Mechanism, Spent, account, epsilon_to_rho, pure_rho, rho_to_epsilon
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -138,23 +136,6 @@ def test_individual_guarantees_are_not_charged(ledger: ss.Ledger) -> None:
         publish.release(sketch, ledger=ledger, dataset="sales")
 
 
-def test_copies_and_merges_are_charged_to_where_the_data_came_from(ledger: ss.Ledger) -> None:
-    ledger.dataset("returns", unit="customer", epsilon=1.0)
-    sales, returns = PROJECTION.sketch(), PROJECTION.sketch()
-    sales.release(epsilon=1.0, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
-    returns.release(epsilon=0.5, neighbours=CUSTOMER, ledger=ledger, dataset="returns")
-    sales.copy().release(epsilon=0.25, neighbours=CUSTOMER, ledger=ledger)
-    assert ledger.left("sales").epsilon == 2.75
-    both = sales + returns
-    both.release(epsilon=0.25, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
-    assert (ledger.left("sales").epsilon, ledger.left("returns").epsilon) == (2.5, 0.25)
-    with pytest.raises(LedgerError, match="left of 'returns'"):
-        both.release(epsilon=0.5, neighbours=CUSTOMER, ledger=ledger, dataset="sales")
-    assert ledger.left("sales").epsilon == 2.5, "all or nothing"
-    with pytest.raises(LedgerError, match="in no data set"):
-        PROJECTION.sketch().release(epsilon=0.5, neighbours=CUSTOMER, ledger=ledger)
-
-
 def test_sums_are_exact_and_never_rounded_to_the_good(ledger: ss.Ledger) -> None:
     for _ in range(39):
         spend(ledger, 0.1)
@@ -190,36 +171,6 @@ def test_releases_with_a_delta_of_their_own_use_the_filters_half(where: Path) ->
     with pytest.raises(LedgerError):
         spend(ledger, 0.1, 1e-9)
     spend(ledger, 0.1)
-
-
-def test_a_period_renews_the_budget(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
-    monkeypatch.setattr(_FileTransaction, "now", lambda _: now)
-    ledger = ss.Ledger(where)
-    ledger.dataset("sales", unit="customer", epsilon=1.0, period_days=7)
-    spend(ledger)
-    now += dt.timedelta(days=6, hours=23)
-    with pytest.raises(LedgerError, match="renewed at 2025-01-08 00:00 UTC"):
-        spend(ledger)
-    now += dt.timedelta(hours=1)
-    spend(ledger)
-
-
-def test_a_job_that_is_retried_is_charged_once(ledger: ss.Ledger) -> None:
-    first = spend(ledger, once="run-1")
-    assert spend(ledger, once="run-1") == first
-    assert ledger.left("sales").epsilon == 3.0
-    with pytest.raises(LedgerError, match="another release under the same id"):
-        spend(ledger, 2.0, once="run-1")
-
-
-def test_a_refund_is_recorded_with_its_reason_and_made_once(ledger: ss.Ledger) -> None:
-    receipt = spend(ledger)
-    ledger.refund(receipt, nothing_was_published="the disk was full, says Ada")
-    assert ledger.left("sales").epsilon == 4.0
-    with pytest.raises(LedgerError, match="no charge, or was given back"):
-        ledger.refund(receipt, nothing_was_published="again")
-    assert [entry.body["kind"] for entry in ledger.entries()] == ["dataset", "charge", "refund"]
 
 
 def test_a_budget_stays_as_it_was_entered(ledger: ss.Ledger) -> None:

@@ -1,0 +1,114 @@
+"""Where data come from: whatever was merged, copied or saved is charged to all that its parts were charged to."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.data.data_ids import PUBLISHED
+from streamsketch.errors import LedgerError
+
+PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
+TO: dict[str, Any] = {"neighbours": ss.L1(1, unit="customer")}
+MANY = [1, 2, PUBLISHED - 1, PUBLISHED, PUBLISHED + 1, 3 * PUBLISHED]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> ss.Ledger:
+    made = ss.Ledger(tmp_path / "ledger.sqlite")
+    made.dataset("sales", unit="customer", epsilon=1.0)
+    made.dataset("scratch", unit="customer", epsilon=1000.0)
+    return made
+
+
+def saved(state: Any, folder: Path) -> Any:
+    ss.save_raw(state, folder / "a.raw-sketch")
+    return ss.load_raw(folder / "a.raw-sketch").state
+
+
+INHERITED: dict[str, Callable[[Any, Path], Any]] = {
+    "itself": lambda state, _: state,
+    "copy": lambda state, _: state.copy(),
+    "pickle": lambda state, _: pickle.loads(pickle.dumps(state)),  # noqa: S301 - what the test itself has pickled
+    "raw file": saved,
+}
+
+
+def test_copies_and_merges_are_charged_to_where_the_data_came_from(ledger: ss.Ledger) -> None:
+    ledger.dataset("shop", unit="customer", epsilon=4.0)
+    ledger.dataset("returns", unit="customer", epsilon=1.0)
+    sales, returns = PROJECTION.sketch(), PROJECTION.sketch()
+    sales.release(epsilon=1.0, **TO, ledger=ledger, dataset="shop")
+    returns.release(epsilon=0.5, **TO, ledger=ledger, dataset="returns")
+    sales.copy().release(epsilon=0.25, **TO, ledger=ledger)
+    assert ledger.left("shop").epsilon == 2.75
+    both = sales + returns
+    both.release(epsilon=0.25, **TO, ledger=ledger, dataset="shop")
+    assert (ledger.left("shop").epsilon, ledger.left("returns").epsilon) == (2.5, 0.25)
+    with pytest.raises(LedgerError, match="left of 'returns'"):
+        both.release(epsilon=0.5, **TO, ledger=ledger, dataset="shop")
+    assert ledger.left("shop").epsilon == 2.5, "all or nothing"
+    with pytest.raises(LedgerError, match="in no data set"):
+        PROJECTION.sketch().release(epsilon=0.5, **TO, ledger=ledger)
+
+
+@pytest.mark.parametrize("inherit", INHERITED.values(), ids=INHERITED)
+@pytest.mark.parametrize("order", ["it into others", "others into it"])
+@pytest.mark.parametrize("parts", [1, PUBLISHED - 1, PUBLISHED, 3 * PUBLISHED])
+@pytest.mark.parametrize("make", [PROJECTION.sketch, PROJECTION.table], ids=["sketch", "table"])
+def test_a_spent_part_is_found_among_any_number(
+    ledger: ss.Ledger,
+    tmp_path: Path,
+    make: Any,
+    parts: int,
+    order: str,
+    inherit: Any,
+) -> None:
+    how = TO if make == PROJECTION.sketch else TO | {"keys_are_public": True}
+    spent = make()
+    ledger.charge("sales", ss.release.AdditiveNoise(epsilon=1.0, **TO).guarantee(PROJECTION), data_ids=spent.data_ids)
+    others = [make() for _ in range(parts)]
+    total, *rest = [spent, *others] if order == "others into it" else [*others, spent]
+    for other in rest:
+        total.merge(other)
+    if make == PROJECTION.table:
+        total.update(["a"], [1])
+    total = inherit(total, tmp_path)
+    with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+        total.release(epsilon=50.0, ledger=ledger, dataset="scratch", **how)
+    assert ledger.left("scratch").epsilon == 1000.0
+
+
+def test_each_of_many_parts_charges_its_own_data_set(ledger: ss.Ledger) -> None:
+    total = PROJECTION.sketch()
+    for number in range(2 * PUBLISHED):
+        ledger.dataset(f"shop {number}", unit="customer", epsilon=1.0)
+        part = PROJECTION.sketch()
+        part.release(epsilon=0.25, ledger=ledger, dataset=f"shop {number}", **TO)
+        total.merge(part)
+    total.release(epsilon=0.25, ledger=ledger, dataset="scratch", **TO)
+    assert {ledger.left(f"shop {number}").epsilon for number in range(2 * PUBLISHED)} == {0.5}
+    assert ledger.left("scratch").epsilon == 999.75
+
+
+@pytest.mark.parametrize("parts", MANY)
+def test_an_entry_does_not_tell_how_many_parts_there_were(ledger: ss.Ledger, parts: int) -> None:
+    total = PROJECTION.sketch()
+    for _ in range(parts - 1):
+        total.merge(PROJECTION.sketch())
+    total.release(epsilon=1.0, ledger=ledger, dataset="scratch", **TO)
+    (body,) = (entry.body for entry in ledger.entries() if entry.body["kind"] == "charge")
+    assert len(body["data_ids"]) == PUBLISHED
+
+
+def test_a_merge_that_goes_on_is_known_by_the_sketch_it_was_merged_into(ledger: ss.Ledger) -> None:
+    total = PROJECTION.sketch()
+    for _ in range(PUBLISHED):
+        total.merge(PROJECTION.sketch())
+    total.release(epsilon=1.0, ledger=ledger, dataset="sales", **TO)
+    total.merge(PROJECTION.sketch())
+    with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+        (PROJECTION.sketch() + total).release(epsilon=1.0, ledger=ledger, dataset="scratch", **TO)

@@ -1,0 +1,127 @@
+"""A ledger's time: it goes on, whatever its machine's clock does, so that no period's budget is opened twice."""
+
+import datetime as dt
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.errors import LedgerError
+from streamsketch.parties.ledger_book import START, digest_of, text_of
+from streamsketch.parties.ledger_store import _FileTransaction
+from streamsketch.privacy import Mechanism
+
+START_OF_2026 = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("a count"))
+
+
+class Clock:
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = START_OF_2026
+        patch.setattr(_FileTransaction, "now", lambda _: self.now)
+
+    def set(self, days: float) -> None:
+        self.now = START_OF_2026 + dt.timedelta(days=days)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def ledger_in(folder: Path) -> ss.Ledger:
+    made = ss.Ledger(folder / "ledger.sqlite")
+    made.dataset("sales", unit="event", epsilon=1.0, period_days=30)
+    return made
+
+
+def fits(ledger: ss.Ledger) -> bool:
+    try:
+        ledger.charge("sales", GUARANTEE)
+    except LedgerError:
+        return False
+    return True
+
+
+def test_a_period_renews_the_budget(tmp_path: Path, clock: Clock) -> None:
+    ledger = ledger_in(tmp_path)
+    assert fits(ledger)
+    clock.set(30 - 1 / 24)
+    with pytest.raises(LedgerError, match="renewed at 2026-01-31 00:00 UTC"):
+        ledger.charge("sales", GUARANTEE)
+    clock.set(30)
+    assert fits(ledger)
+    assert not fits(ledger)
+
+
+def test_a_clock_that_is_set_back_opens_no_budget(tmp_path: Path, clock: Clock) -> None:
+    ledger = ledger_in(tmp_path)
+    assert fits(ledger)
+    for days in (0, -1, -31, -61, -10_000, 29):
+        clock.set(days)
+        assert not fits(ledger), days
+        for book in (ledger, ss.Ledger(tmp_path / "ledger.sqlite")):
+            left = book.left("sales")
+            assert (left.epsilon, left.renewed) == (0.0, START_OF_2026 + dt.timedelta(days=30))
+    clock.set(31)
+    assert fits(ledger)
+    clock.set(0)  # back into the period before, whose budget is spent as well
+    assert not fits(ledger)
+    at = [dt.datetime.fromisoformat(entry.body["at"]) for entry in ledger.entries()]
+    assert at == sorted(at)
+    clock.set(61)
+    assert fits(ledger), "once the clock is right again, so are the periods"
+
+
+def test_entries_written_while_the_clock_was_set_back_count_where_the_ledger_was(tmp_path: Path, clock: Clock) -> None:
+    """As ledgers of before hold them: charged 31 days back, after a charge of today."""
+    ledger = ledger_in(tmp_path)
+    assert fits(ledger)
+    clock.set(31)
+    body = next(entry.body for entry in ledger.entries() if entry.body["kind"] == "charge")
+    append(tmp_path / "ledger.sqlite", body | {"at": (START_OF_2026 + dt.timedelta(days=32)).isoformat()})
+    append(tmp_path / "ledger.sqlite", body | {"at": (START_OF_2026 - dt.timedelta(days=31)).isoformat()})
+    assert (ledger.left("sales").epsilon, ledger.left("sales").charges) == (0.0, 2)
+
+
+@pytest.mark.parametrize("year", [1, 1970, 1999, 3001, 9999])
+def test_an_entry_of_any_year_can_be_read(tmp_path: Path, clock: Clock, year: int) -> None:
+    """One that was written by a clock without a battery, say, before such were refused."""
+    path = tmp_path / "ledger.sqlite"
+    ss.Ledger(path)
+    terms = {"unit": "event", "epsilon": 1.0, "delta": 0.0, "accounting": "sum", "period_days": 30}
+    append(path, {"kind": "dataset", "dataset": "sales", "at": f"{year:04}-06-01T00:00:00+00:00"} | terms)
+    ledger = ss.Ledger(path)
+    assert (ledger.left("sales").epsilon, ledger.audit()) == (1.0, 1)
+    if year < 2000:
+        assert fits(ledger)
+        assert not fits(ledger)
+        clock.set(30)
+        assert fits(ledger)
+
+
+@pytest.mark.parametrize("year", [1970, 1999, 3001, 9999])
+def test_a_clock_that_is_wrong_by_centuries_writes_nothing(tmp_path: Path, clock: Clock, year: int) -> None:
+    ledger = ss.Ledger(tmp_path / "ledger.sqlite")
+    clock.now = dt.datetime(year, 1, 1, tzinfo=dt.UTC)
+    with pytest.raises(LedgerError, match=rf"says {year}-01-01.*set it right"):
+        ledger.dataset("sales", unit="event", epsilon=1.0)
+    assert ledger.audit() == 0
+    clock.set(0)
+    ledger.dataset("sales", unit="event", epsilon=1.0, period_days=30)
+    clock.now = dt.datetime(year, 1, 1, tzinfo=dt.UTC)
+    assert ledger.left("sales").epsilon == 1.0
+    assert fits(ledger) is (year < 2000), "a clock that is behind is passed over"
+    clock.set(1)
+    assert fits(ledger) is (year > 2000)
+
+
+def append(path: Path, body: dict[str, Any]) -> None:
+    """Append an entry as a ledger of any version would."""
+    with sqlite3.connect(path) as connection:
+        found = connection.execute("SELECT number, hash FROM streamsketch_ledger ORDER BY number DESC").fetchone()
+        number, previous = (0, START) if found is None else found
+        row = (number + 1, previous, text_of(body), digest_of(number + 1, previous, body))
+        connection.execute("INSERT INTO streamsketch_ledger VALUES (?, ?, ?, ?)", row)
