@@ -64,6 +64,13 @@ class NoiseMismatchWarning(UserWarning):
     """
 
 
+class KeyTypeWarning(UserWarning):
+    """No key of the data has the type of the public keys, so releases hold noise alone.
+
+    It depends on the data, so it is for the operator alone, as `BoundExceededWarning`.
+    """
+
+
 class BoundExceededWarning(UserWarning):
     """A sketch holds an event larger than the bound of the release: whoever contributed it is not protected.
 

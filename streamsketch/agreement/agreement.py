@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
-from streamsketch.data import HASHED_DIM, arrow_column, batches_of, quantise, quantise_one
+from streamsketch.data import HASHED_DIM, arrow_column, batches_of, keys_named, quantise, quantise_one
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
@@ -244,11 +244,19 @@ class Agreement:
         schema = pa.schema(types, {_CAST: self.fingerprint.encode()})
         return pa.RecordBatch.from_arrays(list(found.values()), schema=schema)
 
-    def keys_of(self, names: Sequence[Any]) -> list[Any]:
-        """Return keys, such as those named to be public, as the agreed type; errors as `batches`."""
+    def keys_of(self, names: Iterable[Any], what: str = "public_keys") -> list[Any]:
+        """Return keys, such as those named to be public, as the agreed type.
+
+        Raises
+        ------
+        InvalidInputError
+            As `batches`; for one text, which is no collection, with ``what`` the keys are called; and if the agreement
+            has no key.
+        """
         if self.key is None:
             raise InvalidInputError("the agreement has no key column, so there is one stream; leave out keys")
-        keys: list[Any] = cast(arrow_column(list(names), "key"), self.key, range(1, len(names) + 1)).to_pylist()
+        given = arrow_column(keys_named(names, what), "key")
+        keys: list[Any] = cast(given, self.key, range(1, len(given) + 1)).to_pylist() if len(given) else []
         return keys
 
     # --- agreeing -------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The keys that a release is about: given as a list, a file or a collection, and never read off the data."""
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
@@ -9,7 +10,9 @@ import numpy as np
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
+from streamsketch.agreement import Agreement
 from streamsketch.beam.steps import Each, Step
+from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError
 
 METRICS = "streamsketch"
@@ -35,18 +38,28 @@ class PublicKeys:
     """
 
     def __init__(self, keys: Keys) -> None:
-        if isinstance(keys, str | bytes):
-            raise InvalidInputError(
-                f"public_keys must be a collection of keys, got one {type(keys).__name__}; a file is given as "
-                f"pathlib.Path(…)"
-            )
         self._path = os.fspath(keys) if isinstance(keys, os.PathLike) else None
         self._keys = keys if isinstance(keys, beam.PCollection) else None
         self._listed: list[Any] | None = None
+        self._agreement: Agreement | None = None
         if not isinstance(keys, os.PathLike | beam.PCollection):
-            self._listed = plain_keys(keys)
+            try:
+                named = keys_named(keys, "public_keys")
+                self._listed = plain_keys(named.to_pylist() if hasattr(named, "to_pylist") else named)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{error}; a file is given as pathlib.Path(…)") from None
             if not self._listed:
                 raise InvalidInputError("public_keys is empty, so nothing would be released; give at least one key")
+
+    def under(self, agreement: Agreement | None) -> "PublicKeys":
+        """Return the keys as the type of an agreement's; `InvalidInputError` for those of a list that do not fit."""
+        if agreement is None or agreement.key is None:
+            return self
+        found = copy.copy(self)
+        found._agreement = agreement  # noqa: SLF001 - of this class
+        if self._listed is not None:
+            found._listed = plain_keys(agreement.keys_of(self._listed))  # noqa: SLF001
+        return found
 
     def collection(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Return the different keys, as a collection in the global window."""
@@ -65,7 +78,7 @@ class PublicKeys:
                 f"{type(keys.windowing.windowfn).__name__}: a key is public in all windows. Put it through "
                 f"beam.WindowInto(beam.window.GlobalWindows())"
             )
-        checked = keys | "Check public keys" >> beam.Map(_public_key).with_output_types(Any)
+        checked = keys | "Check public keys" >> beam.Map(_public_key, self._agreement).with_output_types(Any)
         return checked | "Different public keys" >> beam.Distinct()
 
     def keep(self, keyed: beam.PCollection, keys: beam.PCollection, *, count: bool) -> beam.PCollection:
@@ -118,8 +131,9 @@ def _same(_: bytes, keys: list[Any]) -> list[Any]:
     return keys
 
 
-def _public_key(key: Any) -> Any:
-    return plain_key(key, "public_keys")
+def _public_key(key: Any, agreement: Agreement | None = None) -> Any:
+    plain = plain_key(key, "public_keys")
+    return plain if agreement is None else plain_key(agreement.keys_of([plain])[0], "public_keys")
 
 
 def _key_of_line(line: bytes, path: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 
+from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
@@ -57,7 +58,7 @@ class SecretCollection(MarkedCollection):
     enforced
         Whether `BoundContributions` clipped to that, rather than somebody asserting it.
     agreement
-        The fingerprint of the agreement that the rows were cast by, if any.
+        The agreement that the rows were cast by, if any.
     late
         Whether it is of data that came after their window was published, which never are.
     span
@@ -71,7 +72,7 @@ class SecretCollection(MarkedCollection):
         neighbours: L1 | None = None,
         *,
         enforced: bool = False,
-        agreement: str | None = None,
+        agreement: Agreement | None = None,
         late: bool = False,
         span: Span | None = None,
     ) -> None:

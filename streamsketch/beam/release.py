@@ -74,7 +74,7 @@ class ReleaseOnce(beam.PTransform, ABC):
                 "selected_keys must be what SelectKeys returns, so that its share of epsilon and delta is known; keys "
                 "known beforehand are public_keys"
             )
-        self._public_keys = None if public_keys is None else PublicKeys(public_keys)
+        self._named = self._public_keys = None if public_keys is None else PublicKeys(public_keys)
         self._selected = selected_keys
         self._windows = None if public_windows is None else WindowRange(*public_windows)
         if not isinstance(neighbours, Neighbours | None):
@@ -113,10 +113,13 @@ class ReleaseOnce(beam.PTransform, ABC):
         if self._selected is not None:
             guarantee = self._selected.added_to(guarantee)
         agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
+        if self._named is not None:
+            self._public_keys = self._named.under(agreement)
+        followed = None if agreement is None else agreement.fingerprint
         opened = self._windows is not None and self._windows.stop is None
         if clock_of(sketches.pipeline) == "events":
             guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
-        draw = self._drawing(publisher, projection, guarantee, sources, agreement, opened=opened)
+        draw = self._drawing(publisher, projection, guarantee, sources, followed, opened=opened)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         charge = self._window_charge(sketches, guarantee, projection)
         releases, late, *refused = self._with_empty_sketches(sketches, projection) | "Release" >> PublishOnce(
@@ -277,7 +280,8 @@ class ReleasePerKey(ReleaseOnce):
         your assertion of how much one unit contributes, to all keys and windows together.
     public_keys
         The keys to release, known without looking at the data: text, bytes or integers in a list; a `pathlib.Path` to a
-        text file with one key a line; or a PCollection in the global window.
+        text file with one key a line; or a PCollection in the global window. An agreement casts them to its type;
+        without one they must be of the data's: 7 and "7" are two keys, and the one without data is noise alone.
     selected_keys
         The keys to release, from `SelectKeys`; its ε and δ are added to each guarantee.
     keys_are_public

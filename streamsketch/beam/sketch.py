@@ -93,7 +93,7 @@ class SketchPerKey(beam.PTransform):
             | "Merge partial sketches"
             >> beam.ParDo(Each(_merged_partials)).with_output_types(beam.typehints.KV[Any, Sketch])
         )
-        agreement = None if self._agreement is None else self._agreement.fingerprint
+        agreement = self._agreement
         if not isinstance(events, SecretCollection):
             return SecretCollection(sketches, self._projection, agreement=agreement)
         known: dict[str, Any] = {"enforced": events.enforced, "late": events.late, "span": events.span}

@@ -2,9 +2,8 @@
 
 import json
 import sys
-import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from streamsketch.cli._log import Log
 from streamsketch.cli._showing import counted, progress_bar, say, show_json
 from streamsketch.core import held, remove_partial, write_whole
 from streamsketch.data import format_of
-from streamsketch.errors import BoundExceededWarning
 from streamsketch.release import STREAM_SUFFIX, Stream, StreamPolicy
 
 
@@ -58,7 +56,6 @@ class Endless:
             names = list(dict.fromkeys([*agreement.names, policy.time]))
             lines = Lines(self._name, form, names, names, bad, self.delimiter, any_text=True, mark=log.mark)
             stream = Stream(policy, agreement, self.output, charge)
-            stack.enter_context(_warnings_said())
             with Stop() as stop:
                 try:
                     self._read(stream, log, lines, stop)
@@ -152,12 +149,3 @@ def _charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
         ledger.charge(policy.dataset, guarantee, projection=agreement.projection, data_ids=data_ids, once=once)
 
     return charge
-
-
-@contextmanager
-def _warnings_said() -> Iterator[None]:
-    """Say on standard error, which is the operator's, what exceeds the bound: once, as windows repeat it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("once", BoundExceededWarning)
-        warnings.showwarning = lambda message, *_: say(f"warning: {message}")
-        yield

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 import streamsketch as ss
-from streamsketch.errors import NoiseMismatchWarning
+from streamsketch.errors import BoundExceededWarning, KeyTypeWarning, NoiseMismatchWarning
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _PAGES = {  # of the documentation, in the repository; "" is for all that have none of their own
@@ -123,8 +124,28 @@ for _file, _said in _docstrings().items():
     app.add_typer(_group)
 
 
+@contextlib.contextmanager
+def _warnings_said() -> Iterator[None]:
+    """Say warnings on standard error, which is the operator's, each once: the windows of a stream repeat them."""
+    said: set[str] = set()
+
+    def say_once(message: object) -> None:
+        from streamsketch.cli._showing import say  # noqa: PLC0415 - it shows estimates too, and imports much
+
+        if str(message) not in said:
+            said.add(str(message))
+            say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        for category in (BoundExceededWarning, KeyTypeWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = lambda message, *_: say_once(message)
+        yield
+
+
 @app.callback(help=_HELP)
 def options(
+    context: typer.Context,
     *,
     _version: Annotated[
         bool,
@@ -132,6 +153,7 @@ def options(
     ] = False,
 ) -> None:
     """Take the options that stand before any subcommand."""
+    context.with_resource(_warnings_said())
 
 
 def _interrupted(number: int, _: object) -> NoReturn:

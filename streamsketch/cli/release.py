@@ -1,8 +1,6 @@
 """``streamsketch release``: publish a raw sketch with noise."""
 
-import contextlib
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +10,8 @@ import streamsketch as ss
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
 from streamsketch.cli._ledger import DatasetOption, LedgerOption, left_told, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
-from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
+from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked, names_given
-from streamsketch.errors import BoundExceededWarning
 from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise, PastRelease, release_held
 
@@ -90,12 +87,9 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         if raw.releases and not again:
             raise ss.InvalidInputError(_cost(file, raw.releases, guarantee))
         # recorded before it is written: a failure between the two costs a release, not the guarantee
-        with _warnings_said():
-            keys: list[Any] | None = public_keys or None
-            if keys is not None and raw.agreement is not None:
-                keys = raw.agreement.keys_of(keys)
-            privacy |= {"ledger": account, "dataset": dataset}
-            released = release_held(raw, file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
+        privacy |= {"ledger": account, "dataset": dataset}
+        keys = public_keys or None
+        released = release_held(raw, file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
     try:
         released.save(output)
     except OSError as error:
@@ -115,16 +109,6 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     if not isinstance(state, ss.Sketch):
         facts["keys"] = f"{len(released.rows):,}"
     show_facts(str(output), facts)
-
-
-@contextlib.contextmanager
-def _warnings_said() -> Iterator[None]:
-    """Say on standard error, which is the operator's, what exceeds the bound."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BoundExceededWarning)
-        yield
-    for warned in caught:
-        say(f"warning: {warned.message}")
 
 
 def _said(neighbours: Neighbours | None) -> Neighbours:

@@ -7,6 +7,7 @@ NUL. A key silently read as another one would corrupt a sketch unnoticed, so amb
 import contextlib
 import datetime as dt
 import importlib
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -55,6 +56,31 @@ def key_column(column: Any, name: str) -> pa.Array:
         except pa.ArrowInvalid:
             raise InvalidInputError(f"the {name} column has date64 values within a day; cast it to times") from None
     return array
+
+
+def keys_named(keys: Any, what: str) -> Any:
+    """Return keys that somebody named, in any collection, as a column for `key_column` or `arrow_column`.
+
+    Parameters
+    ----------
+    keys
+        A list, a set, any other iterable, or a column as of `key_column`.
+    what
+        What the keys are called in messages, such as ``"public_keys"``.
+
+    Raises
+    ------
+    InvalidInputError
+        For one text or bytes, whose letters would be read as keys, and for what is no collection.
+    """
+    is_one = isinstance(keys, str | bytes | bytearray | memoryview) or not isinstance(keys, Iterable)
+    if is_one or len(getattr(keys, "shape", "1")) != 1:
+        raise InvalidInputError(
+            f"{what} must be a collection of keys, got one {type(keys).__name__}; put a single key in a list: "
+            f"{what}=[key]"
+        )
+    is_column = isinstance(keys, pa.Array | pa.ChunkedArray) or hasattr(keys, "shape")
+    return keys if is_column else list(keys)
 
 
 def value_column(column: Any) -> NDArray[Any]:

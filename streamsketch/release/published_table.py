@@ -13,7 +13,7 @@ from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.sketching import Sketch, SketchTable, public_names, warn_of_other_types
 
 Row = TypeVar("Row", bound=Any)
 
@@ -173,23 +173,28 @@ def sketches_to_release(
     table
         The exact, secret table.
     public_keys
-        The keys to release, known without a look at the data: one without data is released as an empty sketch, and data
-        of others are left out.
+        The keys to release, known without a look at the data, which an agreement casts to its type: one without data is
+        released as an empty sketch, and data of others are left out.
     keys_are_public
         The assertion that the keys in the table are public.
 
     Raises
     ------
     InvalidInputError
-        Unless one of the two is given; for no keys, or keys of no common type.
+        Unless one of the two is given; for no keys, keys of no common type, or one text instead of several.
     """
     if (public_keys is not None) == keys_are_public:
         raise InvalidInputError(
             "which keys have data is private unless you say: give public_keys, the keys to release, named without a "
             "look at the data, or keys_are_public=True (one of the two)"
         )
-    names = list(table) if public_keys is None else list(dict.fromkeys(public_keys))
+    if public_keys is None:
+        names = list(table)
+    else:
+        agreed = table.agreement
+        names = public_names(public_keys if agreed is None or agreed.key is None else agreed.keys_of(public_keys))
     if not names:
         raise InvalidInputError("there is no key to release; give at least one")
+    warn_of_other_types(names, table)
     order = pc.sort_indices(key_column(names, "key")).to_pylist()
     return {names[place]: table.sketch_of(names[place]) for place in order}

@@ -6,7 +6,7 @@ from .bounding.runs import Runs
 from .bounding.summary import BoundingSummary
 from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound_units, unit_totals
 from .encoding import encode_batch
-from .keyed import keyed_steps
+from .keyed import keyed_steps, public_names, warn_of_other_types
 from .sketch import Sketch
 from .table import SketchTable
 
@@ -34,5 +34,7 @@ __all__ = [
     "encode_batch",
     "is_malformed",
     "keyed_steps",
+    "public_names",
     "unit_totals",
+    "warn_of_other_types",
 ]

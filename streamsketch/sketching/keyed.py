@@ -1,13 +1,14 @@
 """Columns of keys as positions among the distinct ones."""
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
-from streamsketch.data import key_column, value_type
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import Ints, warn_outside
+from streamsketch.data import key_column, keys_named, value_type
+from streamsketch.errors import InvalidInputError, KeyTypeWarning
 from streamsketch.projections import Projection
 from streamsketch.sketching.encoding import encode_batch
 
@@ -36,6 +37,26 @@ def table_keys(column: Any) -> pa.Array:
     if pa.types.is_timestamp(value_type(array)):
         raise InvalidInputError("times cannot be keys of a table: their units differ; cast them to text or dates first")
     return array
+
+
+def public_names(keys: Iterable[Any]) -> list[Any]:
+    """Return the different keys in ``public_keys``, as they are in a table; errors as `keys_named` and `table_keys`."""
+    return list(dict.fromkeys(python_keys(table_keys(keys_named(keys, "public_keys")))))
+
+
+def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
+    """Warn if no key of the data has a type of the public keys.
+
+    The warning depends on the data, and is for the operator; a refusal would be seen by all.
+    """
+    there, wanted = ({type(key) for key in keys} for keys in (held, named))
+    if there and wanted and not there & wanted:
+        of, said = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (there, wanted))
+        warn_outside(
+            f"the data's keys are {of}, and public_keys are {said}: none of them has data, as 7 and '7' are two keys. "
+            f"Name keys of the data's type, or sketch by an agreement, which casts both. This is for your eyes only",
+            KeyTypeWarning,
+        )
 
 
 def python_keys(array: pa.Array) -> list[Any]:

@@ -96,6 +96,24 @@ def test_every_release_carries_the_fingerprint_with_data_and_without(tmp_path: P
     run(lambda start: start | ReadColumns([path], AGREEMENT) | SketchPerKey(AGREEMENT) | release, check)
 
 
+@pytest.mark.parametrize("form", ["list", "file", "collection"])
+def test_public_keys_are_cast_as_keys_are(form: str, tmp_path: Path) -> None:
+    weeks = AGREEMENT.replace(key={"week": "integer"}, index={"item": "text"}, missing="drop")
+
+    def release(start: beam.Pipeline, names: list[str]) -> beam.PCollection:
+        (tmp_path / "keys.txt").write_text("\n".join(names))
+        keys = {"list": names, "file": tmp_path / "keys.txt"}.get(form) or start | "Keys" >> beam.Create(names)
+        sketches = start | beam.Create([ROWS]) | SketchPerKey(weeks)
+        return sketches | ReleasePerKey(epsilon=1e6, neighbours=ss.L1(1), public_keys=keys)
+
+    def check(found: list[Any]) -> None:
+        assert {key: ss.squared_norm(one).value > 0.01 for key, one in found} == {7: True, 11: False}
+
+    run(lambda start: release(start, ["07", "11"]), check)
+    with pytest.raises(Exception, match="the agreement says"):
+        run(lambda start: release(start, ["north"]), check)
+
+
 def test_what_cannot_follow_it_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="leave out key, index and value"):
         SketchPerKey(AGREEMENT, key="land")

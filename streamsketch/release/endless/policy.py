@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short
-from streamsketch.data import times_in, window_names, window_seconds
+from streamsketch.data import keys_named, times_in, window_names, window_seconds
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import L1, L2, Neighbours, OneCoordinate
 from streamsketch.release.publish import AdditiveNoise, Calibrated
@@ -117,9 +117,10 @@ class StreamPolicy:
         if self.clip != WITHIN:
             check_clip(self.clip)
         if self.public_keys is not None:
-            if not self.public_keys:
+            keys = tuple(keys_named(self.public_keys, "public_keys"))
+            if not keys:
                 raise InvalidInputError("public_keys is empty; list at least one key to release")
-            object.__setattr__(self, "public_keys", tuple(self.public_keys))
+            object.__setattr__(self, "public_keys", keys)
         object.__setattr__(self, "size", _micros(self.window, "window"))
         if not 0 <= self.offset_micros < self.size:
             raise InvalidInputError(

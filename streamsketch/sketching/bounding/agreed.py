@@ -86,7 +86,7 @@ def bound_batches(
         missing = "column of units (unit=…)" if agreement.unit is None else "bound (neighbours=L1(…))"
         raise InvalidInputError(f"the agreement names no {missing}, so nothing says what one unit may add")
     if public_keys is not None:
-        public_keys = agreement.keys_of(list(public_keys))
+        public_keys = agreement.keys_of(public_keys)
     found = BoundingSummary()
     table = add_bounded(
         SketchTable(agreement),

@@ -14,6 +14,7 @@ from streamsketch.sketching.bounding.contributions import Contributions, Reader
 from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, summed
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.keyed import public_names, warn_of_other_types
 from streamsketch.sketching.table import SketchTable
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class UnitBounds:
         self._projection = projection
         self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip}
         self._bounds |= {"together": together, "squared": squared}
-        self._public = None if public_keys is None else frozenset(public_keys)
+        self._public = None if public_keys is None else frozenset(public_names(public_keys))
 
     def read(self, batches: Iterable[Batch], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
         """Yield the valid events of batches, of public keys if any are named; count what is dropped."""
@@ -249,6 +250,7 @@ def _read(
     batches: Iterable[Batch], reader: Reader, public: frozenset[Any] | None, summary: BoundingSummary
 ) -> Iterator[Contributions]:
     """Yield the valid events of batches, those of public keys if any are named."""
+    held: dict[type, Any] = {}  # a key of each type
     for keys, indices, values, units in batches:
         rows, blank = len(units), summary.rows_blank
         columns = list(indices) if isinstance(indices, tuple) else [indices]
@@ -256,7 +258,9 @@ def _read(
         summary.rows_read += rows
         summary.rows_malformed += rows - len(found) - (summary.rows_blank - blank)
         if public is not None and len(found):
+            held |= {type(key): key for key, _ in found.slots}
             wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
             summary.rows_of_other_keys += int((~wanted).sum())
             found = found.rows(wanted)
         yield found
+    warn_of_other_types(public or (), held.values())
