@@ -24,11 +24,12 @@ def flip_chance(level: int, rate: Fraction) -> mpmath.mpf:
 
 def level(shape: str, cell: int, step: int) -> int:
     """Return a cell's level under a flip law."""
+    margin = min(abs(cell), 2**63 - abs(cell))  # signs change at 0, and where sums modulo 2^64 leave 63 bits
     if shape == "constant":
-        return int(cell != 0)
+        return int(margin != 0)
     if shape == "linear":
-        return abs(cell)
-    return -(-abs(cell) // step)
+        return margin
+    return -(-margin // step)
 
 
 def plus_chance(shape: str, rate: Fraction, cell: int, step: int) -> mpmath.mpf:

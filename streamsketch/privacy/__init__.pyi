@@ -5,7 +5,7 @@ from .choosing import ChosenBound, choose_bound
 from .coins import Bytes
 from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
-from .flips import FlipLaw, Shape, check_rate, flips, rate_below
+from .flips import FlipLaw, Shape, check_rate, flips, rate_below, sign_margin
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 from .guarantee import L1, L2, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
 from .individual import IndividualGuarantee
@@ -84,5 +84,6 @@ __all__ = [
     "register",
     "rho_to_epsilon",
     "sharing_data",
+    "sign_margin",
     "squared_distance_variance",
 ]

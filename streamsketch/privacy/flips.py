@@ -56,11 +56,39 @@ def check_rate(rate: Fraction) -> None:
         )
 
 
+def sign_margin(cells: Ints) -> Ints:
+    """Return how far cells are from where their sign changes: min(|y|, 2^63 - |y|), at most 2^62.
+
+    Cells are sums modulo 2^64, so signs change at 0 and, past the last of 63 bits, at ±2^63. On that circle the margin
+    moves by no more than the cell does.
+
+    Parameters
+    ----------
+    cells
+        int64, of any shape.
+
+    Returns
+    -------
+    ndarray
+        int64, of the same shape.
+
+    Examples
+    --------
+    >>> sign_margin(np.array([-7, 0, (1 << 63) - 3, -(1 << 63)])).tolist()
+    [7, 0, 3, 0]
+    """
+    size = np.abs(cells).view(np.uint64)  # |-2^63| wraps to -2^63, which is 2^63 as uint64
+    margin: Ints = np.minimum(size, np.uint64(1 << 63) - size).view(np.int64)
+    return margin
+
+
 @dataclasses.dataclass(frozen=True)
 class FlipLaw:
     """A sign is flipped with probability 1/(exp(rate · L) + 1), L ≥ 0 the level of its cell y.
 
-    At y = 0 there is no sign, L is 0 and a fair coin decides: each law is odd around it.
+    At y = 0 there is no sign, L is 0 and a fair coin decides: each law is odd around it. Cells are sums modulo 2^64,
+    so signs change at ±2^63 as well. There a law is as around 0: |y| below is that, or 2^63 - |y| where that is less
+    (`sign_margin`). No sum, however large, is then an exception to what flips guarantee.
 
     Parameters
     ----------
@@ -94,7 +122,7 @@ class FlipLaw:
 
     def levels(self, cells: Ints, steps: Ints) -> Ints:
         """Return each cell's level: int64, of the cells' shape (…, k), for steps ≥ 1 of shape (k,)."""
-        size: Ints = np.abs(cells)
+        size = sign_margin(cells)
         if self.shape == "constant":
             return np.minimum(size, 1)
         return size if self.shape == "linear" else -(-size // steps)

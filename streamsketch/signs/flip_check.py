@@ -11,6 +11,7 @@ from streamsketch.projections import Projection
 from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.mechanisms import (
+    WITHIN_63_BITS,
     DPSignLogistic,
     DPSignOPORPRR,
     DPSignOPORPRRSmooth,
@@ -59,7 +60,8 @@ def check_flips(
 
 
 def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed: FlipLaw) -> NoiseCheck:
-    missing = [condition for condition in mechanism.conditions if condition not in guarantee.conditions]
+    known = {*guarantee.conditions, WITHIN_63_BITS}  # which the first releases do not state
+    missing = [condition for condition in mechanism.conditions if condition not in known]
     if missing:
         return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not say")
     keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if guarantee.mechanism.keys else ""

@@ -25,6 +25,7 @@ from streamsketch.privacy import (
     Sensitivity,
     flips,
     rate_below,
+    sign_margin,
 )
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
@@ -92,8 +93,8 @@ class _CalibratedSigns(Calibrated[IndividualSignSketch]):
 
 
 def near_zero(cells: Ints, steps: Ints) -> NDArray[np.bool_]:
-    """Return which cells a neighbour could bring to zero or across it: |y_j| ≤ Δ̃·max_i|A_ji|."""
-    return np.abs(cells) <= steps
+    """Return which cells a neighbour could bring to another sign: margin (`sign_margin`) at most Δ̃·max_i|A_ji|."""
+    return sign_margin(cells) <= steps
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

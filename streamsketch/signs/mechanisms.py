@@ -36,6 +36,9 @@ _INT64_MAX = (1 << 63) - 1
 
 Counting: TypeAlias = Literal["pairs", "paper"]
 
+WITHIN_63_BITS = "no cell of a vector published by DP-SignRP-RR exceeds 63 bits"
+"""A condition of `DPSignRPRR` that its first releases do not state."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SignMechanism(SignPublisher[SignSketch]):
@@ -160,7 +163,8 @@ class DPSignRPRR(SignMechanism):
     are both at least** ``norm_bound``: every sign is kept with odds e^{ε/N}, where at most N signs of two neighbours
     differ but with probability δ. Choose the seed at random and before anyone looks at data. One bad seed fails all
     who share it, and you assert the norm: it must be known without looking at the data, and is not checked, as a
-    refusal would tell of them.
+    refusal would tell of them. So is that no cell exceeds 63 bits: past that its sign changes, and no angle between
+    neighbours says how many do. The other mechanisms need no such condition.
 
     The paper's theorem is for independent continuous entries, so the projection's ``independence`` must be at least its
     ``dim``; what its lattice adds is counted in (THEORY.md 6.2).
@@ -228,8 +232,9 @@ class DPSignRPRR(SignMechanism):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The norms, and how the seed was drawn."""
+        """The norms, the size of the cells, and how the seed was drawn."""
         return (
+            WITHIN_63_BITS,
             f"every vector published by {self.name} has a Euclidean norm of at least {self.norm_bound}",
             f"the seed of {self.name} was drawn at random, without a look at the data",
         )

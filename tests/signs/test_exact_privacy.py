@@ -135,6 +135,48 @@ def test_the_largest_loss_over_outputs_is_the_sum_over_cells() -> None:
     assert abs(brute - worst_loss([(one, other)], np.abs, rate)) < ROUNDING
 
 
+# --- sums are modulo 2^64, and the sign of a cell changes at 2^63 as at 0 ---------------------------------------------
+
+BEYOND = [1 << 62, 1 << 63, 5 << 61]  # what all three coordinates hold beside a vector of the box
+
+
+def beyond(projection: ss.Projection, neighbours: Neighbours, held: int) -> set[tuple[Cells, Cells]]:
+    """Return the cells of neighbours in the box to which the same large vector was added, as int64 holds them."""
+    pairs = np.array(list(neighbouring_cells(projection, neighbours)), dtype=np.int64)
+    with np.errstate(over="ignore"):
+        pairs += projection.columns(np.arange(3)) @ np.full(3, held, dtype=np.uint64).view(np.int64)
+    return {(tuple(one), tuple(other)) for one, other in pairs.tolist()}
+
+
+@pytest.mark.parametrize(("mechanism", "projection"), CASES, ids=NAMES)
+def test_no_sum_is_too_large_for_epsilon(mechanism: type[SignMechanism], projection: ss.Projection) -> None:
+    neighbours = ss.OneCoordinate(2) if mechanism in OPORP_ONLY else ss.L1(2)
+    asked = mechanism(epsilon=3.0, neighbours=neighbours)
+    law, steps = asked.law(projection), cell_steps(projection, neighbours)
+    for held in BEYOND:
+        pairs = beyond(projection, neighbours, held)
+        assert worst_loss(pairs, lambda cells: law.levels(cells, steps), law.rate) <= 3 + ROUNDING
+
+
+def test_levels_that_end_at_63_bits_are_caught() -> None:
+    neighbours, projection = ss.L1(1), ss.Identity(dim=3)
+    law = signs.DPSignLogistic(epsilon=1.0, neighbours=neighbours).law(projection)
+    pairs = beyond(projection, neighbours, 1 << 63)
+    assert any(1 << 63 in map(abs, one) for one, _ in pairs)
+    assert worst_loss(pairs, lambda cells: np.minimum(np.abs(cells.astype(object)), 1 << 62), law.rate) > 1e18
+
+
+def test_one_event_does_not_turn_the_sign_of_the_largest_sum() -> None:
+    """False rejects: 2 cells at 1e-8."""
+    projection, repeats = ss.Identity(dim=1), 200
+    asked = signs.DPSignLogistic(epsilon=0.1, neighbours=ss.L1(1)).calibrated(projection)
+    for events, chance in (((1 << 63) - 1,), 1 / (1 + np.exp(-0.1))), (((1 << 63) - 1, 1), 0.5):
+        sketch = projection.sketch()
+        sketch.update([0] * len(events), events)
+        positive = sum(asked.release(sketch).signs[0] > 0 for _ in range(repeats))
+        assert stats.binomtest(int(positive), repeats, chance).pvalue > 1e-8
+
+
 # --- the same check catches broken variants ---------------------------------------------------------------------
 
 
@@ -191,10 +233,10 @@ def test_the_steps_of_the_continuous_ideal_are_caught() -> None:
 
 @pytest.mark.parametrize("mechanism", [*EVERY_MAP, *OPORP_ONLY])
 def test_published_signs_are_as_often_plus_as_was_enumerated(mechanism: type[SignMechanism]) -> None:
-    """False rejects: 4 tests of 6 cells at 1e-8."""
-    projection, repeats = ss.OPORP(dim=6, sketch_dim=6, seed=1), 20_000
+    """False rejects: 4 tests of 7 cells at 1e-8."""
+    projection, repeats = ss.OPORP(dim=7, sketch_dim=7, seed=1), 20_000
     asked = mechanism(epsilon=1.5, neighbours=ss.OneCoordinate(2))
-    cells = np.array([-7, -2, -1, 0, 1, 3])
+    cells = np.array([-7, -1, 0, 3, (1 << 63) - 1, -(1 << 63), 2 - (1 << 63)])
     law, steps = asked.law(projection), cell_steps(projection, asked.neighbours)
     bits = KeyedBits(bytes(32), mechanism.name.encode())
     drawn = asked.calibrated(projection)._draw(np.tile(cells, (repeats, 1)), bits, None)

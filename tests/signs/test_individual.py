@@ -122,6 +122,18 @@ def test_it_is_not_differential_privacy(mechanism: Mechanism, projection: ss.Pro
     assert len(set(released)) == 1  # far from zero nothing is perturbed
 
 
+def test_cells_that_a_neighbour_takes_past_63_bits_are_perturbed() -> None:
+    """Sums are modulo 2^64, so the sign changes there as it does at 0."""
+    most, steps = (1 << 63) - 1, np.full(1, 3)
+    for cell in (0, 3, -3, most, most - 2, -most, -most - 1, -most + 2):
+        assert near_zero(np.array([cell]), steps).all(), cell
+    for cell in (4, -4, most - 3, -most + 3, 1 << 62):
+        assert not near_zero(np.array([cell]), steps).any(), cell
+    for moved in range(-3, 4):  # whoever is not near keeps the sign
+        for cell in (4, -4, most - 3, -most + 3):
+            assert (np.array([cell]) + moved > 0) == (cell > 0)
+
+
 @pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
 def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism, projection: ss.Projection) -> None:

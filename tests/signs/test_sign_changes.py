@@ -15,6 +15,7 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.hashing import WORD_BITS
 from streamsketch.projections.kernels.lattice_gaussian import lattice_gaussian
+from streamsketch.signs.flip_check import check_flips
 from streamsketch.signs.sign_changes import (
     binomial_count,
     chernoff_count,
@@ -272,6 +273,19 @@ def test_every_sign_gets_its_share_of_epsilon() -> None:
     assert (guarantee.epsilon, guarantee.delta) == (8.0, 1e-6)
     assert "for norms of at least 30" in str(guarantee.mechanism)
     assert "every vector published by DP-SignRP-RR has a Euclidean norm of at least 30" in guarantee.conditions
+
+
+def test_cells_within_63_bits_are_a_condition_that_first_releases_do_not_state() -> None:
+    sketch = PROJECTION.sketch()
+    sketch.update([3], [40])
+    released = mechanism().release(sketch)
+    said = "no cell of a vector published by DP-SignRP-RR exceeds 63 bits"
+    assert said in released.guarantee.conditions
+    assert released.explain().check.verdict == "enough"
+    others = [condition for condition in released.guarantee.conditions if condition != said]
+    for kept, verdict in ((others, "enough"), ([said], "too little")):
+        guarantee = dataclasses.replace(released.guarantee, conditions=kept)
+        assert check_flips(guarantee, PROJECTION, released.law).verdict == verdict
 
 
 @pytest.mark.parametrize("delta", [5e-324, 1e-301, 1e-300])
