@@ -46,11 +46,12 @@ class Events(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """All that parties must agree on so that equal data give equal sketches, and bounds mean the same.
+    """All that parties must agree on so that equal data enter sketches alike, and bounds mean the same.
 
     A projection alone leaves to luck which columns are sketched, in which order, as which types, and what a blank cell
     means. Equal tables give equal sketches under one agreement, whether they come from CSV, Parquet, JSON lines,
-    pandas, polars, DuckDB or Arrow. It is public, like the projection.
+    pandas, polars, DuckDB or Arrow; where a unit exceeds the bound, up to what `bound_units` draws by a secret. It is
+    public, like the projection.
 
     Parameters
     ----------

@@ -108,7 +108,8 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
 ) -> None:
     """Sketch events exactly, into a secret file for `release`.
 
-    With --agreement, rows are cast to its types, and equal tables give equal sketches in every format and in Python.
+    With --agreement, rows are cast to its types, and equal tables give equal sketches in every format and in Python,
+    unless something is clipped: a secret of each run says what stays of a unit beyond the bound.
     With a projection alone, indices are hashed as text, numbers and dates too; a party that sketches in Python passes
     text as well. Under another dim than 2**60 they are integers, as they are.
 

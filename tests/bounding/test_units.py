@@ -1,6 +1,7 @@
 """Bounding without a cluster: Beam's bits, any grouping, no files left, nothing in memory that grows with events."""
 
 import datetime as dt
+import itertools
 import os
 import stat
 import types
@@ -71,6 +72,29 @@ def test_it_is_what_beam_makes_bit_for_bit(clip: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: secrets[0]))
     table = ss.bound_units(parts(columns, 3), PROJECTION, neighbours=BOUND, clip=clip)  # type: ignore[arg-type]
     assert dict(table) == on_a_cluster
+
+
+@pytest.mark.parametrize("clip", ["scale", "cut"])
+def test_equal_rows_give_equal_sketches_unless_something_is_clipped(clip: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bounds a secret of each call decides; scaled entries then differ by one grid step at most."""
+    secrets = (bytes([number] * 32) for number in itertools.count())
+    monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: next(secrets), PathLike=os.PathLike))
+    entries = ss.Identity(dim=8)
+    rows = (["a"] * 8, np.arange(8), np.array([9, 8, 7, 6, 5, 4, 3, 2]), ["Ann"] * 8)
+    near = ss.L1(44, unit="customer")
+
+    def runs(keys: list[str], **bounds: Any) -> list[dict[str, list[int]]]:
+        tables = [ss.bound_units([(keys, *rows[1:])], entries, clip=clip, **bounds) for _ in range(8)]
+        return [{key: table[key].state().tolist() for key in table} for table in tables]
+
+    within = runs(rows[0], neighbours=near)
+    assert within == [{"a": rows[2].tolist()}] * 8
+    over = runs(rows[0], neighbours=ss.L1(22, unit="customer"))
+    assert over[1:] != over[:-1]
+    spread = np.ptp(np.array([one["a"] for one in over]), axis=0).max()
+    assert spread <= 1 if clip == "scale" else spread > 1
+    many = runs(["a", "b"] * 4, neighbours=near)
+    assert {tuple(one) for one in many} == {("a",), ("b",)}
 
 
 def test_a_slot_without_windows_is_one_of_the_global_window() -> None:

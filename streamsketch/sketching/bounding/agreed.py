@@ -31,7 +31,7 @@ def bound(
 
     Rows are cast to the agreed types, those of one unit summed by key and index, and what exceeds the agreed bound is
     clipped, exactly, in integers: a release for ``agreement.neighbours`` protects every unit, whatever its rows hold
-    (THEORY.md 4.2). Sketches, and memory, are as by `bound_units`.
+    (THEORY.md 4.2). Sketches, what a secret decides in them, and memory are as by `bound_units`.
 
     Parameters
     ----------

@@ -46,7 +46,11 @@ def bound_units(
     Values meet the projection's grid, and a unit's rows are summed by key and index. Then a unit keeps at most
     ``max_keys`` keys, chosen by a secret, and what is left is clipped to the bound, exactly, in integers. So removing
     all rows of one unit moves the table by no more than a release for ``neighbours`` hides (THEORY.md 4.2), whatever
-    those rows hold. It is what `streamsketch.beam.BoundContributions` does on a cluster, bit for bit.
+    those rows hold.
+
+    Equal rows give equal sketches while no unit exceeds its bounds. Beyond them a secret that each call draws decides
+    which keys a unit keeps, how scaled values are rounded, each by less than a grid step, and which values ``"cut"``
+    keeps. With one secret, it is bit for bit what `streamsketch.beam.BoundContributions` does on a cluster.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
     dropped: an error would tell of one unit's data. A column of a wrong type raises. Beyond a million rows, events go
