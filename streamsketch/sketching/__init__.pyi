@@ -1,7 +1,8 @@
 from .bounding.agreed import agreed_columns, bound, bound_batches
-from .bounding.contributions import Contributions, Reader, concatenated, is_malformed
+from .bounding.contributions import Contributions, Reader, concatenated
 from .bounding.cut import MAX_LIMIT, Bounded, Clip, bounded, check_clip
 from .bounding.digests import UnitDigests
+from .bounding.objects import is_malformed
 from .bounding.runs import Runs
 from .bounding.summary import BoundingSummary
 from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound_units, unit_totals

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.sketching.bounding.contributions import Contributions, Reader, concatenated, is_malformed
+from streamsketch.sketching.bounding.contributions import Contributions, Reader, concatenated
+from streamsketch.sketching.bounding.objects import is_malformed
 
 SECRET = bytes(32)
 HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")

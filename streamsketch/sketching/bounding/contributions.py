@@ -7,8 +7,8 @@ caller's mistake and raises.
 """
 
 import dataclasses
-import datetime as dt
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -25,13 +25,11 @@ from streamsketch.data import arrow_column, is_key_type, quantise, quantise_one,
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.objects import INDICES, KEYS, VALUES, Lists, is_list
 from streamsketch.sketching.bounding.summary import BoundingSummary
 
 Slot: TypeAlias = tuple[Any, int]
 """A key and a window (its last moment, in microseconds), which together identify a sketch."""
-
-Row: TypeAlias = tuple[Any, Any, Any, Any]
-"""(unit, key, index, value)."""
 
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots weigh less than leaving some out takes
 _INT32_MAX = (1 << 31) - 1
@@ -40,9 +38,6 @@ _MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in 
 _OFF_GRID = 1e-9  # of a value: what floats lose is no truncation
 _DAY = 86_400_000  # in ms
 _MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
-_KEYS: tuple[type, ...] = (str, bytes, int)
-_INDICES: tuple[type, ...] = (*_KEYS, dt.date, dt.datetime)
-_VALUES: tuple[type, ...] = (int, float, Decimal, Fraction)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,7 +125,9 @@ class Reader:
         self._reach = math.ceil((_MOST_STEPS + 1) * projection.grid)  # values beyond it are as many steps at least
 
     def columns(self, unit: Any, key: Any, index: Sequence[Any], value: Any, window: int) -> Contributions:
-        """Return the valid events of Arrow columns of equal length; with ``value=None`` each event counts 1.
+        """Return the valid events of columns of equal length; with ``value=None`` each event counts 1.
+
+        In a list, which has no type, a field of another type than others is its row's fault alone.
 
         Raises
         ------
@@ -138,8 +135,35 @@ class Reader:
             For columns of different lengths, or of a type that is not valid for keys or values.
         """
         names = ["unit", "key", *("index" for _ in index)]
-        arrays = [_plain(arrow_column(column, name)) for column, name in zip([unit, key, *index], names, strict=True)]
-        values = None if value is None else arrow_column(value, "value")
+        try:
+            arrays = [arrow_column(column, name) for column, name in zip([unit, key, *index], names, strict=True)]
+            values = None if value is None else arrow_column(value, "value")
+        except InvalidInputError:
+            given = [unit, key, *index, *([] if value is None else [value])]
+            if not any(map(is_list, given)):
+                raise
+            return self._lists(names if value is None else [*names, "value"], given, window)
+        return self._arrays(names, arrays, values, window)
+
+    def _lists(self, names: list[str], given: list[Any], window: int) -> Contributions:
+        """Return the valid events of columns of which some are lists, without rows of which a field does not fit."""
+        lists = Lists(names, given)
+        if self._summary is not None:
+            self._summary.rows_blank += lists.blank
+
+        def read(group: list[Any], start: int, stop: int) -> Contributions:
+            columns = [column[start:stop] for column in group]
+            values = columns.pop() if names[-1] == "value" else None
+            arrays = [arrow_column(column, name) for column, name in zip(columns, names, strict=False)]
+            return self._arrays(names[: len(arrays)], arrays, values, window)
+
+        return concatenated([_salvaged(functools.partial(read, group), 0, len(group[0])) for group in lists.groups()])
+
+    def _arrays(self, names: list[str], arrays: list[pa.Array], values: Any, window: int) -> Contributions:
+        """Return the valid events of Arrow columns; values may be a list of finite numbers too."""
+        arrays, numbers = [_plain(array) for array in arrays], []
+        if isinstance(values, list):
+            values, numbers = None, values
         self._check_types(arrays, names, values)
         if values is not None and pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
@@ -150,7 +174,9 @@ class Reader:
         if not pc.all(sound).as_py():
             arrays = [array.filter(sound) for array in arrays]
             values = None if values is None else values.filter(sound)
-        amounts = None if values is None else self._within_reach(values)
+            numbers = list(itertools.compress(numbers, sound.to_pylist()))
+        given = values if values is not None else numbers or None
+        amounts = None if given is None else self._within_reach(given)
 
         def read(part: list[pa.Array], start: int, stop: int) -> Contributions:
             part = [array.slice(start, stop - start) for array in part]
@@ -169,7 +195,7 @@ class Reader:
         Rows may come from people, so none raises: rows with a field of an invalid type, or with text as an index where
         the projection needs numbers, are dropped.
         """
-        fields = zip(rows[0], (_INDICES, _KEYS, _INDICES, _VALUES), strict=True)
+        fields = zip(rows[0], (INDICES, KEYS, INDICES, VALUES), strict=True)
         if not all(isinstance(field, types) and not isinstance(field, bool) for field, types in fields):
             return concatenated([])
         rows = [row for row in rows if row[0] not in ("", b"")]
@@ -328,18 +354,6 @@ def _plain(array: pa.Array) -> pa.Array:
         missing = array.is_null().to_numpy(zero_copy_only=False) | (np.abs(days) > _INT32_MAX)
         return pa.array(days.astype(np.int32), mask=missing).cast(pa.date32())
     return array
-
-
-def is_malformed(row: Row) -> bool:
-    """Return whether a field of a row is missing (None, NaN, NaT), or its value is infinite."""
-    value = row[3]
-    if isinstance(value, Decimal):
-        return not value.is_finite() or is_malformed((*row[:3], 0))
-    try:
-        missing = any(field is None or bool(field != field) for field in row)  # noqa: PLR0124 - NaN and NaT
-    except (TypeError, ValueError, ArithmeticError):  # pandas.NA, an array, a signalling NaN
-        return True
-    return missing or (isinstance(value, float) and math.isinf(value))
 
 
 def _salvaged(read: Callable[[int, int], Contributions], start: int, stop: int) -> Contributions:

@@ -43,17 +43,18 @@ def bound_units(
 ) -> SketchTable:
     """Return exact sketches by key to which no privacy unit adds more than ``neighbours`` says.
 
-    Values meet the projection's grid, and a unit's rows are summed by key and index. Then a unit keeps at most
-    ``max_keys`` keys, chosen by a secret, and what is left is clipped to the bound, exactly, in integers. So removing
-    all rows of one unit moves the table by no more than a release for ``neighbours`` hides (THEORY.md 4.2), whatever
-    those rows hold.
+    Values meet the projection's grid, those of 2**62 steps or more are cut to one step less, and a unit's rows are
+    summed by key and index, modulo 2**64. Then a unit keeps at most ``max_keys`` keys, chosen by a secret, and what is
+    left is clipped to the bound, exactly, in integers. So removing all rows of one unit moves the table by no more than
+    a release for ``neighbours`` hides (THEORY.md 4.2), whatever those rows hold.
 
     Equal rows give equal sketches while no unit exceeds its bounds. Beyond them a secret that each call draws decides
     which keys a unit keeps, how scaled values are rounded, each by less than a grid step, and which values ``"cut"``
     keeps. With one secret, it is bit for bit what `streamsketch.beam.BoundContributions` does on a cluster.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
-    dropped: an error would tell of one unit's data. A column of a wrong type raises. Beyond a million rows, events go
+    dropped: an error would tell of one unit's data. A column of a wrong type raises. In a list, a field of a wrong type
+    is its row's fault; only a list in which no row has a right one raises. Beyond a million rows, events go
     to files that are grouped by unit and deleted at the end, so memory does not grow with their number; it does with
     the number of keys, and with the number of different (key, index) of one unit.
 
