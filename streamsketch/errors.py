@@ -56,6 +56,13 @@ class WireFormatError(StreamsketchError, ValueError):
         return f"{self.where}: {self.problem}"
 
 
+class UnknownKeyError(StreamsketchError, KeyError):
+    """A table has nothing of a key; it is a `KeyError`, as of any mapping."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show it in quotes
+
+
 class NoiseMismatchWarning(UserWarning):
     """A release contradicts itself: its noise cannot be what it states, or is too little for its guarantee.
 

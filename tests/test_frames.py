@@ -75,6 +75,77 @@ def test_mistakes_are_named_and_change_nothing() -> None:
     assert table == PROJECTION.table()
 
 
+ODD: dict[str, list[Any]] = {
+    "types": ["private text", 5, 7],
+    "huge": [2**70, 1, 2],
+    "objects": [object(), object(), object()],
+    "tuples": [("private", 1), (), ()],
+    "lists": [["private"], 5, None],
+}
+AGREED = ss.Agreement(PROJECTION, index="item", unit="shop", neighbours=ss.L1(3, unit="shop"))
+
+
+def updated(rows: Any, column: str) -> ss.Sketch:
+    sketch = PROJECTION.sketch()
+    sketch.update_rows(rows, index=column)
+    return sketch
+
+
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "update_rows": updated,
+    "agree": lambda rows, column: ss.agree(rows, PROJECTION, index=column),
+    "agree on a value": lambda rows, column: ss.agree(rows, PROJECTION, index="shop", value=column),
+    "sketch": lambda rows, column: ss.sketch(rows, AGREED.replace(index=column)),
+    "bound": lambda rows, column: ss.bound(rows, AGREED.replace(index=column)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ODD)
+def test_a_mixed_column_of_pandas_is_named_if_it_is_used_and_else_not_read(kind: str, reader: str) -> None:
+    frame = pd.DataFrame(COLUMNS | {"note": ODD[kind]})
+    expected = READERS[reader](pd.DataFrame(COLUMNS), "item" if reader != "agree on a value" else "sold")
+    assert READERS[reader](frame, "item" if reader != "agree on a value" else "sold") == expected
+    with pytest.raises(ss.InvalidInputError, match="the column note holds") as caught:
+        READERS[reader](frame, "note")
+    assert "private" not in str(caught.value)
+
+
+def test_a_column_that_arrow_does_not_know_may_be_in_a_frame_of_polars() -> None:
+    pl = pytest.importorskip("polars")
+    frame = polars(COLUMNS).with_columns(pl.Series("note", [object()] * 3, dtype=pl.Object))
+    assert updated(frame, "item") == updated(polars(COLUMNS), "item")
+
+
+def test_columns_of_pandas_may_be_levels_of_its_index_or_there_twice() -> None:
+    frame = pd.DataFrame(COLUMNS)
+    expected = updated(frame, "item")
+    assert updated(frame.set_index(["item", "shop"]), "item") == expected
+    twice = pd.concat([frame, frame[["sold"]]], axis=1)
+    assert updated(twice, "item") == expected
+    with pytest.raises(ss.InvalidInputError, match="must have sold exactly once"):
+        updated(twice, "sold")
+    with pytest.raises(ss.InvalidInputError, match="names of columns are text, got 5"):
+        PROJECTION.sketch().update_rows(frame, index=[5])  # type: ignore[list-item]
+
+
+def test_a_matrix_of_mixed_columns_is_refused_without_a_value() -> None:
+    for column in ODD.values():
+        with pytest.raises(ss.InvalidInputError) as caught:
+            ss.SJLT(dim=2, sketch_dim=8, sparsity=2, seed=1).transform(pd.DataFrame({"x": [1, 2, 3], "y": column}))
+        assert "private" not in str(caught.value)
+
+
+def test_a_key_that_is_not_there_is_a_sentence_and_a_key_error() -> None:
+    table = PROJECTION.table(["7"])
+    released = table.release(epsilon=1.0, neighbours=ss.L1(1), keys_are_public=True)
+    for tables_of, said in ((table, "no sketch of 7, where 7 and '7' are"), (released, r"it has \['7'\]")):
+        with pytest.raises(KeyError, match=said) as caught:
+            tables_of[7]
+        assert isinstance(caught.value, ss.StreamsketchError)
+        assert tables_of.get(7) is None
+
+
 def test_a_reader_that_fails_half_way_changes_nothing() -> None:
     def rows() -> Any:
         yield pa.record_batch({"item": ["a"]})

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import pyarrow as pa
-
 from streamsketch.agreement.agreement import Agreement, Missing
-from streamsketch.agreement.columns import columns_of, logical_type
-from streamsketch.core import short
-from streamsketch.errors import InvalidInputError
+from streamsketch.agreement.columns import Column, columns_of, logical_type
+from streamsketch.data import schema_of
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
 
@@ -32,7 +29,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     ----------
     rows
         A data frame, an Arrow table or schema, a relation of DuckDB: whatever has ``__arrow_c_stream__`` or
-        ``__arrow_c_schema__``. Only the schema is read.
+        ``__arrow_c_schema__``. Only the schema is read, and of a data frame only these columns are converted.
     projection, index, key, value, unit, neighbours, missing, title
         As in `Agreement`. A column with a type keeps it.
 
@@ -52,44 +49,28 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     >>> agree(sales, projection, index=["item", "week"], value="sold").index
     (Column(name='item', type='text'), Column(name='week', type='integer'))
     """
-    schema = _schema(rows)
+    columns = {
+        name: None if given is None else columns_of(given, what, _INFER)
+        for name, given, what in (
+            ("index", index, "an index column"),
+            ("key", key, "the key column"),
+            ("unit", unit, "the unit column"),
+        )
+    }
+    untyped = [one.name for found in columns.values() for one in found or () if one.type == _INFER]
+    schema = schema_of(rows, [*untyped, *([] if value is None else [value])])
 
-    def typed(given: Any, what: str) -> Any:
-        if given is None:
-            return None
-        columns = columns_of(given, what, _INFER)
-        return [
-            (one.name, logical_type(one.name, _type(schema, one.name))) if one.type == _INFER else one
-            for one in columns
+    def typed(found: tuple[Column, ...] | None) -> Any:
+        return found and [
+            (one.name, logical_type(one.name, schema.field(one.name).type)) if one.type == _INFER else one
+            for one in found
         ]
 
-    if value is not None:
-        _type(schema, value)
     return Agreement(
         projection,
-        index=typed(index, "an index column"),
-        key=typed(key, "the key column"),
+        **{name: typed(found) for name, found in columns.items()},
         value=value,
-        unit=typed(unit, "the unit column"),
         neighbours=neighbours,
         missing=missing,
         title=title,
     )
-
-
-def _schema(rows: Any) -> pa.Schema:
-    if isinstance(rows, pa.Schema):
-        return rows
-    if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(rows).schema
-    if hasattr(rows, "__arrow_c_schema__"):
-        return pa.schema(rows)
-    raise TypeError(
-        f"rows must be a data frame, an Arrow table or a schema, with __arrow_c_stream__; got a {type(rows).__name__}"
-    )
-
-
-def _type(schema: pa.Schema, name: str) -> pa.DataType:
-    if schema.names.count(name) != 1:
-        raise InvalidInputError(f"the table must have {name} exactly once; it has {short(schema.names)}")
-    return schema.field(name).type

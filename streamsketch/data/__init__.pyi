@@ -20,7 +20,7 @@ from .readers.delimited import check_delimiter, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
 from .readers.opening import uncompressed
-from .tables import batches_of, names_of
+from .tables import batches_of, names_of, schema_of
 from .windows import times_in, window_names, window_seconds
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "parts_of",
     "quantise",
     "quantise_one",
+    "schema_of",
     "steps_of",
     "times_in",
     "times_of",

@@ -51,7 +51,14 @@ def matrix_of(matrix: Any, *, exact: bool) -> Any:
     if isinstance(matrix, pa.ChunkedArray | pa.Array):
         return _vectors_of(matrix)
     if hasattr(matrix, "__arrow_c_stream__"):  # Arrow tables, and data frames with Arrow's interface
-        return _columns_of(pa.table(matrix), exact=exact)
+        try:
+            table = pa.table(matrix)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):  # whose text quotes a value
+            raise InvalidInputError(
+                "the matrix has a column of no one type that Arrow knows, such as numbers beside text, or two of one "
+                "name; cast or rename it first"
+            ) from None
+        return _columns_of(table, exact=exact)
     return _rows_of(matrix, exact=exact)
 
 

@@ -9,6 +9,7 @@ from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 
 _LAZY_ROWS = 1 << 17
+_UNREADABLE = (pa.ArrowException, OSError, OverflowError, ValueError)  # of Arrow and other libraries
 _UNREAD = "the table could not be read completely ({})"
 
 
@@ -34,18 +35,72 @@ def batches_of(rows: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     if hasattr(rows, "collect_batches"):  # polars' LazyFrame
         yield from _lazy_batches(rows, wanted)
         return
+    _check_streams(rows)
+    try:
+        reader = _reader(rows, wanted)
+        for batch in reader:
+            yield batch.select(wanted)
+    except InvalidInputError:
+        raise
+    except _UNREADABLE as error:  # whose text may quote the data
+        raise InvalidInputError(_UNREAD.format(type(error).__name__)) from None
+
+
+def schema_of(rows: Any, columns: Sequence[str]) -> pa.Schema:
+    """Return the names and types of columns of a table; parameters and errors as `batches_of`."""
+    if isinstance(rows, pa.Schema):
+        found = rows
+    elif not hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "__arrow_c_schema__"):
+        found = pa.schema(rows)
+    else:
+        _check_streams(rows)
+        try:
+            found = _reader(rows, list(dict.fromkeys(columns))).schema
+        except InvalidInputError:
+            raise
+        except _UNREADABLE as error:
+            raise InvalidInputError(_UNREAD.format(type(error).__name__)) from None
+    _check_names(list(columns), found.names)
+    return found
+
+
+def _check_streams(rows: Any) -> None:
     if not hasattr(rows, "__arrow_c_stream__"):
         raise TypeError(
             f"rows must be a data frame, an Arrow table or a relation, with __arrow_c_stream__; got a "
             f"{type(rows).__name__}"
         )
-    try:
-        reader = pa.RecordBatchReader.from_stream(rows)
-        _check_names(wanted, reader.schema.names)
-        for batch in reader:
-            yield batch.select(wanted)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(_UNREAD.format(type(error).__name__)) from None
+
+
+def _reader(rows: Any, wanted: list[str]) -> pa.RecordBatchReader:
+    """Return the table as a stream; of a data frame in memory only some columns are converted, as others may fail."""
+    library = type(rows).__module__.partition(".")[0]
+    if library == "polars" and hasattr(rows, "columns"):
+        _check_names(wanted, list(rows.columns))
+        rows = rows.select(wanted)
+    elif library == "pandas" and hasattr(rows, "iloc"):
+        rows = _pandas_columns(rows, wanted)
+    reader = pa.RecordBatchReader.from_stream(rows)
+    _check_names(wanted, reader.schema.names)
+    return reader
+
+
+def _pandas_columns(frame: Any, wanted: list[str]) -> pa.Table:
+    """Return columns of a data frame of pandas, and levels of its index that have a name, as Arrow reads them."""
+    if any(name in wanted for name in frame.index.names):
+        frame = frame.reset_index()
+    names = [str(name) for name in frame.columns]
+    _check_names(wanted, names)
+    columns = []
+    for name in wanted:
+        try:
+            columns.append(pa.array(frame.iloc[:, names.index(name)], from_pandas=True))
+        except (*_UNREADABLE, TypeError):  # whose text quotes a value
+            raise InvalidInputError(
+                f"the column {name} holds values of no one type that Arrow knows, such as numbers beside text; cast it "
+                f"to one type first"
+            ) from None
+    return pa.table(columns, names=wanted)
 
 
 def _lazy_batches(rows: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -70,4 +125,7 @@ def names_of(index: str | Sequence[str] | None) -> list[str]:
     """Return the names of an index's columns as a list; `InvalidInputError` for none."""
     if not index:
         raise InvalidInputError("say which columns index the rows: index='item', or several names for tuples")
-    return [index] if isinstance(index, str) else list(index)
+    names = [index] if isinstance(index, str) else list(index)
+    if odd := next((name for name in names if not isinstance(name, str)), None):
+        raise InvalidInputError(f"the names of columns are text, got {short(odd)}; rename the column first")
+    return names

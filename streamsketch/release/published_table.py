@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from streamsketch.agreement import check_same
 from streamsketch.core import short
 from streamsketch.data import key_column
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published
 from streamsketch.sketching import Sketch, SketchTable, public_names, warn_of_other_types
@@ -105,7 +105,13 @@ class PublishedTable(Published, Mapping[Any, Row]):
         return tuple(self._rows.values())
 
     def __getitem__(self, key: Any) -> Row:
-        return self._rows[key]
+        try:
+            return self._rows[key]
+        except KeyError:
+            raise UnknownKeyError(
+                f"the table has no release of {short(key)}, where 7 and '7' are two keys; it has "
+                f"{short(list(self._rows))}"
+            ) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._rows)

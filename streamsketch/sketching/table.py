@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core import Ints, short
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
 from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, index_column, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
@@ -267,7 +267,12 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._cells.nbytes
 
     def __getitem__(self, key: Any) -> Sketch:
-        slot = self._slots[key]
+        slot = self._slots.get(key)
+        if slot is None:
+            raise UnknownKeyError(
+                f"the table has no sketch of {short(key)}, where 7 and '7' are two keys; sketch_of(key) returns an "
+                f"empty one for a key without events"
+            )
         return self._sketch(self._cells[slot], int(self._masses[slot]), self._largest, key)
 
     def sketch_of(self, key: Any) -> Sketch:
