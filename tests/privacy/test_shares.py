@@ -12,9 +12,22 @@ from scipy.special import gammaln
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import AddedNoise, Budget, DiscreteGaussian, DiscreteLaplace, Sensitivity, Shares, SystemBits
 from streamsketch.privacy import share_samplers as sampling
+from streamsketch.privacy.coins import bernoulli, exp_coin
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.privacy.share_samplers import laplace_share
 
 SUPPORT = 400
+
+
+class Tape:
+    """A source of given bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def read(self, size: int) -> bytes:
+        self.at += size
+        return self.data[self.at - size : self.at]
 
 
 def share_pmf(scale: float, shares: int) -> NDArray[np.float64]:
@@ -56,15 +69,62 @@ def test_equal_shares_of_the_variance_as_plain_laplace_would_not_add_up() -> Non
     [(Fraction(1, 3), 2), (Fraction(7, 10), 50), (Fraction(7, 2), 1), (Fraction(12), 3), (Fraction(100), 10)],
 )
 def test_the_sampler_draws_the_share(scale: Fraction, shares: int) -> None:
-    # chi-square of 2e5 shares in cells with at least 20 expected, at 1e-6 for each
-    drawn, pmf = laplace_share(scale, shares, 200_000, SystemBits()), share_pmf(float(scale), shares)
+    """False rejects: 5 at 1e-6, of 2e5 shares each."""
+    drawn = laplace_share(scale, shares, 200_000, SystemBits())
+    assert chi_square_of_shares(drawn, share_pmf(float(scale), shares)) > 1e-6
+
+
+def chi_square_of_shares(drawn: NDArray[np.int64], pmf: NDArray[np.float64]) -> float:
+    """Return the p-value of shares in cells with at least 20 expected, and in one with all others."""
     inside = pmf * drawn.size >= 20
     values = np.arange(-SUPPORT, SUPPORT + 1)[inside]
     observed = np.array([np.count_nonzero(drawn == value) for value in values])
     expected = pmf[inside] * drawn.size
     rest, rest_expected = drawn.size - observed.sum(), drawn.size - expected.sum()
     statistic = ((observed - expected) ** 2 / expected).sum() + (rest - rest_expected) ** 2 / max(rest_expected, 1)
-    assert stats.chi2.sf(statistic, len(values)) > 1e-6
+    return float(stats.chi2.sf(statistic, len(values)))
+
+
+@pytest.mark.parametrize(("far", "shares", "size"), [(2, 3, 10_000), (3, 1, 40_000)])
+def test_points_far_out_are_drawn_with_the_probability_that_the_others_leave(
+    far: int, shares: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tail from two or three octaves on is drawn as that from twelve on is; false rejects: 2 at 1e-6."""
+    scale = Fraction(4)
+    pmf = share_pmf(float(scale), shares)
+    drawn = sampling._near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
+    assert chi_square_of_shares(drawn, pmf) > 1e-6
+    monkeypatch.setattr(sampling, "_far_points", lambda *_: [])  # as they were once left out
+    cut = sampling._near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
+    assert np.abs(cut).max() < np.abs(drawn).max()
+    assert chi_square_of_shares(cut, pmf) < 1e-6
+
+
+def test_a_point_beyond_all_words_counts_modulo_two_to_the_64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve octaves beyond a scale, all coins forced: what has a chance of e^-2000 takes no other path."""
+    proposed = iter([1])
+    monkeypatch.setattr(sampling, "_poisson", lambda *_: next(proposed, 0))
+    monkeypatch.setattr(sampling, "_flip_exp", lambda exponent, _: exponent >= 0)
+    tape = Tape(b"\xff" * 48 + b"\0" * 99)  # 48 octaves more, and the least point of its octave
+    ((cell, point),) = sampling._far_points(Fraction(1 << 32), 2, 32, 5, tape, 12)
+    assert (cell, abs(point)) == (0, 1 << (32 + 12 + 48 - 1))
+    monkeypatch.setattr(sampling, "_far_points", lambda *_: [(3, (1 << 91) + 5), (3, -(1 << 63) - 2)])
+    near = laplace_share(Fraction(1, 1000), 1000, 5, KeyedBits(bytes(32), b"word"))
+    assert near.tolist() == [0, 0, 0, 3 - (1 << 63), 0]
+
+
+@pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(1), Fraction(7, 3)])
+def test_coins_of_any_size_are_those_of_the_kernels(exponent: Fraction) -> None:
+    """Bit by bit, on the same bytes."""
+    data = np.random.default_rng(3).bytes(1 << 14)
+    buffer, at, tape = np.frombuffer(data, dtype=np.uint8), 0, Tape(data)
+    for _ in range(200):
+        bit, at = exp_coin(exponent.numerator, exponent.denominator, buffer, at)
+        assert (sampling._flip_exp(exponent, tape), tape.at) == (bool(bit), at)
+        bit, at = bernoulli(3, 7, buffer, at)
+        assert (sampling._flip(Fraction(3, 7), tape), tape.at) == (bool(bit), at)
+        bit, at = sampling._two_over_e(buffer, at)
+        assert (sampling._flip_two_over_e(tape), tape.at) == (bool(bit), at)
 
 
 def test_sums_of_a_million_shares_fit_the_noise() -> None:
