@@ -1,6 +1,7 @@
 """An endless stream: read once, released once a window, and gone on with after any interruption."""
 
 import dataclasses
+import hashlib
 import os
 import secrets
 from collections.abc import Callable
@@ -11,16 +12,18 @@ import pyarrow as pa
 
 from streamsketch.agreement import Agreement
 from streamsketch.core import write_new
-from streamsketch.data import DataIds
+from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
+from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee
+from streamsketch.release.endless.draws import Draw, DrawSecret
 from streamsketch.release.endless.policy import StreamPolicy
 from streamsketch.release.endless.state import Saved, read_state, write_state
 from streamsketch.release.endless.windows import NO_KEY, Windows
 from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published_table import sketches_to_release
-from streamsketch.sketching import SECRET_BYTES, BoundingSummary, SketchTable
+from streamsketch.sketching import SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 
 Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
 """Charges a window's release, once for each text; raises where it does not fit."""
@@ -33,8 +36,12 @@ class Stream:
     """Sums of a log by window of event time, each released once for all public keys when it is over.
 
     A release is drawn, written into the state together with how far the log was read, and only then published, by
-    exclusive create. Killed at any point, a restart publishes the same bytes, or draws for the first time; a file that
-    is there is never replaced. Windows are released in their order, those without events too.
+    exclusive create. Killed at any point, a restart publishes the same bytes; a file that is there is never replaced.
+    Windows are released in their order, those without events too.
+
+    All draws are functions of the state's secret, the window and its exact sketches. So a state that is restored from a
+    backup draws the same bytes of the same log, which costs nothing more; of another log, independent noise, which is
+    charged again. Whoever has the state can compute the noise of later windows, of earlier ones not.
 
     Parameters
     ----------
@@ -68,6 +75,7 @@ class Stream:
             self._restore(read_state(self._path))
         else:
             self._id, self._secret = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(SECRET_BYTES)
+            self._draws = DrawSecret()
             self.windows = Windows(policy, agreement, self._secret)
 
     def _restore(self, saved: Saved) -> None:
@@ -87,6 +95,11 @@ class Stream:
         self.place = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
         self.windows.newest, self.windows.next = header["newest"], header["next"]
+        self._draws = (
+            DrawSecret(bytes.fromhex(header["draws"]))
+            if "draws" in header
+            else DrawSecret.of_earlier_version(self._secret, self.windows.next)
+        )
         self.windows.counts.rows_late = header["rows_late"]
         self.windows.counts.rows_before_start = header["rows_before_start"]
         self.windows.counts.bounding = BoundingSummary(**header["bounding"])
@@ -134,11 +147,16 @@ class Stream:
             if self.file_of(number).exists():  # of a state that was lost: it stays the only release
                 taken.append(self.file_of(number).name)
             else:
+                ids = self._ids_of(number)
+                sketches = self._sketches(table, ids)
+                draw = self._draws.draw(number, self._publisher, sketches)
                 if self._charge is not None:
-                    self._charge(self._spent, table.data_ids, f"{self._id.hex()} {self._policy.name_of(number)}")
-                self._waiting[number] = self._released(table)
+                    once = f"{self._id.hex()} {self._policy.name_of(number)} {draw.id}"
+                    self._charge(self._spent, ids, once)
+                self._waiting[number] = self._released(sketches, draw)
                 self.released += 1
             self.windows.advance(summary)
+            self._draws = self._draws.after()
         return taken
 
     def _publish(self) -> list[str]:
@@ -161,6 +179,7 @@ class Stream:
         header = {
             "stream": self._id.hex(),
             "secret": self._secret.hex(),
+            "draws": self._draws.value.hex(),
             "agreement": self._agreement.fingerprint,
             "policy": self._policy.to_dict(),
             "place": self.place,
@@ -175,10 +194,27 @@ class Stream:
         }
         return Saved(header, {number: one.to_bytes() for number, one in windows.open.items()}, dict(self._waiting))
 
-    def _released(self, table: SketchTable) -> bytes:
+    def _ids_of(self, number: int) -> DataIds:
+        """Return a window's data ids: the same in each draw, so that its releases are known to be of the same data."""
+        name = number.to_bytes(8, "little", signed=True)
+        one = hashlib.blake2b(name, digest_size=ID_SECRET_BYTES, key=self._secret, person=b"streamsketch.sid").digest()
+        return from_list([one])
+
+    def _sketches(self, table: SketchTable, ids: DataIds) -> dict[Any, Sketch]:
+        """Return the exact sketches to release, by key, ascending."""
         warn_of_exceeded(table.largest, self._publisher.guarantee.neighbours, table.projection)
         if self.windows.public is None:
-            data: bytes = self._publisher.release(table.sketch_of(NO_KEY)).to_bytes()
-            return data
-        sketches = sketches_to_release(table, self.windows.public, keys_are_public=False)
-        return PrivateTable({key: self._publisher.release(sketch) for key, sketch in sketches.items()}).to_bytes()
+            found = {NO_KEY: table.sketch_of(NO_KEY)}
+        else:
+            found = sketches_to_release(table, self.windows.public, keys_are_public=False)
+        return {
+            key: Sketch.from_state(
+                one.projection, one.state(), one.mass, ids=ids.of_key(key), agreement=self._agreement
+            )
+            for key, one in found.items()
+        }
+
+    def _released(self, sketches: dict[Any, Sketch], draw: Draw) -> bytes:
+        released = {key: self._publisher.release(sketch, draw.bits(key)) for key, sketch in sketches.items()}
+        data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable(released)).to_bytes()
+        return data

@@ -1,0 +1,80 @@
+"""What is drawn of a stream's windows: a function of the state's secret, so that a window drawn again is the same."""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from streamsketch.data import canonical_bytes
+from streamsketch.privacy import KeyedBits
+from streamsketch.release.publish import Calibrated
+from streamsketch.sketching import Sketch
+
+_SECRET_BYTES = 32
+_ID_BYTES = 16
+
+
+class Draw:
+    """The randomness of one window's release.
+
+    Parameters
+    ----------
+    secret
+        Of the window.
+    named
+        All that the release is made of, its exact cells included, so that other cells get independent noise.
+    """
+
+    def __init__(self, secret: bytes, named: bytes) -> None:
+        self._secret, self._named = secret, named
+        self.id = self._bits(b"charge").read(_ID_BYTES).hex()
+        """Two draws with the same publish the same bytes. Without the secret it tells nothing."""
+
+    def bits(self, key: Any) -> KeyedBits:
+        """Return the bits of one key's release."""
+        return self._bits(b"noise" + canonical_bytes(key))
+
+    def _bits(self, use: bytes) -> KeyedBits:
+        return KeyedBits(self._secret, self._named + use)
+
+
+class DrawSecret:
+    """The secret of the next window's draw, from which those of all later windows follow, and none of those before.
+
+    Parameters
+    ----------
+    value
+        32 bytes; by default new.
+    """
+
+    def __init__(self, value: bytes | None = None) -> None:
+        self.value = secrets.token_bytes(_SECRET_BYTES) if value is None else value
+
+    @classmethod
+    def of_earlier_version(cls, stream: bytes, number: int) -> "DrawSecret":
+        """Return what a state without one goes on with, from its own secret and the number of its next window."""
+        return cls(_derived(stream, b"draw" + number.to_bytes(8, "little", signed=True)))
+
+    def after(self) -> "DrawSecret":
+        """Return the secret of the window after it."""
+        return DrawSecret(_derived(self.value, b"next"))
+
+    def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
+        """Return the draw of a window with these exact sketches, by key."""
+        named = hashlib.sha512()
+        public = repr(publisher.guarantee).encode(), publisher.projection.to_json().encode()
+        for part in (number.to_bytes(8, "little", signed=True), *public):
+            _add(named, part)
+        for key, sketch in sketches.items():
+            _add(named, canonical_bytes(key))
+            _add(named, sketch.state().astype("<i8").tobytes())
+        return Draw(self.value, named.digest())
+
+
+def _add(named: Any, part: bytes) -> None:
+    named.update(len(part).to_bytes(8, "little"))  # so that other parts never make the same whole
+    named.update(part)
+
+
+def _derived(secret: bytes, use: bytes) -> bytes:
+    return hashlib.blake2b(use, digest_size=_SECRET_BYTES, key=secret, person=b"streamsketch.drw").digest()
