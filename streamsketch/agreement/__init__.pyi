@@ -1,10 +1,11 @@
 from .agreement import Agreement, Events
 from .casts import missing
-from .columns import Column, is_type
+from .columns import TYPES, Column, is_type
 from .infer import agree
 from .same import Agreed, check_agreed, check_fingerprint, check_same, fingerprint_of
 
 __all__ = [
+    "TYPES",
     "Agreed",
     "Agreement",
     "Column",

@@ -1,13 +1,14 @@
 """Options of several commands: those that make an agreement, and bounds on what one unit adds."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import is_type
-from streamsketch.core import names_given
+from streamsketch.agreement import TYPES, is_type
+from streamsketch.core import exact_fraction, names_given
 from streamsketch.privacy import Neighbours
 
 Index = Annotated[
@@ -34,24 +35,40 @@ Missing = Annotated[str, typer.Option(help="Rows with something null or blank: '
 Title = Annotated[str, typer.Option(help="What the agreement is about, in a line.")]
 
 
-def typed(text: str) -> str | tuple[str, str]:
-    """Return a column as NAME:TYPE says it; a name may hold colons."""
+def typed(text: str, there: Sequence[str] = ()) -> str | tuple[str, str]:
+    """Return a column as NAME:TYPE says it, or as a name alone; a name with colons is one of those that are there."""
     name, _, kind = text.rpartition(":")
-    return (name, kind) if name and is_type(kind) else text
+    if name and is_type(kind):
+        return name, kind
+    if name and text not in there:
+        raise ss.InvalidInputError(
+            f"{text} ends in no type of an agreement: it is NAME:TYPE, with one of {', '.join(TYPES)}. A column whose "
+            f"own name has a colon is named with its type, as '{text}:text'"
+        )
+    return text
 
 
 def name_of(text: str) -> str:
     """Return the name of a column that NAME:TYPE says."""
-    column = typed(text)
-    return column if isinstance(column, str) else column[0]
+    name, _, kind = text.rpartition(":")
+    return name if name and is_type(kind) else text
 
 
-def columns_from(index: list[str], key: str | None, unit: str | None) -> dict[str, object]:
-    """Return the columns of an agreement from options."""
+def columns_from(
+    index: list[str], key: str | None, unit: str | None, value: str | None, there: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the columns of an agreement from options; ``there`` are those of a sample."""
+    if value is not None and ":" in value and value not in there:
+        raise ss.InvalidInputError(
+            f"--value is the name of a column, without a type, as values are numbers: --value "
+            f"{value.rpartition(':')[0] or 'NAME'}, got {value}. For a column whose own name has a colon, `agree` "
+            f"needs a SAMPLE that has it"
+        )
     return {
-        "index": [typed(one) for one in names_given(index, "--index")],
-        "key": None if key is None else typed(key),
-        "unit": None if unit is None else typed(unit),
+        "index": [typed(one, there) for one in names_given(index, "--index")],
+        "key": None if key is None else typed(key, there),
+        "unit": None if unit is None else typed(unit, there),
+        "value": value,
     }
 
 
@@ -65,7 +82,15 @@ def neighbours_of(
     if len(given) > 1:
         names = " and ".join(name for name, _, _ in given)
         raise ss.InvalidInputError(f"{names} each say how much one unit can change; give one of them")
-    return given[0][1](given[0][2], unit, max_keys) if given else None
+    if not given:
+        return None
+    name, relation, bound = given[0]
+    try:
+        exact_fraction(bound or "", name)
+    except ss.InvalidInputError as error:
+        raise ss.InvalidInputError(f"{error}; it is the bound on what one {unit} adds") from None
+    found: Neighbours = relation(bound, unit, max_keys)
+    return found
 
 
 def load_projection(path: Path) -> ss.Projection:

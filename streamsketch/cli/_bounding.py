@@ -87,8 +87,9 @@ def check_bounded(inputs: list[str], bounds: Bounds, *, whole: bool, keyed: bool
     if not whole:
         raise ss.InvalidInputError(
             "a unit in two windows, or in the file and in the new events, would have two bounds: sketch all files in "
-            "one command, without --append, --window and --bad-lines. Where rows keep to an agreement's bounds, say "
-            f"--clip {WITHIN}"
+            "one command, without --append, --window and --bad-lines. To bound a unit in each window by itself, say "
+            "--agreement FILE and --policy FILE; where rows keep to an agreement's bounds, "
+            f"say --clip {WITHIN}"
         )
     if not keyed and bounds.neighbours.max_keys != 1:
         raise ss.InvalidInputError("--max-keys is for streams by key: say which column, --key COLUMN")

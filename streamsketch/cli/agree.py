@@ -69,15 +69,15 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if not index:
         raise ss.InvalidInputError("say which columns are sketched: --index NAME:TYPE for each, in order")
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "resolution": resolution, "seed": seed}
+    schema = None if sample is None else _schema(sample)
     fields: dict[str, Any] = {
-        **columns_from(index, key, unit_column),
-        "value": value,
+        **columns_from(index, key, unit_column, value, () if schema is None else schema.names),
         "neighbours": _neighbours((l1, l2, one_coordinate), unit, unit_column, max_keys),
         "missing": missing,
         "title": title,
     }
     by = _projection(projection, {name: given for name, given in options.items() if given is not None})
-    agreed = ss.Agreement(by, **fields) if sample is None else ss.agree(_schema(sample), by, **fields)
+    agreed = ss.Agreement(by, **fields) if schema is None else ss.agree(schema, by, **fields)
     agreed.save(output)
     if as_json:
         show_json({"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()})

@@ -84,9 +84,9 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     if trade_off is not None:
         new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
     agreed = load_projection(projection)
+    planned = ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
     for bound in grid:
         ss.L1(bound, unit_column, max_keys).grid_steps(agreed.grid)
-    planned = ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
     account = opened_for(ledger, dataset)
     totals = ss.unit_totals(_batches(inputs, columns, agreed, form, check_delimiter(delimiter)), agreed)
     if trade_off is not None and squared_distance is not None:

@@ -83,6 +83,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
             "an agreement says which columns are sketched: --agreement FILE and --index NAME:TYPE belong together; "
             "--projection FILE writes the projection alone"
         )
+    columns = columns_from(index or [], key, unit_column, value)
     of_units = neighbours_of(l1, l2, one_coordinate, unit, max_keys) or ss.L1(1, unit, max_keys)
     found = ss.plan(
         ss.Streams(
@@ -104,9 +105,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     if projection is not None and not missed:
         write_whole(projection, agreed.to_json().encode() + b"\n")
     if agreement is not None and index and not missed:
-        columns = columns_from(index, key, unit_column)
-        fields = {"value": value, "neighbours": of_units, "missing": missing, "title": title}
-        ss.Agreement(agreed, **columns, **fields).save(agreement)  # type: ignore[arg-type]
+        ss.Agreement(agreed, **columns, neighbours=of_units, missing=missing, title=title).save(agreement)  # type: ignore[arg-type]
     if as_json:
         show_json(found.to_dict())
     else:

@@ -208,6 +208,11 @@ def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, An
 
 
 def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
+    if others["window"]:
+        raise ss.InvalidInputError(
+            f"windows of what {path} says, each with its units bounded, are made by a policy: --policy FILE, for "
+            f"--window and --time"
+        )
     if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
         raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {', '.join(given)}")
     return ss.Agreement.load(path)

@@ -161,6 +161,8 @@ def plan_bounds(
     ([0.91, 0.83, 0.0], Fraction(10, 1))
     """
     values = np.asarray(totals, dtype=np.float64)
+    if isinstance(bounds, str):
+        raise InvalidInputError(f"bounds must be several numbers, such as [5, 10, 20], got {short(bounds)}")
     grid = sorted({exact_fraction(bound, "a bound") for bound in bounds})
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all() or not values.any():
         raise InvalidInputError("totals must be numbers of at least 0, (n_units,), not all of them 0; see unit_totals")

@@ -136,6 +136,8 @@ def exponents_of(totals: Any, grid: Sequence[Fraction], epsilon: Fraction, share
 
 
 def _grid(candidates: Iterable[Exact]) -> list[Fraction]:
+    if isinstance(candidates, str):
+        raise InvalidInputError(f"candidates must be several numbers, such as [5, 10, 20], got {short(candidates)}")
     grid = sorted(exact_fraction(bound, "a candidate") for bound in candidates)
     if not 2 <= len(grid) <= _MOST_CANDIDATES or grid[0] <= 0 or len(set(grid)) < len(grid):
         raise InvalidInputError(

@@ -67,6 +67,17 @@ def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
         assert ss.Agreement.load(folder / f"{name}.json").neighbours == ss.L2(5, unit="buyer")
 
 
+def test_a_name_with_colons_is_named_with_its_type_or_by_a_sample(tmp_path: Path, forks: Forks) -> None:
+    forks.succeeded("agree", "--index", "a:b:text", "--key", "x:date:text", "-o", "one.json", cwd=tmp_path)
+    one = ss.Agreement.load(tmp_path / "one.json")
+    assert [*map(str, one.index), str(one.key)] == ["a:b:text", "x:date:text"]
+    pq.write_table(pa.table({"a:b": ["x"], "n:int": [1], "k:text": [2]}), tmp_path / "rows.parquet")
+    command = ["agree", "rows.parquet", "--index", "a:b", "--value", "n:int", "--key", "k:text:integer"]
+    forks.succeeded(*command, "-o", "two.json", cwd=tmp_path)
+    two = ss.Agreement.load(tmp_path / "two.json")
+    assert (str(two.index[0]), two.value, two.key) == ("a:b:text", "n:int", ("k:text", "integer"))
+
+
 def test_types_come_from_a_parquet_file(folder: Path, forks: Forks) -> None:
     names = ["--index", "item", "--index", "week", "--unit-column", "buyer", "--l1", "1", "--unit", "person"]
     assert forks.run("agree", "rows.parquet", *names, "-o", "typed.json", cwd=folder).returncode == 0
@@ -184,6 +195,62 @@ def test_a_plan_writes_an_agreement(folder: Path, forks: Forks) -> None:
 MISTAKES: dict[str, tuple[list[Any], str]] = {
     "no index": (["agree", "-o", "x.json"], "--index NAME:TYPE"),
     "another type": (["agree", "--index", "item", "--key", "day:boolean", "-o", "x.json"], "keys must be of type"),
+    "a value with a type": (
+        ["agree", "--index", "item:text", "--value", "paid:integer", "-o", "x.json"],
+        "without a type, as values are numbers: --value paid, got paid:integer",
+    ),
+    "a value with a type beside a sample": (
+        ["agree", "rows.parquet", "--index", "item", "--value", "paid:integer", "-o", "x.json"],
+        "--value paid, got paid:integer",
+    ),
+    "a type of another language": (
+        ["agree", "--index", "item:str", "-o", "x.json"],
+        "item:str ends in no type of an agreement: it is NAME:TYPE, with one of integer, text,",
+    ),
+    "such a type of a key": (["agree", "--index", "item", "--key", "land:int", "-o", "x.json"], "land:int ends in no"),
+    "such a type of a unit": (
+        ["agree", "--index", "item", "--unit-column", "buyer:String", "--l1", 1, "-o", "x.json"],
+        "buyer:String ends in no",
+    ),
+    "such a type beside a sample": (["agree", "rows.parquet", "--index", "item:str", "-o", "x.json"], "item:str ends"),
+    "a plan with such a type": (
+        ["plan", "--epsilon", 1, "--squared-distance", 9, "--agreement", "x.json", "--index", "item:str"],
+        "item:str ends in no type",
+    ),
+    "a plan with a value of a type": (
+        [
+            "plan",
+            "--epsilon",
+            1,
+            "--squared-distance",
+            9,
+            "--agreement",
+            "x.json",
+            "--index",
+            "item",
+            "--value",
+            "n:int",
+        ],
+        "--value n, got n:int",
+    ),
+    "a bound that is a range": (
+        ["agree", "--index", "item", "--l1", "10-100", "-o", "x.json"],
+        "--l1 must be a finite number",
+    ),
+    "windows of what is bounded": (
+        [
+            *("sketch", "rows.csv", "--agreement", "sales.json", "--window", "1 day", "--time", "at"),
+            *("-o", "x.raw-sketch"),
+        ],
+        "windows of what sales.json says, each with its units bounded, are made by a policy: --policy FILE",
+    ),
+    "windows of units": (
+        [
+            *("sketch", "rows.csv", "--index", "item", "--unit-column", "buyer", "--l1", 1, "--window", "1 day"),
+            *("--time", "at", "--projection", "bare.json", "-o", "x.raw-sketch"),
+        ],
+        "say --agreement FILE and --policy FILE",
+    ),
     "a unit without a bound": (["agree", "--index", "item", "--unit", "sale", "-o", "x.json"], "say --l1 BOUND"),
     "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
     "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),

@@ -92,6 +92,7 @@ def test_the_path_of_a_new_user(folder: Path, forks: Forks) -> None:
         (["--epsilon", "0"], "epsilon must be"),
         (["--epsilon", "1", "--share", "1"], "share must lie in (0, 1)"),
         (["--epsilon", "1", "--candidates", "many"], "must be a finite number"),
+        (["--epsilon", "1", "--candidates", "10-100"], "a candidate must be a finite number"),
         (["--epsilon", "1", "--candidates", "1/8"], "below one grid step of 1/4"),
         (["--epsilon", "1", "--candidates", "5"], "--candidates has '5' twice"),
         (["--epsilon", "1", "--unit-column", "buyer"], "has no column buyer"),

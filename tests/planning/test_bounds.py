@@ -60,10 +60,11 @@ def test_one_bound_makes_a_picture_too() -> None:
         ([-1.0], [1], "totals must be"),
         ([0.0], [1], "totals must be"),
         ([1.0], [], "no bound to plan for"),
+        ([1.0], "125", "bounds must be several numbers"),
         ([1.0], ["1/8"], "below one grid step"),
     ],
 )
-def test_mistakes_are_refused(totals: list[float], bounds: list[float], message: str) -> None:
+def test_mistakes_are_refused(totals: list[float], bounds: list[float] | str, message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
         ss.plan_bounds(totals, bounds, PROJECTION, **PRIVACY)
     with pytest.raises(ss.InvalidInputError, match="squared_distance must be"):

@@ -141,6 +141,7 @@ def test_the_rank_error_holds() -> None:
         ({"share": 1}, "share must lie in"),
         ({"share": Fraction(1, 3**20)}, "share must lie in"),
         ({"candidates": [1]}, "candidates must be 2 to"),
+        ({"candidates": "125"}, "must be several numbers, such as .5, 10, 20., got '125'"),
         ({"candidates": [1, 1]}, "different positive"),
         ({"candidates": [0, 1]}, "different positive"),
         ({"totals": [-1.0]}, "finite and at least 0"),
