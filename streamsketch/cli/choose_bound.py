@@ -1,6 +1,7 @@
 """``streamsketch choose-bound``: a bound on what one privacy unit adds, chosen privately from the data."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -37,6 +38,9 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε of the choice; it adds to that of the release.")],
     projection: Annotated[Path, typer.Option(help="The projection that the sketch will have: a JSON file.")],
+    unit: Annotated[
+        str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.", show_default=False)
+    ] = None,
     share: Annotated[str, typer.Option(help="The share of units to keep within the bound, in (0, 1).")] = "0.95",
     value: Annotated[
         str | None, typer.Option(help="Column of numbers to add up. By default, 1 an event.", show_default=False)
@@ -68,12 +72,13 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     """Choose a bound that most units keep to, with differential privacy.
 
     What is printed hides each unit, whatever it adds, at the cost of --epsilon, and may be agreed on: `agree --l1`.
-    Each run spends ε again, and is charged to --ledger first. A unit's events are summed by key and index first, and
-    rows with nulls or without a unit are dropped, as `sketch --unit-column` does.
+    Each run spends ε again, and is charged to --ledger first, whose data set is for one --unit. A unit's events are
+    summed by key and index first, and rows with nulls or without a unit are dropped, as `sketch --unit-column` does.
 
     --trade-off writes exact figures for the operator, readable by the owner only. A bound read off from them is not
     private.
     """
+    word = unit or unit_column
     columns = Columns(key, tuple(names_given(index, "--index")), value, unit=unit_column)
     grid = names_given(candidates, "--candidates")
     _check_files(inputs)
@@ -86,11 +91,17 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     agreed = load_projection(projection)
     planned = ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
     for bound in grid:
-        ss.L1(bound, unit_column, max_keys).grid_steps(agreed.grid)
+        ss.L1(bound, word, max_keys).grid_steps(agreed.grid)
     account = opened_for(ledger, dataset)
+    for each in () if account is None else account.datasets:
+        if each.name == dataset and each.unit != word:
+            raise ss.InvalidInputError(
+                f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
+                f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
+            )
     totals = ss.unit_totals(_batches(inputs, columns, agreed, form, check_delimiter(delimiter)), agreed)
     if trade_off is not None and squared_distance is not None:
-        near = {"unit": unit_column, "max_keys": max_keys}
+        near = {"unit": word, "max_keys": max_keys}
         plan = ss.plan_bounds(
             totals,
             grid,
@@ -102,7 +113,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         write_whole(trade_off, _shown(plan, trade_off.suffix).encode(), secret=True)
         say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
     if account is not None:  # for a unit, whatever it adds: a ledger asks for the unit alone
-        account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), unit_column)))
+        account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), word)))
     chosen = ss.choose_bound(totals, grid, epsilon=epsilon, share=share)
     error = chosen.rank_error(_CONFIDENCE)
     if as_json:
@@ -111,7 +122,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         return
     facts = {
         "bound": f"{chosen.bound}, of {chosen.candidates} candidates",
-        "spent": f"{chosen.budget} for one {unit_column}, whatever it adds; it adds to what releases spend",
+        "spent": f"{chosen.budget} for one {word}, whatever it adds; it adds to what releases spend",
         "rank error": f"at {100 * _CONFIDENCE:g} %, the units within it are at most {error:,.0f} further from "
         f"{100 * float(chosen.share):.4g} % of all than those of the best candidate",
         "next": f"agree, or sketch --unit-column, with --l1 {chosen.bound}",

@@ -37,13 +37,22 @@ def test_a_release_is_charged_and_refused_where_it_does_not_fit(books: Path, for
     assert (told["epsilon"], told["left"]["epsilon"], told["left"]["charges"]) == (2.0, 0.0, 2)
 
 
-def test_a_choice_of_a_bound_is_charged(books: Path, forks: Forks) -> None:
+@pytest.mark.parametrize("column", ["customer", "Customer ID"])
+def test_a_choice_of_a_bound_is_charged(books: Path, forks: Forks, column: str) -> None:
     (books / "agreed.json").write_text(ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3).to_json())
-    (books / "rows.csv").write_text("customer,item\n" + "".join(f"{customer},tea\n" for customer in range(100)))
-    choose = ["choose-bound", "rows.csv", "--unit-column", "customer", "--index", "item", "--candidates", "1,5"]
+    (books / "rows.csv").write_text(f"{column},item\n" + "".join(f"{customer},tea\n" for customer in range(100)))
+    choose = ["choose-bound", "rows.csv", "--unit-column", column, "--index", "item", "--candidates", "1,5"]
     choose += ["--projection", "agreed.json", "--ledger", LEDGER, "--dataset", "sales", "--epsilon"]
-    forks.succeeded(*choose, "1.5", cwd=books)
-    assert "does not fit" in forks.refused(*choose, "1.5", cwd=books)
+    if column != "customer":
+        said = f"say --unit customer if each value of the column {column} is one customer"
+        assert said in forks.refused(*choose, "1.5", cwd=books)
+    assert "spent ε = 1.5, δ = 0 for one customer, " in " ".join(
+        forks.succeeded(*choose, "1.5", "--unit", "customer", cwd=books).split()
+    )
+    assert "does not fit" in forks.refused(*choose, "1.5", "--unit", "customer", cwd=books)
+    assert "for one customer, and the choice protects one shop" in forks.refused(
+        *choose, "0.5", "--unit", "shop", cwd=books
+    )
     assert ss.Ledger(books / LEDGER).left("sales").epsilon == 0.5
 
 
