@@ -94,7 +94,9 @@ def gaussian_cap(dim: int, epsilon: float) -> GaussianCap:
     >>> round(cap.inside, 4), round(cap.threshold, 3), round(cap.squared_norm(1 << 15) - 1, 1)
     (0.9247, 3.26, 3083.2)
     """
-    return _gaussian(_least(lambda share: _gaussian(share, epsilon).squared_norm(dim), epsilon), epsilon)
+    # without τ's rounding, which would move the minimum where the error is flat
+    found = _gaussian(_least(lambda share: _gaussian(share, epsilon).squared_norm(dim), epsilon), epsilon)
+    return found._replace(scale=agreed(found.scale))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -133,7 +135,7 @@ def _gaussian(share: float, epsilon: float) -> GaussianCap:
     inside, log_mass, _, gain = _masses(share, epsilon)
     threshold = -float(ndtri_exp(log_mass))
     density = math.exp(-threshold * threshold / 2 - _LOG_ROOT_2_PI)
-    return GaussianCap(inside, math.exp(log_mass), threshold, agreed(1 / (density * gain)))
+    return GaussianCap(inside, math.exp(log_mass), threshold, 1 / (density * gain))
 
 
 def _sphere(share: float, dim: int, epsilon: float) -> SphereCap:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests import naive_maps
 from tests.golden import laws
+from tests.golden import local_numbers as numbers
 from tests.golden.estimates import Expected, Message, UndefinedError
 
 CONSTANT = 2.0**-40  # tolerances, see WIRE.md
@@ -198,20 +199,7 @@ def _gain(message: Message, place: float, deviation: float, step: float) -> floa
 @functools.lru_cache
 def _variance(reach: int, epsilon: float, delta: float) -> float:
     """Return the variance of Gaussian noise for cells moved by √reach in ℓ2."""
-    low, high = 1e-6, 1e9
-    for _ in range(200):
-        sigma = math.sqrt(low * high)
-        near, far = 1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma
-        if _normal(near) - math.exp(epsilon) * _normal(far) > delta:
-            low = sigma
-        else:
-            high = sigma
-    variance = (high * (1 + 1e-7)) ** 2 * reach + 3
-    return math.ceil(variance * 256) / 256 if variance < 1 << 16 else math.ceil(variance)
-
-
-def _normal(x: float) -> float:
-    return math.erfc(-x / math.sqrt(2)) / 2
+    return float(numbers.gaussian_variance(epsilon, delta, reach))
 
 
 @functools.lru_cache

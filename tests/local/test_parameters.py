@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from streamsketch.local.parameters import gaussian_cap, sphere_cap
+from tests.golden import local_numbers
 
 epsilons = st.floats(2.0**-10, 256)
 
@@ -86,6 +87,13 @@ def test_no_other_split_of_epsilon_errs_less(dim: int, epsilon: float) -> None:
         m = phi * (p / mass - (1 - p) / (1 - mass))
         error = (p * (1 + z * phi / mass) + (1 - p) * (1 - z * phi / (1 - mass)) + dim - 1) / m**2 - 1
         assert error >= best * (1 - 1e-6)  # b is on a grid of 2^-10
+
+
+@pytest.mark.parametrize("dim", [2, 50, 1 << 20])
+@pytest.mark.parametrize("epsilon", [2.0**-10, 0.001, 0.1, 1.0, 4.0 * 4095 / 4096, 20.0])
+def test_a_reader_that_searches_in_another_way_finds_the_same_scale(dim: int, epsilon: float) -> None:
+    """Totals of compressed reports agree only then; where the error is flat, τ's rounding must not move the minimum."""
+    assert gaussian_cap(dim, epsilon).scale == local_numbers.cap(dim, epsilon).scale
 
 
 def test_priv_unit_errs_less_than_priv_unit_g_and_no_more_than_a_little() -> None:
