@@ -150,14 +150,15 @@ def uniform_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
 
 @functools.lru_cache
 def gaussian_table(fraction_bits: int) -> tuple[int, list[int]]:
-    """Return the largest entry and the thresholds, from exponentials to a hundred digits."""
+    """Return the largest entry and the thresholds, from weights to ninety digits."""
     with localcontext() as context:
         context.prec = 100
         least = Decimal(2) ** -(62 + fraction_bits)
-        weights = [Decimal(1)]
-        while weights[-1] >= least:
-            n = len(weights)
-            weights.append((-Decimal(n * n) / (2 * 4**fraction_bits)).exp())
+        weights, ratio = [Decimal(1)], (-1 / Decimal(2 * 4**fraction_bits)).exp()
+        square = ratio * ratio
+        while weights[-1] >= least:  # (n+1)² = n² + 2n + 1
+            weights.append(weights[-1] * ratio)
+            ratio *= square
         largest = len(weights) - 1
         both_sides = weights[:0:-1] + weights
         total, below, thresholds = sum(both_sides), Decimal(0), [0]

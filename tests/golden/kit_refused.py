@@ -1,10 +1,12 @@
 """Bytes that every reader must refuse, each with the reason: one change to a sound release, by the pure writer."""
 
+import json
 import struct
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from tests.golden import reader, schemas
+from tests.golden import local_reader, reader, schemas
 from tests.golden.kit_releases import Message, guarantee, ids, load, mechanism, projection_fields, projection_of
 from tests.golden.reader import encoded, framed, unframed, varint
 
@@ -56,7 +58,7 @@ def _loosely(kind: str, message: Message) -> bytes:
                 data = _loosely(of, value)
             else:
                 data = reader.field_bytes(of, value)
-            if rule == "default" and not any(data):
+            if rule == "default" and reader.is_default(of, data):
                 continue
             prefix = varint(number << 3 | schemas.WIRE_TYPES.get(of, 2))
             out += prefix + (data if of in schemas.WIRE_TYPES else varint(len(data)) + data)
@@ -333,6 +335,7 @@ def _local() -> list[Message]:
     golden = {one["name"]: one for one in load("local")}["PrivUnit"]
     report, server = (bytes.fromhex(golden[name]) for name in ("report", "server"))
     body, totals = unframed(report[:8], report), unframed(server[:8], server)
+    _, values = local_reader.read_report(report, json.loads(golden["mechanism"]))
     changes = [
         ("LocalReport", "cut by a byte", "the length does not match", report[:-1]),
         (
@@ -356,6 +359,15 @@ def _local() -> list[Message]:
             framed(server[:8], totals[:-1] + bytes([totals[-1] ^ 2])),
         ),
         ("LocalMean", "a changed byte", "the checksum does not match", server[:-20] + b"\0" + server[-19:]),
+        ("LocalReport", "twice as long as any", "a length of 1/m", _report(golden, [2 * one for one in values])),
+        ("LocalReport", "half as long", "a length of 1/m", _report(golden, [one / 2 for one in values])),
+        (
+            "LocalMean",
+            "totals too long",
+            "three times the length of a report",
+            _mean(golden, lambda totals: [3 * one for one in totals]),
+        ),
+        ("LocalMean", "a total too many", "m is 12", _mean(golden, lambda totals: [*totals, 1])),
         (
             "LocalMean",
             "totals without reports",
@@ -364,6 +376,16 @@ def _local() -> list[Message]:
         ),
     ]
     return [_case(*change) | {"mechanism": golden["mechanism"]} for change in changes]
+
+
+def _report(golden: Message, values: list[float]) -> bytes:
+    message = reader.parsed("LocalReport", bytes.fromhex(golden["report"])[17:-16])
+    return reader.write("LocalReport", message | {"values": struct.pack(f"<{len(values)}f", *values)})
+
+
+def _mean(golden: Message, change: Callable[[list[int]], list[int]]) -> bytes:
+    fields, count, totals = local_reader.read_mean(bytes.fromhex(golden["server"]))
+    return local_reader.write_mean(fields, count, change(totals))
 
 
 def _shorter(body: bytes) -> bytes:

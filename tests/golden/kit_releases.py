@@ -290,6 +290,8 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     for name, steps, draws in _shares():
         noise = {"k2": draws * laplace(100)["k2"], "k4": draws * laplace(100)["k4"], "place": ""}
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps), noise=noise))
+    zeros = [-cell for cell in sketched(counts, {1: 3})]
+    add(released("of zeros alone", counts, [(1, 3)], drawn=zeros))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
     add(released("under an agreement", counts, [(4, 40), (5, -2)], agreement=bytes(range(240, 256))))
     x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))

@@ -39,11 +39,12 @@ def published() -> list[Message]:
         ("rademacher, individual by noise", "rademacher", _method("iDP-SignRP-G", delta=1e-6)),
         ("oporp, individual", "oporp", _method("iDP-SignOPORP")),
     ]
-    return [
+    made = [
         _published(f"{name}, {which}", kind, stream, how)
         for name, kind, how in kinds
         for which, stream in STREAMS.items()
     ]
+    return [*made, all_minus()]
 
 
 def _flips(shape: str, rate: Fraction | int) -> Message:
@@ -61,6 +62,12 @@ def _by(steps: list[Message], changes: Message) -> Message:
 
 def _method(method: str, delta: float = 0.0) -> Message:
     return {"method": method} | _by([{"text": method}], {"delta": delta})
+
+
+def all_minus() -> Message:
+    """Return signs of which every byte is zero, and so written nevertheless."""
+    case = _published("rademacher, all minus", "rademacher", STREAMS["x"], _law("levels", 1, "DP-SignRP-RR-smooth", {}))
+    return case | {"message": case["message"] | {"signs": bytes(len(case["message"]["signs"]))}}
 
 
 def _published(name: str, kind: str, stream: Message, how: Message) -> Message:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests import naive
 from tests.golden import estimates, laws, reader, sign_estimates
+from tests.golden.kit_local import local
 from tests.golden.kit_refused import refused
 from tests.golden.kit_releases import Message, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
@@ -36,7 +37,7 @@ def kit() -> dict[str, list[Message]]:
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
         "signs": [_signs(case) for case in signs.values()],
         "sign_estimates": list(_sign_estimates({name: case["message"] for name, case in signs.items()})),
-        "local": [_local(golden) for golden in load("local")],
+        "local": local(),
         "refused": refused(made, signs),
     }
 
@@ -177,7 +178,7 @@ def above(slack: Any) -> float:
     return float(f"{float(slack) * 1.01:.3g}")
 
 
-# --- signs and local reports ----------------------------------------------------------------------------------------
+# --- signs ----------------------------------------------------------------------------------------
 
 
 def _signs(case: Message) -> Message:
@@ -210,48 +211,6 @@ def _sign_estimates(made: dict[str, Message]) -> Iterable[Message]:
                 )
             } | {"range": [found.lowest, found.highest]}
         yield case
-
-
-def _local(golden: Message) -> Message:
-    data = bytes.fromhex(golden["server"])
-    server = raw_fields(reader.unframed(b"\x89SSM\r\n\x1a\n", data))
-    report = raw_fields(reader.unframed(b"\x89SSR\r\n\x1a\n", bytes.fromhex(golden["report"])))
-    values, width = raw_fields(server[3]), raw_fields(server[3])[1]
-    zigzag = server.get(4, 0)
-    return {
-        "name": golden["name"],
-        "mechanism": golden["mechanism"],
-        "report": {
-            "seed": str(int.from_bytes(report.get(2, b""), "little")),
-            "values": report[3].hex(),
-            "bytes": golden["report"],
-        },
-        "mean": {
-            "count": server[2],
-            "step_exponent": zigzag >> 1 ^ -(zigzag & 1),
-            "totals": strings(
-                int.from_bytes(values[2][at : at + width], "little", signed=True)
-                for at in range(0, len(values[2]), width)
-            ),
-            "value": golden["mean"],
-            "within": 1e-9,
-            "bytes": golden["server"],
-        },
-    }
-
-
-def raw_fields(data: bytes) -> dict[int, Any]:
-    """Return a message's fields by number, as they lie there."""
-    found: dict[int, Any] = {}
-    at = 0
-    while at < len(data):
-        tag, at = reader.read_varint(data, at)
-        if tag & 7 == 0:
-            found[tag >> 3], at = reader.read_varint(data, at)
-            continue
-        length, at = (8, at) if tag & 7 == 1 else reader.read_varint(data, at)
-        found[tag >> 3], at = data[at : at + length], at + length
-    return found
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def encoded(kind: str, message: dict[str, Any]) -> bytes:
         values = message.get(name, []) if rule in LISTS else [message[name]] if name in message else []
         for value in values:
             data = field_bytes(of, value)
-            if rule == "default" and not any(data):
+            if rule == "default" and is_default(of, data):
                 continue
             prefix = varint(number << 3 | WIRE_TYPES.get(of, 2))
             out += prefix + (data if of in WIRE_TYPES else varint(len(data)) + data)
@@ -167,6 +167,11 @@ def field_bytes(of: str, value: Any) -> bytes:
     if of in SCHEMAS:
         return encoded(of, value)
     return SCALARS.get(of, varint)(value)
+
+
+def is_default(of: str, data: bytes) -> bool:
+    """Return whether a field's bytes are those of 0, or of nothing; bytes of zeros are something."""
+    return not (data if of in ("bytes", "string") else any(data))
 
 
 def zigzag(value: int) -> int:
