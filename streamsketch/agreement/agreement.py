@@ -17,7 +17,7 @@ from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
-from streamsketch.data import HASHED_DIM, arrow_column, batches_of, keys_named, quantise, quantise_one
+from streamsketch.data import HASHED_DIM, arrow_column, batches_of, check_codes, keys_named, quantise, quantise_one
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
@@ -222,6 +222,8 @@ class Agreement:
                 f"these rows were cast by the agreement {done} already, and this one is {self.fingerprint}; give both "
                 f"steps one agreement"
             )
+        for name in self.names:
+            check_codes(batch.column(name), name)
         columns = {name: plain(batch.column(name)) for name in self.names}
         further = {} if beside is None or beside in columns else {beside: batch.column(beside)}
         absent = {name: missing(column) for name, column in columns.items()}

@@ -1,8 +1,10 @@
 from . import data_ids
+from .arrow_messages import message_batches
 from .blake2b import digest_column, keyed_state
 from .canonical import HASHED_DIM, canonical_bytes, check_indices
 from .columns import (
     arrow_column,
+    check_codes,
     is_bytes_type,
     is_key_type,
     joined_bytes,
@@ -33,6 +35,7 @@ __all__ = [
     "batches_of",
     "canonical_bytes",
     "canonical_column",
+    "check_codes",
     "check_delimiter",
     "check_indices",
     "csv_header",
@@ -52,6 +55,7 @@ __all__ = [
     "keyed_state",
     "keys_named",
     "matrix_of",
+    "message_batches",
     "names_of",
     "parts_of",
     "quantise",

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints
@@ -141,7 +142,7 @@ def arrow_column(column: Any, name: str) -> pa.Array:
     """
     try:
         if isinstance(column, pa.Array | pa.ChunkedArray):
-            return _combined(column)
+            return _combined(column, name)
         if isinstance(column, list | tuple | range):
             return _from_list(list(column), name)
         if isinstance(column, np.ndarray):
@@ -150,9 +151,9 @@ def arrow_column(column: Any, name: str) -> pa.Array:
             if str(getattr(column, "dtype", "")) == "object":
                 return _from_list(column.tolist(), name)
             if hasattr(column, "__arrow_c_stream__"):
-                return _combined(pa.chunked_array(column))
+                return _combined(pa.chunked_array(column), name)
             if hasattr(column, "to_numpy"):  # pandas before version 3
-                return _combined(pa.array(column, from_pandas=True))
+                return _combined(pa.array(column, from_pandas=True), name)
     except InvalidInputError:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -166,7 +167,20 @@ def arrow_column(column: Any, name: str) -> pa.Array:
     )
 
 
-def _combined(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def check_codes(array: pa.Array, name: str) -> None:
+    """Raise `InvalidInputError` if a dictionary-encoded column has a code without a word: kernels would trust it."""
+    if pa.types.is_dictionary(array.type):
+        ends = pc.min_max(array.indices).as_py()
+        if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(array.dictionary):
+            raise InvalidInputError(
+                f"the {name} column is not a valid Arrow array: it has codes from {ends['min']} to {ends['max']}, and "
+                f"a dictionary of {len(array.dictionary)}; write its file again, or see its validate(full=True)"
+            )
+
+
+def _combined(array: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+        check_codes(chunk, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.unify_dictionaries().combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # older versions of Arrow return a chunked array if there are no chunks

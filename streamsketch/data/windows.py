@@ -15,7 +15,7 @@ from streamsketch.errors import InvalidInputError
 _SECOND, _DAY = 10**6, 86_400 * 10**6
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
-_LENGTH = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})s?\s*")
+_LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
 
 
 def window_seconds(length: float | str) -> float:

@@ -76,6 +76,8 @@ class FileStore:
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise InvalidInputError(f"{self._path} is no ledger, or cannot be written: {error}") from None
+        except UnicodeDecodeError:  # of what SQLite says about a damaged schema, which it quotes
+            raise InvalidInputError(f"{self._path} is no ledger: it is damaged; fetch it from a backup") from None
 
     def _find_table(self, connection: sqlite3.Connection) -> None:
         """Make the table in a new file; refuse a database that holds anything else, triggers included."""

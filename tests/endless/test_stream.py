@@ -260,10 +260,19 @@ GOOD: dict[str, Any] = {
         ({"epsilon": "1"}, "the epsilon of a policy must be a number, got '1'"),
         ({"epsilon": True}, "the epsilon of a policy must be a number, got True"),
         ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": 10**400}, "epsilon must be a finite number"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number"),
         ({"delta": 2}, "delta"),
         ({"mechanism": "magic"}, "mechanism"),
         ({"window": "1 fortnight"}, "a window must be a number and a unit"),
         ({"window": 0}, "longer than 0 seconds"),
+        ({"window": 1e308}, "window must be a whole number of microseconds of at most 70,000 years"),
+        ({"window": 10**400}, "window must be a whole number of microseconds of at most 70,000 years"),
+        ({"window": "9" * 5000 + " s"}, "a number and a unit"),
+        ({"window": float("nan")}, "longer than 0 seconds"),
+        ({"delay": 1e308}, "delay must be a whole number of microseconds of at most 70,000 years"),
+        ({"delay": -1}, "longer than 0 seconds"),
+        ({"offset": 1e308}, "offset must be a whole number of microseconds of at most 70,000 years"),
         ({"window": 1e-9}, "window must be a whole number of microseconds"),
         ({"delay": "soon"}, "a number and a unit"),
         ({"offset": "2 hours"}, "offset must be shorter than a window"),
@@ -275,6 +284,13 @@ GOOD: dict[str, Any] = {
         ({"public_keys": ...}, "has a key column, so list public_keys"),
         ({"public_keys": [[1]]}, "key"),
         ({"neighbours": {"relation": "l1"}}, "the neighbours of a policy have the fields"),
+        *(
+            (
+                {"neighbours": {"relation": kind, "bound": "1", "unit": "sale", "max_keys": 1}},
+                "have the fields relation",
+            )
+            for kind in ({}, [], None, 1, "l3")
+        ),
         (
             {"neighbours": {"relation": "l1", "bound": "1", "unit": "sale", "max_keys": 1}},
             "both the agreement and the policy say how much one unit adds",
@@ -291,6 +307,12 @@ def test_a_mistake_in_a_policy_is_a_sentence(changes: dict[str, Any], said: str,
     with pytest.raises(ss.InvalidInputError, match=said.replace("(", r"\(")):
         Stream(StreamPolicy.load(path), AGREEMENT, tmp_path / "s.raw-stream")
     assert [one.name for one in tmp_path.iterdir()] == ["policy.json"]
+
+
+@pytest.mark.parametrize("changes", [{"delay": "nonsense"}, {"epsilon": -5}, {"delta": -1}, {"window": 1e308}])
+def test_a_policy_is_checked_when_it_is_loaded(changes: dict[str, Any]) -> None:
+    with pytest.raises(ss.InvalidInputError):
+        StreamPolicy.from_json(json.dumps(GOOD | changes))
 
 
 def test_paths_in_a_policy_are_from_its_folder(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from streamsketch.beam.events import ROWS, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.once import LATE
 from streamsketch.beam.streams.json_lines import plain_types, read_plain
+from streamsketch.core import current_limits
+from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
 
 Format: TypeAlias = Literal["arrow", "json"]
@@ -28,17 +30,8 @@ MALFORMED = "malformed"
 _WAITING_BYTES = 1 << 22  # of messages; then those of a window are read
 _GROUP = 4096  # messages that are read together
 _TIME = pa.timestamp("us", "UTC")
-_UNSOUND = (
-    pa.ArrowException,
-    OSError,
-    InvalidInputError,
-    ValueError,
-    TypeError,
-    KeyError,
-    OverflowError,
-    RecursionError,
-)
-"""What reading a message may raise; OSError where it ends early."""
+_UNSOUND = Exception
+"""What reading a message may raise: libraries raise whatever there is, and one not foreseen would stop the stream."""
 
 
 class DecodeMessages(beam.PTransform):
@@ -196,9 +189,8 @@ class _Decode(beam.DoFn):
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the rows of an Arrow message that are sound, or the message where they are not."""
         try:
-            with pa.ipc.open_stream(message) as reader:
-                batches = list(reader)
-                self._shaped(pa.RecordBatch.from_pylist([], schema=reader.schema))  # what is wrong in every row
+            schema, batches = message_batches(message, current_limits().max_bytes)
+            self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # what is wrong in every row
         except _UNSOUND:
             yield message
             return

@@ -14,21 +14,27 @@ def row_groups(file: Any, path: str) -> int:
     """Return how many row groups a Parquet file has."""
     try:
         return int(pq.ParquetFile(file).num_row_groups)
-    except pa.ArrowInvalid as error:
+    except Exception as error:  # noqa: BLE001 - as in `batches`
+        raise_if_of_the_file_system(error)
         raise InvalidInputError(
-            f"{path} is not a Parquet file (nor named .csv, .jsonl, .ndjson, .avro, .txt or .log): {error}"
+            f"{path} is not a Parquet file, or not a sound one ({type(error).__name__}); it is not named .csv, .jsonl, "
+            f".ndjson, .avro, .txt or .log either"
         ) from None
 
 
 def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Yield the columns of a row group; text comes as the file's own dictionaries, so that each key is hashed once."""
-    schema = pq.read_schema(file)
-    check_columns(path, columns, schema.names)
-    texts = [name for name in columns if _is_text(schema.field(name).type)]
-    parquet = pq.ParquetFile(file, read_dictionary=texts)
     try:
-        yield from parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
-    except (pa.ArrowException, OSError) as error:
+        schema = pq.read_schema(file)
+        check_columns(path, columns, schema.names)
+        texts = [name for name in columns if _is_text(schema.field(name).type)]
+        parquet = pq.ParquetFile(file, read_dictionary=texts)
+        for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+            batch.validate(full=True)  # codes without words, and text that is not UTF-8: Arrow's reader checks neither
+            yield batch
+    except InvalidInputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged files lead Arrow to raise whatever there is
         raise_if_of_the_file_system(error)
         # Arrow's own text may quote the file, which is private
         raise InvalidInputError(f"{path} is not a sound Parquet file ({type(error).__name__})") from None

@@ -14,7 +14,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short
 from streamsketch.data import keys_named, times_in, window_names, window_seconds
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import L1, L2, Neighbours, OneCoordinate
+from streamsketch.privacy import L1, L2, Budget, Neighbours, OneCoordinate
 from streamsketch.release.publish import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
 
@@ -121,7 +121,9 @@ class StreamPolicy:
             if not keys:
                 raise InvalidInputError("public_keys is empty; list at least one key to release")
             object.__setattr__(self, "public_keys", keys)
+        Budget(self.epsilon, self.delta)
         object.__setattr__(self, "size", _micros(self.window, "window"))
+        _micros(self.delay, "delay", least=0)
         if not 0 <= self.offset_micros < self.size:
             raise InvalidInputError(
                 f"offset must be shorter than a window, got {short(self.offset)} and {short(self.window)}"
@@ -302,7 +304,8 @@ _WORDS: dict[Any, str] = {
 
 def _neighbours(fields: dict[str, Any]) -> Neighbours:
     relation = fields.get("relation")
-    if fields.keys() != {"relation", "bound", "unit", "max_keys"} or relation not in _RELATIONS:
+    known = isinstance(relation, str) and relation in _RELATIONS
+    if fields.keys() != {"relation", "bound", "unit", "max_keys"} or not known:
         raise InvalidInputError(
             f"the neighbours of a policy have the fields relation ({', '.join(_RELATIONS)}), bound, unit and max_keys, "
             f"got {short(fields)}"
@@ -312,9 +315,11 @@ def _neighbours(fields: dict[str, Any]) -> Neighbours:
 
 def _micros(length: float | str, name: str, *, least: int = 1) -> int:
     seconds = length if length == 0 and least == 0 and not isinstance(length, str) else window_seconds(length)
-    micros = round(seconds * _MICROS)
+    micros = round(seconds * _MICROS) if seconds * _MICROS <= _LARGEST else 0
     if not least <= micros <= _LARGEST or abs(micros - seconds * _MICROS) > 1e-3:
-        raise InvalidInputError(f"{name} must be a whole number of microseconds of at most 70,000 years, got {length}")
+        raise InvalidInputError(
+            f"{name} must be a whole number of microseconds of at most 70,000 years, got {short(length)}"
+        )
     return micros
 
 

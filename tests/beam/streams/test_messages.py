@@ -1,10 +1,12 @@
 """Messages become rows: a row that is unsound is dropped alone, and its message is set aside."""
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pytest
 from apache_beam.utils.timestamp import Timestamp
@@ -128,6 +130,55 @@ def test_one_unsound_line_takes_no_other_with_it(line: str) -> None:
 )
 def test_a_message_of_another_kind_is_set_aside(whole: bytes) -> None:
     assert decoded(whole) == ([], [], [whole])
+
+
+WORDS = [f"w{number}" for number in range(77)]
+
+
+def words_message(count: int = 77, *, compression: str | None = None) -> bytes:
+    codes = pa.array([place % 77 for place in range(count)], pa.int8())
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.DictionaryArray.from_arrays(codes, WORDS),
+            *(pa.array([70 * 10**6] * count, kind) for kind in SCHEMA.types[1:]),
+        ],
+        SCHEMA.names,
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize("length", [-1, -77, -(1 << 63), 78, 1 << 40, (1 << 63) - 1])
+def test_a_dictionary_of_another_length_than_its_words_does_not_end_the_stream(length: int) -> None:
+    """Arrow takes negative lengths, and Python's ``len`` of such an array is a ``SystemError``."""
+    sound = words_message(76)
+    assert len(decoded(sound)[0]) == 76
+    bad = sound.replace(struct.pack("<q", 77), struct.pack("<q", length))
+    assert decoded(bad) == ([], [], [bad])
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_message_unpacks_to_no_more_than_the_limit(compression: str) -> None:
+    sound = words_message(20_000, compression=compression)
+    assert len(sound) < 100_000
+    assert len(decoded(sound)[0]) == 20_000
+    with ss.reading_limits(max_bytes=200_000):
+        assert decoded(sound) == ([], [], [sound])
+
+
+def test_few_bytes_that_stand_for_many_are_set_aside() -> None:
+    """A long word that each row names, and rows of nulls alone, which take nothing."""
+    times = pa.array([70 * 10**6] * 10_000, pa.timestamp("us", "UTC"))
+    long = pa.DictionaryArray.from_arrays(np.zeros(10_000, np.int8), pa.array(["w" * 10_000], pa.large_string()))
+    columns = [long, pa.array([1] * 10_000), times]
+    nulls = pa.RecordBatch.from_arrays([pa.nulls(1 << 30)] * 3, SCHEMA.names)
+    for batch in (pa.RecordBatch.from_arrays(columns, SCHEMA.names), nulls):
+        bomb = encoded_batch(batch)
+        assert len(bomb) < 1 << 18
+        with ss.reading_limits(max_bytes=1 << 24):
+            assert decoded(bomb) == ([], [], [bomb])
 
 
 def test_the_schema_has_a_time() -> None:
