@@ -110,8 +110,9 @@ def play(path: Path, agreement: ss.Agreement, epsilon: float) -> tuple[Round, li
         tell(ends, agreed)
         signed = [Round.from_json(end.recv_bytes()) for end in ends]
         signatures = [mark for one in signed for mark in one.signatures or ()]
-        tell(ends, dataclasses.replace(agreed, signatures=signatures))
-        return agreed, [received(end) for end in ends]
+        complete = dataclasses.replace(agreed, signatures=signatures)
+        tell(ends, complete)
+        return complete, [received(end) for end in ends]
     except (EOFError, ConnectionError):
         raise ss.InvalidInputError("a party has left the round; what it says of it stands above") from None
     finally:

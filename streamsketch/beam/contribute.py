@@ -2,6 +2,7 @@
 
 import functools
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from streamsketch.privacy import BitSource, Guarantee, Neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching import Sketch
 
+_CONTRIBUTING: "weakref.WeakSet[beam.Pipeline]" = weakref.WeakSet()
+"""Pipelines that contribute to the round that they are the run of."""
+
 
 class ContributePerKey(ReleaseOnce):
     """Contribute each key's sketch to a round, once: ``PCollection[KV[key, Sketch]] → PCollection[KV[key, bytes]]``.
@@ -30,15 +34,17 @@ class ContributePerKey(ReleaseOnce):
 
     A party contributes **once** to a round, so the pipeline's run is a claim of it: call
     ``configure_run(pipeline, claims=FOLDER, run_id=round.fingerprint)`` first. Retries within the run give the same
-    bytes; another launch is refused, and takes a new round.
+    bytes; another launch is refused, and takes a new round. A pipeline has one such transform. The key remembers in the
+    file ``KEY.rounds`` beside its own what it sent for each key of the table, and refuses to send anything else.
 
     Parameters
     ----------
     agreed
         The round, signed by all or with parties that you know.
     key
-        The party's private key: a file that `Key.save` wrote on every worker, or a function that returns the key there.
-        It is in no specification.
+        The party's private key: a file that `Key.save` wrote on every worker, in a folder that can be written, or a
+        function that returns the key there (``Key.load(path, record=…)`` for a folder that cannot). It is in no
+        specification.
     public_keys
         As in `ReleasePerKey`, and the same for all parties: each contributes to every key, with data or without.
     count_private_data, ledger, dataset
@@ -47,8 +53,11 @@ class ContributePerKey(ReleaseOnce):
     Raises
     ------
     InvalidInputError
-        If the pipeline's run is not a claim of the round, sketches are in windows, or they are bounded otherwise than
-        agreed; in the workers, if the claim is another launch's, or the key no party's.
+        If the pipeline's run is not a claim of the round, it contributes to the round already, sketches are in windows,
+        or they are bounded otherwise than agreed; in the workers, if the claim is another launch's, or the key no
+        party's, or one that contributed before.
+    SignatureError
+        If not all parties signed the round.
 
     Examples
     --------
@@ -87,6 +96,8 @@ class ContributePerKey(ReleaseOnce):
             raise TypeError(f"ContributePerKey needs a Round, got a {type(agreed).__name__}")
         if isinstance(key, Key):
             raise TypeError("a private key would be in the job's specification; give its file, or a function")
+        agreed.check_ready()
+        agreed.for_key(b"")  # fail before the job runs
         self._round, self._key = agreed, key if callable(key) else Path(key)
         super().__init__(
             neighbours=agreed.neighbours,
@@ -108,7 +119,14 @@ class ContributePerKey(ReleaseOnce):
                 "a party contributes once to a round, as the difference of two contributions is in the clear. Call "
                 "configure_run(pipeline, claims=FOLDER, run_id=round.fingerprint) first: it refuses a second launch"
             )
-        return super().expand(sketches)
+        if sketches.pipeline in _CONTRIBUTING:
+            raise InvalidInputError(
+                "the pipeline contributes to this round already, and the difference of two contributions is in the "
+                "clear. Give one ContributePerKey all sketches and all public_keys, or make a new round"
+            )
+        contributions = super().expand(sketches)
+        _CONTRIBUTING.add(sketches.pipeline)
+        return contributions
 
     def display_data(self) -> dict[str, Any]:
         """Show the round in the runner's interface; never a secret."""
@@ -157,7 +175,7 @@ class _Contribution(KeyedDraw):
         self._round, self._file = agreed, key
 
     def named(self, total: Sketch) -> tuple[bytes, ...]:
-        return (*super().named(total), self._round.fingerprint.encode())
+        return (*super().named(total), self._round.session)
 
     def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         yield self._round.for_key(key).contribute_again(self._with_ids(total, key, window, run), self._key, bits)

@@ -1,8 +1,6 @@
 """``streamsketch round``: the sum of several parties' sketches with one noise."""
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +13,11 @@ from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, show_json
 from streamsketch.core import current_limits, locked, read_bounded, write_whole
-from streamsketch.parties import Key, PublicKey, Round
+from streamsketch.parties import PublicKey, Round
 from streamsketch.privacy import Mechanism, mechanism_names
-from streamsketch.release import PastRelease, RawSketch, replace_raw, united
+from streamsketch.release import RELEASE_ID_BYTES, PastRelease, RawSketch, replace_raw, united
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
-_SPENT = ".rounds"  # beside a private key: the rounds that it contributed to
-_MOST_ROUNDS = 1 << 28  # bytes
 
 RoundFile = Annotated[Path, typer.Argument(help="the .json file of the round", metavar="ROUND")]
 
@@ -120,7 +116,8 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     """
     new_file(output, CONTRIBUTION, "a contribution")
     agreed, signer = _read(file), private_key(key, passphrase_file)
-    with _taking_part(key, signer, agreed), locked(raw):
+    agreed.check_ready(signer)
+    with locked(raw):
         held = load_raw_file(raw)
         if not isinstance(held.state, ss.Sketch):
             raise ss.InvalidInputError(f"{raw} holds many keys, and a round is of one stream")
@@ -176,41 +173,10 @@ def _check_known(agreed: Round, known: list[PublicKey]) -> None:
         )
 
 
-@contextmanager
-def _taking_part(path: Path, key: Key, agreed: Round) -> Iterator[None]:
-    """Keep a key to one contribution a round, also in other processes: a file beside it lists the rounds.
-
-    It does before anything is made; if nothing comes of it, the round is taken off again.
-    """
-    record = path.with_name(path.name + _SPENT)
-    with locked(record):
-        spent = _rounds_in(record)
-        if agreed.fingerprint in spent:
-            raise ss.InvalidInputError(
-                f"{key.public} contributed to round {agreed.fingerprint[:16]}… already, as {record} says: the "
-                f"difference of two contributions is in the clear. Send the same file again, or make a new round"
-            )
-        _write_rounds(record, [*spent, agreed.fingerprint])
-    try:
-        yield
-    except BaseException:
-        with locked(record):
-            _write_rounds(record, [one for one in _rounds_in(record) if one != agreed.fingerprint])
-        raise
-
-
-def _rounds_in(record: Path) -> list[str]:
-    return read_bounded(record, _MOST_ROUNDS).decode(errors="replace").split() if record.exists() else []
-
-
-def _write_rounds(record: Path, rounds: list[str]) -> None:
-    write_whole(record, "".join(f"{one}\n" for one in rounds).encode(), secret=True)
-
-
 def _remembering(held: RawSketch, agreed: Round) -> RawSketch:
     """Return the raw sketch with the round in its record, before anything is sent."""
     stated = dataclasses.replace(agreed.guarantee, mechanism=Mechanism.stated(str(agreed.guarantee.mechanism)))
-    past = PastRelease(stated, agreed.round_id[:8].hex())
+    past = PastRelease(stated, agreed.session[:RELEASE_ID_BYTES].hex())  # which nobody else can make the same twice
     return dataclasses.replace(held, releases=united([held.releases, [past]]))
 
 

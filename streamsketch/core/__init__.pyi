@@ -1,6 +1,6 @@
 from . import carryless
 from .carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter, hash_tile, multiply_add
-from .files import held, locked, remove_partial, write_new, write_whole
+from .files import append, appending, held, locked, remove_partial, write_new, write_whole
 from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
 from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
@@ -27,6 +27,8 @@ __all__ = [
     "Words",
     "add_product",
     "aligned",
+    "append",
+    "appending",
     "arrays",
     "as_int64",
     "bytes_at",

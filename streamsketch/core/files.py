@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 
 from streamsketch.errors import InvalidInputError
@@ -121,6 +122,45 @@ def held(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def appending(path: str | os.PathLike[str]) -> Iterator[FileIO]:
+    """Open a file that only grows, readable by the owner alone, and lock it: yield it, without a buffer.
+
+    A file is made where there is none. What is written with `append` survives a crash.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened or locked. On systems without such locks, nothing is locked.
+    """
+    target = Path(path).resolve()
+    is_new = not target.exists()
+    with open(target, "a+b", buffering=0, opener=lambda name, flags: os.open(name, flags, _OWNER)) as file:
+        if is_new:
+            _synchronise(target.parent)
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def append(file: FileIO, data: bytes) -> None:
+    """Write to the end of a file that `appending` opened, and wait until the disk has it."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
+    os.fsync(file.fileno())
+
+
+def _synchronise(folder: Path) -> None:
+    """Let the names of new files in a folder survive a crash, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """What one party sends in a round, as bytes: the payload of a signed envelope (WIRE.md)."""
 
-import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,17 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsketch.core import Ints
-from streamsketch.data import canonical_bytes, data_ids
+from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
 
-_HEAD = struct.Struct("<32sII")  # the round's digest, the party's place, the number of cells
+CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
+"""The media type of a contribution's envelope."""
+_HEAD = struct.Struct("<32sII")  # the round's session, the party's place, the number of cells
 _CELL_BYTES = 8
 
 
 class Contribution(NamedTuple):
     """What one party sends: int64 cells, (k,), modulo 2^64, uniform to all who do not know its masks."""
 
-    round_digest: bytes
+    session: bytes
     party: int
     cells: Ints
     data_ids: tuple[bytes, ...]
@@ -31,7 +32,7 @@ def contribution_bytes(cells: int) -> int:
 
 def encode_contribution(contribution: Contribution) -> bytes:
     """Return a contribution as bytes; equal ones give equal bytes."""
-    head = _HEAD.pack(contribution.round_digest, contribution.party, contribution.cells.size)
+    head = _HEAD.pack(contribution.session, contribution.party, contribution.cells.size)
     return b"".join([head, contribution.cells.astype("<i8").tobytes(), *contribution.data_ids])
 
 
@@ -53,13 +54,6 @@ def decode_contribution(data: bytes, *, cells: int) -> Contribution:
         raise WireFormatError("data_ids", str(error)) from None
     values = np.frombuffer(data, dtype="<i8", count=cells, offset=_HEAD.size).astype(np.int64)
     return Contribution(digest, party, values, ids)
-
-
-def key_id(round_digest: bytes, key: object) -> bytes:
-    """Return 32 bytes that name the round for one key of a table; raise `InvalidInputError` for no key."""
-    if not isinstance(key, str | bytes | int) or isinstance(key, bool):
-        raise InvalidInputError(f"a key is text, bytes or an integer, got a {type(key).__name__}")
-    return hashlib.sha256(b"streamsketch.parties.key.1" + round_digest + canonical_bytes(key)).digest()
 
 
 def ids_of_all(found: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:

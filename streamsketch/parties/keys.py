@@ -28,6 +28,7 @@ except ImportError:
 
 from streamsketch.core import check_text, read_bounded, write_whole
 from streamsketch.errors import InvalidInputError
+from streamsketch.parties.spent import SUFFIX, Spent
 
 _PREFIX = "streamsketch-key-1"
 _KEY_BYTES = 32
@@ -118,6 +119,10 @@ class PublicKey:
 class Key:
     """A party's private keys. Whoever has them can sign as the party and take its masks away.
 
+    A key contributes once to a round. What is in a file remembers in the file ``PATH.rounds`` beside it, which all
+    processes share that load it, and which must be writable; a key that was never saved remembers in its object alone.
+    A copy of the file knows nothing of what another copy did: keep one.
+
     Examples
     --------
     >>> path = getfixture("tmp_path") / "north.pem"
@@ -131,10 +136,10 @@ class Key:
 
     def __init__(self, signing: Ed25519PrivateKey, agreement: X25519PrivateKey, name: str = "") -> None:
         self._signing, self._agreement = signing, agreement
-        self._spent: set[bytes] = set()
         self._public = PublicKey(
             signing.public_key().public_bytes_raw(), agreement.public_key().public_bytes_raw(), name
         )
+        self._spent = [Spent(str(self._public))]
 
     @classmethod
     def generate(cls, name: str = "") -> "Key":
@@ -148,6 +153,8 @@ class Key:
 
     def save(self, path: str | os.PathLike[str], *, passphrase: str | None = None) -> None:
         """Write both private keys as PEM, readable by the owner alone, encrypted if there is a passphrase.
+
+        The rounds that the key took part in are written beside it, and from now on each further one.
 
         Raises
         ------
@@ -166,11 +173,20 @@ class Key:
             NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase.encode())
         )
         parts = [one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) for one in (self._signing, self._agreement)]
+        beside = Spent(str(self._public), _record_of(path))
+        for one in self._spent:  # first: a key in a file must not forget
+            beside.take(one)
         write_whole(path, b"".join(parts), secret=True)
+        self._spent.append(beside)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, passphrase: str | Callable[[], str] | None = None, name: str = ""
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        passphrase: str | Callable[[], str] | None = None,
+        name: str = "",
+        record: str | os.PathLike[str] | None = None,
     ) -> "Key":
         """Return the keys that `save` wrote.
 
@@ -182,6 +198,9 @@ class Key:
             Of the file, if it has one; a function is called where it has one, to ask for it.
         name
             Of the party, which the file does not hold.
+        record
+            The file that remembers which rounds the key took part in, where the key's folder cannot be written; one for
+            each key, and always the same. By default ``PATH.rounds``.
 
         Raises
         ------
@@ -203,7 +222,9 @@ class Key:
             raise InvalidInputError(f"the key in {path} is damaged, or the passphrase is wrong") from None
         match keys:
             case [Ed25519PrivateKey() as signing, X25519PrivateKey() as agreement]:
-                return cls(signing, agreement, name)
+                key = cls(signing, agreement, name)
+                key._spent.append(Spent(str(key.public), Path(record) if record else _record_of(path)))
+                return key
         raise InvalidInputError(f"{path} does not hold the two private keys, Ed25519 and X25519, of Key.save")
 
     def sign(self, message: bytes) -> bytes:
@@ -223,21 +244,46 @@ class Key:
         except ValueError:
             raise InvalidInputError(f"the key of {other} agrees on no secret: Key.generate makes no such key") from None
 
-    def check_unspent(self, round_digest: bytes) -> None:
-        """Raise `InvalidInputError` if the party contributed to a round before."""
-        if round_digest in self._spent:
-            raise InvalidInputError(
-                f"{self._public} has contributed to round {round_digest.hex()[:16]}… already: the difference of two "
-                f"contributions is in the clear. Send the same bytes again, or make a new round"
-            )
+    def check_unspent(self, agreed: bytes, name: bytes) -> None:
+        """Raise `InvalidInputError` if the party contributed before.
 
-    def spend(self, round_digest: bytes) -> None:
-        """Note that the party contributes to a round; raise `InvalidInputError` if it did before."""
-        self.check_unspent(round_digest)
-        self._spent.add(round_digest)
+        Parameters
+        ----------
+        agreed, name
+            Names of 32 bytes: of the round, and of the part of it that is contributed to: the round itself, or the
+            round for a key of a table.
+        """
+        for one in reversed(self._spent):  # files first, which say more
+            one.check(agreed, name)
+
+    def spend(self, agreed: bytes, name: bytes, sent: bytes = b"") -> None:
+        """Note that the party contributes, before anything leaves.
+
+        Parameters
+        ----------
+        agreed, name
+            As in `check_unspent`.
+        sent
+            SHA-256 of the contribution, if the same one may be made again.
+
+        Raises
+        ------
+        InvalidInputError
+            If the party contributed before: to the round as a whole, to this part of it, or, if this is the whole, to
+            any part; but for the same contribution.
+        OSError
+            If the file that remembers cannot be written or locked.
+        """
+        for one in reversed(self._spent):
+            one.add(agreed, name, sent)
 
     def __repr__(self) -> str:
         return f"<Key of {self._public}, secret>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a Key is secret and is not pickled; save it to a file where it is needed")
+
+
+def _record_of(path: str | os.PathLike[str]) -> Path:
+    target = Path(path).resolve()  # all names of a file share a record
+    return target.with_name(target.name + SUFFIX)

@@ -15,11 +15,11 @@ _LABEL = b"streamsketch.parties.mask.1"
 _WORD_BYTES = 8
 
 
-def add_masks(cells: NDArray[np.uint64], round_digest: bytes, key: Key, parties: Sequence[PublicKey], own: int) -> None:
+def add_masks(cells: NDArray[np.uint64], session: bytes, key: Key, parties: Sequence[PublicKey], own: int) -> None:
     """Add the masks of one party with every other to its cells, modulo 2^64, in place.
 
     The party that comes first in the list adds a pair's mask, the other subtracts it, so the sum over all parties is
-    that of the cells. A pair's mask is ChaCha20 under HKDF-SHA256 of their X25519 secret, with the round's digest as
+    that of the cells. A pair's mask is ChaCha20 under HKDF-SHA256 of their X25519 secret, with the round's session as
     salt and both public keys, in the order of the list, as info: another round has masks that have nothing to do with
     it.
 
@@ -27,8 +27,8 @@ def add_masks(cells: NDArray[np.uint64], round_digest: bytes, key: Key, parties:
     ----------
     cells
         (k,), changed.
-    round_digest
-        Of everything the parties agree on, the round's id included: 32 bytes.
+    session
+        Of the round: 32 bytes.
     key
         Of the party.
     parties
@@ -41,7 +41,7 @@ def add_masks(cells: NDArray[np.uint64], round_digest: bytes, key: Key, parties:
             continue
         first, second = (key.public, other) if own < place else (other, key.public)
         info = _LABEL + first.agreement + second.agreement
-        secret = HKDF(SHA256(), 32, salt=round_digest, info=info).derive(key.shared_with(other))
+        secret = HKDF(SHA256(), 32, salt=session, info=info).derive(key.shared_with(other))
         stream = Cipher(ChaCha20(secret, bytes(16)), mode=None).encryptor().update(bytes(_WORD_BYTES * cells.size))
         mask = np.frombuffer(stream, dtype="<u8")
         if own < place:

@@ -1,5 +1,6 @@
 """A round: several parties publish the sum of their sketches with one noise, and nobody sees more than the sum."""
 
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -10,21 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
-from streamsketch.parties.contributions import (
-    Contribution,
-    contribution_bytes,
-    decode_contribution,
-    encode_contribution,
-    ids_of_all,
-    key_id,
+from streamsketch.parties.combining import sum_of
+from streamsketch.parties.contributions import CONTRIBUTION, Contribution, encode_contribution
+from streamsketch.parties.identity import (
+    FORMAT,
+    canonical,
+    digest_of_agreed,
+    digest_of_key,
+    digest_of_session,
+    key_bytes,
 )
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
+from streamsketch.parties.members import check_honest, check_members, conditions_of, place_of
+from streamsketch.parties.round_signatures import added_by, check_all_signed, signature_of
+from streamsketch.parties.round_text import arguments_of, fields_in, fields_of, format_of
 from streamsketch.privacy import (
-    L1,
     AddedNoise,
     BitSource,
     Budget,
@@ -32,7 +37,6 @@ from streamsketch.privacy import (
     Mechanism,
     Neighbours,
     Noise,
-    OneCoordinate,
     Shares,
     SystemBits,
     calibration,
@@ -50,12 +54,6 @@ from streamsketch.release import (
 from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
-_MOST_PARTIES = 1024
-_MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
-_ENVELOPE_BYTES = 4096  # more than is around a payload
-CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
-_AGREED = "application/vnd.streamsketch.round.v1+json"
-_RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +76,8 @@ class Round:
     projection
         The public map of all parties.
     epsilon, delta, neighbours, mechanism
-        As in `Sketch.release`. A unit whose data are at several parties moves the sum by all its contributions: the
-        bound is on all of them together.
+        As in `Sketch.release`. A unit with data at two parties counts twice: the bound is on what it contributes to all
+        parties together. No party can check that, so it is a condition of the guarantee.
     parties
         The public keys of all parties, at least two, in an order that all agree on. Each party must have got them on a
         way that nobody can change them on, or have compared `fingerprint` with the others: whoever swaps a key can take
@@ -92,7 +90,8 @@ class Round:
         fewer be honest than stated, Laplace noise of m < h shares still gives pure differential privacy, but with a
         multiple of ε that grows with the scale (9 of 10 at scale 1000: 3.5): choose h low.
     round_id
-        16 random bytes; by default new ones. Never used twice.
+        16 random bytes; by default new ones. Never used twice. Masks do not rest on that alone: each party adds 32
+        random bytes when it signs, and a key refuses a second contribution.
     signatures
         Of `signed`; not part of what is agreed on.
 
@@ -124,28 +123,19 @@ class Round:
     honest: int | None = None
     round_id: bytes = dataclasses.field(default_factory=functools.partial(secrets.token_bytes, _ROUND_ID_BYTES))
     signatures: Sequence[bytes] | None = dataclasses.field(default=None, compare=False, repr=False)
+    _form: int = dataclasses.field(default=FORMAT, init=False, repr=False)
+    _key: bytes | None = dataclasses.field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parties = tuple(self.parties)
-        if not all(isinstance(one, PublicKey) for one in parties):
-            raise TypeError("parties are PublicKey objects: key.public of a Key, or PublicKey.from_text")
-        if not 2 <= len(parties) <= _MOST_PARTIES:
-            raise InvalidInputError(f"a round takes 2 to {_MOST_PARTIES} parties, got {len(parties)}")
-        for half in ("signing", "agreement"):
-            if len({getattr(one, half) for one in parties}) < len(parties):
-                raise InvalidInputError("a public key is in the list of parties twice; each party has keys of its own")
-        honest = len(parties) if self.honest is None else self.honest
-        if type(honest) is not int or not 2 <= honest <= len(parties):
-            raise InvalidInputError(
-                f"honest must be an integer from 2, as the masks of a single party hide nothing, to the "
-                f"{len(parties)} parties, got {short(self.honest)}"
-            )
+        parties = check_members(self.parties)
+        honest = check_honest(self.honest, len(parties))
         if type(self.round_id) is not bytes or len(self.round_id) != _ROUND_ID_BYTES:
             raise InvalidInputError(f"a round id is {_ROUND_ID_BYTES} random bytes; leave it out for new ones")
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
         budget = Budget(self.epsilon, self.delta)
         object.__setattr__(self, "parties", parties)
+        object.__setattr__(self, "signatures", None if self.signatures is None else tuple(self.signatures))
         object.__setattr__(self, "honest", honest)
         object.__setattr__(self, "epsilon", budget.epsilon)
         object.__setattr__(self, "delta", budget.delta)
@@ -163,22 +153,37 @@ class Round:
     @property
     def guarantee(self) -> Guarantee:
         """What the release guarantees."""
-        count = len(self.parties)
-        who = f"all {count} parties" if self._honest == count else f"at least {self._honest} of the {count} parties"
-        conditions = [f"{who} follow the round and keep their keys and shares secret"]
+        conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit)
         return Guarantee.of(
-            self.noise.spends(Budget(self.epsilon, self.delta)), self.neighbours, Mechanism((self._added,)), conditions
+            self.noise.spends(Budget(self.epsilon, self.delta)), self.neighbours, Mechanism((self._shares,)), conditions
         )
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of everything agreed on, as hexadecimal text: what the parties compare before they contribute."""
-        return self._digest.hex()
+        return self._name.hex()
+
+    @functools.cached_property
+    def session(self) -> bytes:
+        """32 bytes that masks are derived from: of all that is agreed on, and of what each party added when it signed.
+
+        Raises
+        ------
+        SignatureError
+            For a round that only some parties have signed, or one read from JSON that not all have.
+        """
+        if self._form == 1:
+            return self._name
+        if self.signatures is None:
+            return digest_of_session(self._name, ())
+        self._check_signed()
+        return digest_of_session(self._name, [self._added[one] for one in self.parties])
 
     def to_json(self) -> str:
-        """Return the round as canonical JSON, its signatures included."""
-        fields = self._agreed() | {"signatures": [json.loads(one) for one in self.signatures or ()]}
-        return _canonical(fields)
+        """Return the round as canonical JSON, its signatures included; not the round of `for_key`, which is derived."""
+        self._check_whole()
+        fields = fields_of(self, self._form) | {"signatures": [json.loads(one) for one in self.signatures or ()]}
+        return canonical(fields)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, parties: Sequence[PublicKey] | None = None) -> "Round":
@@ -197,49 +202,50 @@ class Round:
         InvalidInputError
             If it is no round.
         SignatureError
-            If a signature does not fit, or the parties are others than expected.
+            If a signature does not fit, the parties are others than expected, or only some of them have signed where
+            they are known: all have to read the same text.
         """
-        if len(text) > _MOST_TEXT:
-            raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
         try:
-            fields = json.loads(text)
-            if len(fields["signatures"]) > len(fields["parties"]):
-                raise ValueError("it has more signatures than parties")  # noqa: TRY301 - as for all that is wrong
-            neighbours = fields["neighbours"]
-            found = cls(
-                Projection.from_json(json.dumps(fields["projection"])),
-                epsilon=fields["epsilon"],
-                delta=fields["delta"],
-                neighbours=_RELATIONS[neighbours["relation"]](
-                    neighbours["bound"], neighbours["unit"], neighbours["max_keys"]
-                ),
-                mechanism=fields["mechanism"],
-                parties=[PublicKey.from_text(line) for line in fields["parties"]],
-                honest=fields["honest"],
-                round_id=bytes.fromhex(fields["round"]),
-                signatures=[_canonical(one).encode() for one in fields["signatures"]],
-            )
-            if found._agreed() | {"signatures": fields["signatures"]} != fields:
-                raise ValueError("it is not canonical, or its noise not that of its ε")  # noqa: TRY301
+            fields = fields_in(text)
+            found = cls(**arguments_of(fields))
+            object.__setattr__(found, "_form", format_of(fields))
+            if fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
+                raise ValueError("it is not canonical, or its noise not that of its ε")  # noqa: TRY301 - as all of it
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise InvalidInputError(f"this is no round as Round.to_json writes it: {short(str(error))}") from None
+        found.signers()
         if parties is not None:
             if tuple(parties) != found.parties:
                 raise SignatureError("the round lists other parties, or other keys, than those expected")
-            return dataclasses.replace(found, signatures=None)
-        found.signers()
+            if found.signatures:
+                found._check_signed()
+            else:
+                object.__setattr__(found, "signatures", None)
         return found
 
     def signed(self, key: Key) -> "Round":
-        """Return the round with a party's signature added: it knows this list of members, and agrees."""
-        self._place_of(key.public)
-        mine = envelope.sealed(self._digest, _AGREED, key)
-        others = [one for one in self.signatures or () if self._signer(one) != key.public]
-        return dataclasses.replace(self, signatures=[*others, mine])
+        """Return the round with a party's signature added: it knows this list of members, and agrees.
+
+        With its signature a party adds 32 random bytes, of which the masks are a function: whoever wrote the round, its
+        masks are new. A party that signed before has signed.
+
+        Raises
+        ------
+        InvalidInputError
+            If the key is no party's, or the round one of `for_key` or of an earlier version.
+        SignatureError
+            If another signature does not fit.
+        """
+        self._check_whole()
+        self._check_format()
+        own = self.parties[place_of(key.public, self.parties)]
+        if own in self.signers():
+            return self
+        return dataclasses.replace(self, signatures=[*(self.signatures or ()), signature_of(self._name, key)])
 
     def signers(self) -> tuple[PublicKey, ...]:
         """Return who signed; raise `SignatureError` if a signature is of somebody else, or of another round."""
-        return tuple(self._signer(one) for one in self.signatures or ())
+        return tuple(self._added)
 
     # --- taking part ------------------------------------------------------------------------------------------
 
@@ -249,8 +255,8 @@ class Round:
         """Return what a party sends: its cells, its share of the noise and its masks, modulo 2^64, signed.
 
         **Once for each round**: of two contributions to one round the masks cancel, and their difference shows what
-        changed. Keep the bytes, and send the same again where they got lost. A key remembers in this process which
-        rounds it contributed to. If the others do not complete the round, a new one is another release: the first
+        changed. Keep the bytes, and send the same again where they got lost. A key remembers its rounds, in a file
+        beside its own (`Key.load`). If the others do not complete the round, a new one is another release: the first
         contribution is spent, as a missing party may still complete the sum.
 
         Parameters
@@ -274,45 +280,62 @@ class Round:
         IncompatibleProjectionsError
             If it is of another projection.
         InvalidInputError
-            If the key is no party's, or contributed before.
+            If the key is no party's, or contributed before, or the round is of an earlier version.
         SignatureError
             For a round read from JSON that not all parties signed.
+        OSError
+            If the file that remembers a key's rounds cannot be written.
         """
         if not isinstance(sketch, Sketch):
             raise TypeError(f"only a Sketch is contributed, got a {type(sketch).__name__}")
         self.projection.check_same(sketch.projection)
-        place = self._place_of(key.public)
-        self._check_signed()
-        key.check_unspent(self._digest)
+        place = place_of(key.public, self.parties)
+        self.check_ready(key)
         charge(ledger, dataset, self.guarantee, sketch)
-        key.spend(self._digest)
+        key.spend(self._whole, self._name)
         return self._contribution(sketch, key, place, SystemBits())
 
     def contribute_again(self, sketch: Sketch, key: Key, bits: BitSource) -> bytes:
         """Return what `contribute` returns, with a share from given bits: for steps that may be repeated.
 
-        The caller sees to it that the bits are a secret function of the round and the exact cells, that no other
-        contribution of the party leaves, and that it is charged.
+        The caller sees to it that the bits are a secret function of the round and the exact cells, and that it is
+        charged. The key remembers what was made: the same bytes are returned again, and others are refused.
         """
         self.projection.check_same(sketch.projection)
+        self.check_ready()
+        made = self._contribution(sketch, key, place_of(key.public, self.parties), bits)
+        key.spend(self._whole, self._name, sent=hashlib.sha256(made).digest())
+        return made
+
+    def check_ready(self, key: Key | None = None) -> None:
+        """Raise an error if nobody may contribute to the round, or not yet; with a key also if its party did before."""
+        self._check_format()
         self._check_signed()
-        return self._contribution(sketch, key, self._place_of(key.public), bits)
+        if key is not None:
+            key.check_unspent(self._whole, self._name)
 
     def for_key(self, key: str | bytes | int) -> "Round":
         """Return the round for one key of a table, which all parties derive alike: it has masks of its own.
 
+        No round that anybody proposes has the name of a derived one, whatever its id, nor its masks.
+
         The guarantee is for all keys together, of which one unit is in ``neighbours.max_keys`` at most. A round read
-        from JSON that not all parties signed raises `SignatureError`.
+        from JSON that not all parties signed raises `SignatureError`, a round of `for_key` `InvalidInputError`.
         """
+        self._check_whole()
         self._check_signed()
-        return dataclasses.replace(self, round_id=key_id(self._digest, key)[:_ROUND_ID_BYTES], signatures=None)
+        found = copy.copy(self)
+        for derived in ("session", "_name"):
+            found.__dict__.pop(derived, None)
+        object.__setattr__(found, "_key", key_bytes(key))
+        return found
 
     def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
         share = self.noise.sample_share(self._honest, self.projection.sketch_dim, bits)
         cells: Any = np.add(sketch.state(), share).view(np.uint64)
-        add_masks(cells, self._digest, key, self.parties, place)
+        add_masks(cells, self.session, key, self.parties, place)
         ids = sketch.data_ids.published()
-        message = encode_contribution(Contribution(self._digest, place, cells.view(np.int64), tuple(ids)))
+        message = encode_contribution(Contribution(self.session, place, cells.view(np.int64), tuple(ids)))
         return envelope.sealed(message, CONTRIBUTION, key)
 
     def combine(self, contributions: Iterable[bytes]) -> PrivateSketch:
@@ -323,44 +346,22 @@ class Round:
         Raises
         ------
         SignatureError
-            If a contribution is signed by nobody of the round, or was changed.
+            If a contribution is signed by nobody of the round, or was changed; for a round read from JSON that not all
+            parties signed.
         WireFormatError
             If a contribution is of another round.
         InvalidInputError
             If a party contributed twice, or not at all. Without a party there is no sum: make a new round without it.
         """
-        found: dict[int, Contribution] = {}
-        most = 2 * contribution_bytes(self.projection.sketch_dim) + _ENVELOPE_BYTES  # base64 takes a third more
-        for data in contributions:
-            payload, signer = envelope.opened(data, CONTRIBUTION, self.parties, max_bytes=most)
-            one = decode_contribution(payload, cells=self.projection.sketch_dim)
-            place = self._place_of(signer)
-            if one.round_digest != self._digest:
-                raise InvalidInputError(
-                    f"the contribution of {signer} is to another round, {one.round_digest.hex()[:16]}…"
-                )
-            if one.party != place:
-                raise InvalidInputError(f"the contribution of {signer} states the place of another party, {one.party}")
-            if place in found:
-                raise InvalidInputError(f"{signer} contributed twice; take one of the two")
-            found[place] = one
-        missing = [str(one) for place, one in enumerate(self.parties) if place not in found]
-        if missing:
-            raise InvalidInputError(
-                f"no contribution of {', '.join(missing)}: the masks cancel only in the sum of all. Wait for it, or "
-                f"make a new round without, which is another release of the others' data"
-            )
-        total: Ints = np.zeros(self.projection.sketch_dim, dtype=np.int64)
-        for one in found.values():
-            total += one.cells
-        digest = hashlib.sha256(b"streamsketch.parties.release" + self._digest + total.astype("<i8").tobytes())
+        total, ids = sum_of(contributions, self.session, self.parties, cells=self.projection.sketch_dim)
+        digest = hashlib.sha256(b"streamsketch.parties.release" + self.session + total.astype("<i8").tobytes())
         return PrivateSketch(
             self.projection,
             total,
-            self._added.cumulants,
+            self._shares.cumulants,
             self.guarantee,
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
-            data_ids=ids_of_all(found, self.parties),
+            data_ids=ids,
         )
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -370,50 +371,40 @@ class Round:
         return len(self.parties) if self.honest is None else self.honest
 
     @property
-    def _added(self) -> AddedNoise:
+    def _shares(self) -> AddedNoise:
         return AddedNoise(self.noise, shares=Shares(len(self.parties), self._honest))
 
     @functools.cached_property
-    def _digest(self) -> bytes:
-        text = _canonical(self._agreed())
-        return hashlib.sha256(b"streamsketch.parties.round.1\n" + text.encode()).digest()
+    def _whole(self) -> bytes:
+        """What names the round that was agreed on."""
+        return digest_of_agreed(fields_of(self, self._form), self._form)
 
-    def _agreed(self) -> dict[str, Any]:
-        return {
-            "projection": json.loads(self.projection.to_json()),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighbours": self.neighbours.to_dict(),
-            "mechanism": self.mechanism,
-            "noise": {"kind": self.noise.name, "amount": str(self.noise.amount)},
-            "parties": [one.to_text() for one in self.parties],
-            "honest": self._honest,
-            "round": self.round_id.hex(),
-        }
+    @functools.cached_property
+    def _name(self) -> bytes:
+        """What names this round, which may be the one for a key."""
+        if self._key is None:
+            return self._whole
+        return digest_of_key(fields_of(self, self._form), self._key, self._form)
 
-    def _place_of(self, key: PublicKey) -> int:
-        for place, one in enumerate(self.parties):
-            if (one.signing, one.agreement) == (key.signing, key.agreement):
-                return place
-        raise InvalidInputError(f"{key} is no party of this round: {', '.join(map(str, self.parties))}")
+    @functools.cached_property
+    def _added(self) -> dict[PublicKey, bytes]:
+        """Who signed, and what each added; in format 1 nothing."""
+        return added_by(self.signatures or (), self._whole, self._form, self.parties)
 
-    def _signer(self, data: bytes) -> PublicKey:
-        payload, signer = envelope.opened(data, _AGREED, self.parties)
-        if payload != self._digest:
-            raise SignatureError(f"{signer} signed another round, {payload.hex()[:16]}…, not {self.fingerprint[:16]}…")
-        return signer
+    def _check_whole(self) -> None:
+        if self._key is not None:
+            raise InvalidInputError(
+                "this is the round for one key of a table; take the table's round, which all signed"
+            )
+
+    def _check_format(self) -> None:
+        if self._form != FORMAT:
+            raise InvalidInputError(
+                "the round was written by an earlier version, where rounds of tables could share masks with others: "
+                "contributions to it are still added up, and new ones take a new round"
+            )
 
     def _check_signed(self) -> None:
         if self.signatures is None:  # made here, or with parties known to the caller
             return
-        signed = set(self.signers())
-        missing = [str(one) for one in self.parties if one not in signed]
-        if missing:
-            raise SignatureError(
-                f"{', '.join(missing)} did not sign this round, so its list of keys may have been changed on the way. "
-                f"Wait for the signatures, or give the parties' keys that you know: Round.from_json(text, parties=…)"
-            )
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        check_all_signed(self._added, self.parties)

@@ -1,11 +1,15 @@
 """Parties' pipelines contribute each key once to a round, whose sums are those of all parties."""
 
+import base64
+import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ContributePerKey, SketchPerKey, TumblingWindows, configure_run
@@ -13,6 +17,7 @@ from streamsketch.beam.contribute import _Contribution
 from streamsketch.beam.repeatable import repeatable_bits
 from streamsketch.beam.runs import RunSecret
 from streamsketch.parties import Key, Round
+from streamsketch.parties.contributions import decode_contribution
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -85,22 +90,36 @@ def test_a_second_launch_is_refused(parties: dict[str, Key], agreed: Round, tmp_
         contribute(agreed, parties["North"], tmp_path)
 
 
+def noise_of(sent: bytes, total: ss.Sketch) -> NDArray[np.int64]:
+    """Return the noise of a contribution, plus its masks: between two of one round and key, the noises differ alone."""
+    payload = base64.b64decode(json.loads(sent)["payload"])
+    return decode_contribution(payload, cells=PROJECTION.sketch_dim).cells - total.state()
+
+
 def test_a_retry_gives_the_same_bytes_and_other_data_another_share(parties: dict[str, Key], agreed: Round) -> None:
-    key, drawn = parties["North"], RunSecret(b"1" * 32, b"", None)
-    sketch = PROJECTION.sketch()
-    sketch.update(1, 1)
+    north, drawn = parties["North"], RunSecret(b"1" * 32, b"", None)
     window = beam.transforms.window.GlobalWindow()
 
-    def bytes_of(total: ss.Sketch) -> bytes:
-        draw = _Contribution(agreed, lambda: key, PROJECTION, agreed.guarantee, ["source"], count=False)
+    def bytes_of(total: ss.Sketch, key: Key, signed: Round = agreed) -> bytes:
+        draw = _Contribution(signed, lambda: key, PROJECTION, agreed.guarantee, ["source"], count=False)
         bits = repeatable_bits(drawn.derive("noise", "label"), "AA", window, *draw.named(total))
-        (found,) = draw.draw(total, bits, "AA", window, drawn)
-        return found
+        found: list[bytes] = list(draw.draw(total, bits, "AA", window, drawn))
+        return b"".join(found)
 
-    first = bytes_of(sketch)
-    assert bytes_of(sketch) == first
-    sketch.update(1, 1)
-    assert bytes_of(sketch) != first
+    def elsewhere() -> Key:
+        """Return the key as a machine has it that knows nothing of what others sent."""
+        return Key(north._signing, north._agreement, "North")
+
+    one, other = PROJECTION.sketch(), PROJECTION.sketch()
+    one.update(1, 1)
+    other.update(1, 2)
+    first = bytes_of(one, north)
+    assert bytes_of(one, north) == bytes_of(one, elsewhere()) == first
+    with pytest.raises(ss.InvalidInputError, match="already"):
+        bytes_of(other, north)
+    assert (noise_of(first, one) != noise_of(bytes_of(other, elsewhere()), other)).any()
+    signed = agreed.signed(north).signed(parties["South"])
+    assert (noise_of(first, one) != noise_of(bytes_of(one, elsewhere(), signed), one)).all(), "other masks, other noise"
 
 
 def test_a_run_is_charged_for_all_its_contributions(parties: dict[str, Key], agreed: Round, tmp_path: Path) -> None:
@@ -108,6 +127,48 @@ def test_a_run_is_charged_for_all_its_contributions(parties: dict[str, Key], agr
     ledger.dataset("people", unit="person", epsilon=1.5)
     contribute(agreed, parties["North"], tmp_path, ledger=tmp_path / "ledger.sqlite", dataset="people")
     assert ledger.left("people").epsilon == pytest.approx(0.5)
+
+
+def test_a_launch_with_claims_elsewhere_is_refused_by_the_key(
+    parties: dict[str, Key], agreed: Round, tmp_path: Path
+) -> None:
+    contribute(agreed, parties["North"], tmp_path)
+    (tmp_path / "claims").rename(tmp_path / "other claims")
+    with pytest.raises(Exception, match=r"already, as key.pem.rounds says"):
+        contribute(agreed, parties["North"], tmp_path)
+    record = (tmp_path / "key.pem.rounds").read_text().splitlines()
+    assert [line.split()[:2] for line in sorted(record)] == sorted(
+        [agreed.fingerprint, agreed.for_key(key).fingerprint] for key in KEYS
+    )
+    with pytest.raises(ss.InvalidInputError, match="already"):
+        agreed.contribute(PROJECTION.sketch(), Key.load(tmp_path / "key.pem", name="North"))
+
+
+def test_a_pipeline_contributes_once(parties: dict[str, Key], agreed: Round, tmp_path: Path) -> None:
+    other = dataclasses.replace(agreed, epsilon=2.0)
+    pipelines = [beam.Pipeline(runner="FnApiRunner") for _ in range(2)]
+    for pipeline in pipelines:
+        configure_run(pipeline, claims=str(tmp_path), run_id=agreed.fingerprint)
+        sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
+        once = ContributePerKey(agreed, tmp_path / "key.pem", public_keys=["AA"])
+        sketches | "First" >> once
+        others = {"Again": once, "Second": ContributePerKey(agreed, lambda: parties["South"], public_keys=["UA"])}
+        for label, second in others.items():
+            with pytest.raises(ss.InvalidInputError, match="contributes to this round already"):
+                sketches | label >> second
+        with pytest.raises(ss.InvalidInputError, match="configure_run"):
+            sketches | "Other" >> ContributePerKey(other, tmp_path / "key.pem", public_keys=["AA"])
+
+
+def test_what_nobody_may_contribute_to_is_refused_before_the_job_runs(parties: dict[str, Key], agreed: Round) -> None:
+    north = parties["North"]
+    for given, said in [
+        (agreed.signed(north), r"South \(\w+\) did not sign"),
+        (Round.from_json(agreed.to_json()), "did not sign"),
+        (agreed.for_key("AA"), "take the table.s round"),
+    ]:
+        with pytest.raises(ss.StreamsketchError, match=said):
+            ContributePerKey(given, lambda: north, public_keys=KEYS)
 
 
 def test_what_could_contribute_twice_is_refused(agreed: Round, parties: dict[str, Key], tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_a_round_from_keys_to_a_release(folder: Path, forks: Forks) -> None:
     shown = forks.run("round", "show", "round.json", cwd=folder)
     assert made["fingerprint"] in shown.stdout
     assert "All parties have signed" in shown.stderr
+    assert "as with data at two parties it counts twice" in " ".join(shown.stdout.split())
     charged = ("--ledger", "ledger.sqlite", "--dataset", "sales")
     forks.succeeded(*contribute("north", "-o", "n.contribution", *charged), cwd=folder)
     assert ss.Ledger(folder / "ledger.sqlite").left("sales").epsilon == 0.5
@@ -91,6 +92,17 @@ def test_nobody_contributes_twice_in_whatever_process(folder: Path, forks: Forks
     forks.succeeded(*contribute("north", "-o", "m.contribution", "--again"), cwd=folder)
     assert len(load_raw(folder / "north.raw-sketch").releases) == 2
     assert len((folder / "north.pem.rounds").read_text().split()) == 2
+
+
+def test_rounds_of_like_ids_are_two_releases_of_the_raw_file(folder: Path, forks: Forks) -> None:
+    """Whoever writes a round chooses its id; that must not take a release out of a party's record."""
+    keys = [Key.load(folder / f"{name}.pem", name=name.title()) for name in ("north", "south")]
+    for number in range(2):
+        parties, id_ = [key.public for key in keys], bytes(8) + bytes([number]) * 8
+        agreed = Round(PROJECTION, epsilon=1.0, neighbours=ss.L1(1, unit="sale"), parties=parties, round_id=id_)
+        (folder / "round.json").write_text(agreed.signed(keys[0]).signed(keys[1]).to_json())
+        forks.succeeded(*contribute("north", "-o", f"{number}.contribution", "--again"), cwd=folder)
+    assert len(load_raw(folder / "north.raw-sketch").releases) == 2
 
 
 def test_nobody_signs_a_key_that_it_does_not_know(folder: Path, forks: Forks) -> None:

@@ -87,6 +87,33 @@ def test_a_release_has_the_noise_of_one_and_says_how_it_was_made() -> None:
     assert ss.PrivateSketch.from_bytes(widened.to_bytes()) == widened
 
 
+@pytest.mark.parametrize(
+    "neighbours", [ONE, ss.L1(40, unit="customer", max_keys=3), ss.OneCoordinate(2, unit="customer")]
+)
+def test_a_unit_at_two_parties_counts_twice_and_everything_says_so(neighbours: ss.privacy.Neighbours) -> None:
+    agreed = a_round(KEYS[:2], neighbours=neighbours)
+    condition = (
+        f"one {neighbours.unit} keeps to the bound over all parties together, as with data at two parties it counts "
+        f"twice"
+    )
+    released = agreed.combine(contributions(agreed, KEYS[:2], sketches(2)))
+    for guarantee in (agreed.guarantee, released.guarantee, ss.PrivateSketch.from_bytes(released.to_bytes()).guarantee):
+        assert condition in guarantee.conditions
+    assert condition in " ".join(str(ss.explain(released)).split())
+    assert condition in json.dumps(ss.explain(released).to_dict())
+    (moved,) = {int(np.abs(one.state()).sum()) for one in sketches_of_one(2)}
+    both = sum(one.state() for one in sketches_of_one(2))
+    assert np.abs(both).sum() == 2 * moved, "by twice what the sensitivity of one party's data is"
+
+
+def sketches_of_one(count: int) -> list[ss.Sketch]:
+    """Return the sketches of parties that all have the same event of the same unit."""
+    made = [PROJECTION.sketch() for _ in range(count)]
+    for one in made:
+        one.update(17)
+    return made
+
+
 def test_what_a_release_states_is_found_enough_and_a_claim_of_less_noise_is_not() -> None:
     for changes in ({}, {"honest": 3}, {"mechanism": "gaussian", "delta": 1e-9, "honest": 4}):
         agreed = a_round(KEYS, **changes)

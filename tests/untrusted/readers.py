@@ -19,7 +19,7 @@ from streamsketch import local, signs
 from streamsketch.beam.coders import SketchCoder
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
-from streamsketch.parties.rounds import CONTRIBUTION
+from streamsketch.parties.contributions import CONTRIBUTION
 from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
 from streamsketch.release import PublishedTable, raw_file
