@@ -17,6 +17,7 @@ from tests.golden.kit_local import local
 from tests.golden.kit_refused import refused
 from tests.golden.kit_releases import Message, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
+from tests.golden.kit_tables import refused_tables, tables
 from tests.golden.sign_estimates import json_of
 
 KIT = Path(__file__).parents[2] / "streamsketch" / "conformance"
@@ -38,7 +39,8 @@ def kit() -> dict[str, list[Message]]:
         "signs": [_signs(case) for case in signs.values()],
         "sign_estimates": list(_sign_estimates({name: case["message"] for name, case in signs.items()})),
         "local": local(),
-        "refused": refused(made, signs),
+        "tables": tables(made, signs),
+        "refused": [*refused(made, signs), *refused_tables(made)],
     }
 
 

@@ -14,13 +14,13 @@ import pytest
 import streamsketch as ss
 from streamsketch import estimation
 from streamsketch.local import MeanAggregator, Mechanism, Report
-from tests.golden import laws, local_reader, make_kit, reader
+from tests.golden import laws, local_reader, make_kit, reader, table_reader
 from tests.golden.kit_releases import load, projection_fields, wrapped
 
 # what these files state is public test data: warnings about noise that does not fit would be beside the point
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-FILES = ("projections", "streams", "releases", "estimates", "signs", "sign_estimates", "local", "refused")
+FILES = ("projections", "streams", "releases", "estimates", "signs", "sign_estimates", "local", "tables", "refused")
 KIT: dict[str, list[dict[str, Any]]] = {
     name: json.loads((make_kit.KIT / f"{name}.json").read_text(encoding="utf-8")) for name in FILES
 }
@@ -287,6 +287,18 @@ def test_local_reports_and_means(case: dict[str, Any]) -> None:
     assert server.mean() == pytest.approx(mean["value"], rel=mean["within"], abs=mean["within"])
 
 
+@cases("tables")
+def test_tables_are_read(case: dict[str, Any]) -> None:
+    kind = {"PrivateTable": ss.PrivateTable, "SignTable": ss.signs.SignTable}[case["kind"]]
+    table = kind.from_bytes(bytes.fromhex(case["bytes"]))
+    keys = [PARSERS[case["keys"]["type"]](item) for item in case["keys"]["items"]]
+    if case["keys"]["type"] == "nanoseconds":
+        keys = [dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=key // 1000) for key in keys]  # noqa: DTZ001
+    assert list(table) == keys
+    assert [release.to_bytes().hex() for release in table.rows] == case["rows"]
+    assert table_reader.read_table(table.to_bytes()) == table_reader.read_table(bytes.fromhex(case["bytes"]))
+
+
 def test_means_of_golden_reports_are_the_golden_ones() -> None:
     """The golden bytes were written by the library's first version."""
     for golden in load("local"):
@@ -302,7 +314,7 @@ def read_by_the_library(case: dict[str, Any]) -> Any:
     data = bytes.fromhex(case["bytes"])
     if case["kind"] == "LocalReport":
         return Report.from_bytes(data, Mechanism.from_json(case["mechanism"]))
-    readers = {"PrivateSketch": ss.PrivateSketch, "LocalMean": MeanAggregator}
+    readers = {"PrivateSketch": ss.PrivateSketch, "PrivateTable": ss.PrivateTable, "LocalMean": MeanAggregator}
     return (readers.get(case["kind"]) or getattr(ss.signs, case["kind"])).from_bytes(data)
 
 
@@ -310,6 +322,8 @@ def read_by_the_pure_reader(case: dict[str, Any]) -> Any:
     data = bytes.fromhex(case["bytes"])
     if case["kind"] == "LocalReport":
         return local_reader.read_report(data, json.loads(case["mechanism"]))
+    if case["kind"] in ("PrivateTable", "SignTable"):
+        return table_reader.read_table(data)
     return local_reader.read_mean(data) if case["kind"] == "LocalMean" else reader.read(case["kind"], data)
 
 
