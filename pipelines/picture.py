@@ -126,8 +126,8 @@ def _text(value: float, error: float, by: str, *, below: bool) -> str:
 def _draw_sizes(axes: Axes, sizes: list[ss.Estimate]) -> None:
     """Draw Euclidean norms as bars, with 95 % intervals, in the rows of the heat map."""
     ends = np.sqrt([one.interval(0.95) for one in sizes])
-    norms = np.sqrt([max(one.value, 0.0) for one in sizes])
-    spread = np.abs(ends.T - norms)
+    norms = np.sqrt(np.array([max(one.value, 0.0) for one in sizes]))
+    spread = np.abs(np.where(np.isfinite(ends), ends, norms[:, None]).T - norms)  # an end may be missing
     axes.barh(range(len(sizes)), norms, xerr=spread, color=_BARS, error_kw={"linewidth": 1})
     axes.set_ylim(len(sizes) - 0.5, -0.5)
     axes.set_yticks([])

@@ -156,13 +156,13 @@ class _Best:
         self._keys += keys
         so_far = self._estimates
         places = np.concatenate([self._places, places], axis=1)
-        value = np.concatenate([so_far.value, estimates.value[rows, near]], axis=1)
-        projection = np.concatenate([so_far.projection_variance, estimates.projection_variance[rows, near]], axis=1)
-        noise = np.concatenate([so_far.noise_variance, estimates.noise_variance[rows, near]], axis=1)
-        best = np.lexsort((places, np.where(places < 0, np.inf, self._sign * value)))[:, : self._top]
+        parts = [
+            np.concatenate([before, part[rows, near]], axis=1)
+            for before, part in zip(so_far.parts(), estimates.parts(), strict=True)
+        ]
+        best = np.lexsort((places, np.where(places < 0, np.inf, self._sign * parts[0])))[:, : self._top]
         self._places = places[rows, best]
-        kept = value[rows, best], projection[rows, best], noise[rows, best]
-        self._estimates = Estimates(*kept, estimates.lowest, estimates.highest)
+        self._estimates = estimates.with_parts(*(part[rows, best] for part in parts))
 
     def results(self, keys: list[Any], form: Form) -> Iterator[Any]:
         found = self._places >= 0

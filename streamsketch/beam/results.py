@@ -84,13 +84,7 @@ def table_of(
 
 def taken(estimates: Estimates, rows: Places, columns: Places) -> Estimates:
     """Return some cells of (n, m) estimates as estimates of shape (len(rows),)."""
-    return Estimates(
-        estimates.value[rows, columns],
-        estimates.projection_variance[rows, columns],
-        estimates.noise_variance[rows, columns],
-        estimates.lowest,
-        estimates.highest,
-    )
+    return estimates.with_parts(*(part[rows, columns] for part in estimates.parts()))
 
 
 def in_form(

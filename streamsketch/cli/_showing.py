@@ -129,10 +129,13 @@ def _ends_text(estimate: ss.Estimate, interval: Interval) -> str:
     return f"{low} … {high}"
 
 
-def estimate_fields(estimate: ss.Estimate, confidence: float, name: str = "squared_distance") -> dict[str, float]:
-    """Return an estimate as JSON fields."""
+def estimate_fields(
+    estimate: ss.Estimate, confidence: float, name: str = "squared_distance"
+) -> dict[str, float | None]:
+    """Return an estimate as JSON fields; null where an interval has no end."""
     fields = estimate.with_interval(confidence)
-    return {name: fields.pop("value"), **fields, "confidence": confidence}
+    ends = {end: at if math.isfinite(at) else None for end, at in fields.items() if end in ("low", "high")}
+    return {name: fields["value"], "standard_error": fields["standard_error"], **ends, "confidence": confidence}
 
 
 def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:

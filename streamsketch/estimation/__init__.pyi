@@ -1,5 +1,5 @@
 from .distances import Block, By, block_of, check_by, compared, distances_between, pairwise
-from .estimate import Estimate, Estimates, Interval, rounded
+from .estimate import Estimate, Estimates, rounded
 from .estimators import (
     cosine,
     inner_product,
@@ -8,6 +8,7 @@ from .estimators import (
     squared_distance,
     squared_norm,
 )
+from .inversion import Interval
 from .shapes import drowned, squared_norms
 from .views import AnySketch, check_comparable
 

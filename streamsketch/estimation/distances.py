@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.inversion import norm_growth
 from streamsketch.estimation.shapes import cosines_between, profiles_from
 from streamsketch.estimation.views import AnySketch, check_comparable, difference, place_of, view_of
 from streamsketch.projections import MapVariance
@@ -105,10 +106,12 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     size = np.maximum(value, 0.0)
     projection_variance = rows.variance.of_squared_norm(size, _fourth_power_sums(x, y, (k2, k4), rows, size))
     noise_variance = np.maximum(effect.squared_norm_variance(size, k2, k4), 0.0)
+    slope, curving = norm_growth(rows.variance, effect, size, k2)
+    curvature = np.full(size.shape, curving)
     if same:
-        for array in (value, projection_variance, noise_variance):
+        for array in (value, projection_variance, noise_variance, slope, curvature):
             np.fill_diagonal(array, 0.0)
-    return Estimates(value, projection_variance, noise_variance, lowest=0.0)
+    return Estimates(value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature)
 
 
 def _from_first(block: Block, rows: Block) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.inversion import norm_growth
 from streamsketch.estimation.shapes import cosines
 from streamsketch.estimation.views import AnySketch, View, gap_of, views_of
 from streamsketch.privacy import Cumulants
@@ -88,11 +89,14 @@ def _squared_norm(cells: NDArray[np.float64], noise: Cumulants, view: View) -> E
     value = float(cells @ cells) - view.effect.count * noise.k2
     norm = max(value, 0.0)
     fourth = _fourth_power_sum(cells, cells, noise, noise, view)
+    slope, curvature = norm_growth(view.variance, view.effect, norm, noise.k2)
     return Estimate(
         value,
         view.variance.of_squared_norm(norm, fourth),
         max(view.effect.squared_norm_variance(norm, noise.k2, noise.k4), 0.0),
         lowest=0.0,
+        slope=slope,
+        curvature=curvature,
     )
 
 
@@ -129,6 +133,8 @@ def inner_product(x: AnySketch, y: AnySketch) -> Estimate:
         value,
         first.variance.of_inner_product(norm_x, norm_y, value, squares),
         max(first.effect.inner_product_variance(norm_x, norm_y, first.noise.k2, second.noise.k2), 0.0),
+        slope=2 * first.variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
+        curvature=first.variance.inner,
     )
 
 

@@ -67,9 +67,9 @@ class VerySparse(IndependentEntries):
     density has a fixed, smaller sensitivity and less variance. This map is meant for comparison, and for data already
     projected with it. Its standard errors rest on a fourth moment estimated from the cells, and are too small for a
     vector of one or two nonzeros that falls into few cells: 95 % intervals for the squared norm of one nonzero cover in
-    90 % of cases at sketch_dim / s = 8, 77 % at 4, 87 % at 2, 63 % at 1 and 39 % at 1/2, where most such vectors touch
-    no cell and look empty. The coverage is not monotonic: it is at least 85 % from a ratio of 10 on, and 89 % from 20
-    on. Use such ratios.
+    89 % of cases at sketch_dim / s = 8, 76 % at 4, 86 % at 2, 63 % at 1 and 39 % at 1/2, where most such vectors touch
+    no cell and look empty (1024 cells). The coverage is not monotonic: it is at least 86 % from a ratio of 10 on, and
+    89 % from 20 on. Use such ratios.
 
     Parameters
     ----------

@@ -23,6 +23,10 @@ class OutputNoise:
         """Return the noise's part of Var N̂: 4K2‖z‖² + k·K4 + 2k·K2²."""
         return 4 * k2 * squared_norm + self.count * k4 + 2 * self.count * k2**2
 
+    def squared_norm_slope(self, k2: Real) -> Real:
+        """Return by how much `squared_norm_variance` grows with the squared norm: 4K2."""
+        return 4 * k2
+
     def inner_product_variance(self, squared_norm_x: float, squared_norm_y: float, k2_x: float, k2_y: float) -> float:
         """Return the noises' part of Var Ĝ: K2y‖x‖² + K2x‖y‖² + k·K2x·K2y."""
         return k2_y * squared_norm_x + k2_x * squared_norm_y + self.count * k2_x * k2_y
@@ -56,6 +60,10 @@ class InputNoise:
         longer, fourth = self._longer(squared_norm, k2, k4), self._fourth(squared_norm, k2, k4)
         spread = self._spread(squared_norm, k2, k4)
         return (self.law.norms + self.law.inner) * longer + self.law.fourth * fourth + spread
+
+    def squared_norm_slope(self, k2: Real) -> Real:
+        """Return by how much `squared_norm_variance` grows with the squared norm."""
+        return (4 + (self.law.norms + self.law.inner) * (2 * self.count + 4) + 6 * self.law.fourth) * k2
 
     def inner_product_variance(self, squared_norm_x: float, squared_norm_y: float, k2_x: float, k2_y: float) -> float:
         """Return E W(x + ν, y + μ) - W(x, y) + Var⟨x + ν, y + μ⟩."""

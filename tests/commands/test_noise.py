@@ -206,7 +206,13 @@ def test_too_few_cells_for_an_upper_end_are_null(tmp_path: Path, forks: Forks) -
         releases[name] = release(sketch)
     ss.PrivateTable(releases).save(tmp_path / "all.parquet")
     rows = json.loads(forks.run("nearest", "all.parquet", "--json", "--confidence", "0.9999", cwd=tmp_path).stdout)
-    assert all(row["high"] is None and row["low"] == 0 for row in rows)
+    assert [row["high"] for row in rows] == [None] * 6
+    for confidence, ends in (("0.99", False), ("0.9", True)):
+        done = forks.run("compare", "all.parquet", "--json", "--confidence", confidence, cwd=tmp_path)
+        rows = json.loads(done.stdout)
+        assert [row["high"] is not None for row in rows] == [ends] * 3
+        shown = forks.run("compare", "all.parquet", "--confidence", confidence, cwd=tmp_path).stdout
+        assert ("∞" in shown) != ends
 
 
 def test_nearest_signs_allow_for_selection_too(tmp_path: Path, forks: Forks) -> None:

@@ -59,6 +59,9 @@ class Expected(NamedTuple):
     highest: Any
     tolerances: tuple[Any, Any, Any]
     """Of the value and of both variances."""
+    slope: Any = Fraction(0)
+    """Of the variance, if the truth were another number."""
+    curvature: Any = Fraction(0)
 
     def times(self, factor: int) -> "Expected":
         """Return the estimate with wider tolerances."""
@@ -157,7 +160,11 @@ def _squared(cells: list[Sized], k2: Sized, k4: Sized, view: View) -> Expected:
         longer = 2 * n * (k2 * norm) + n * n * (k2 * k2) + spread
         fourth = 6 * (k2 * norm) + n * (k4 + 3 * (k2 * k2))
         spread += (view.before.a + view.before.b) * longer + view.before.c * fourth
-    return _expected(view, value, variance, spread.clipped(Fraction(0)), Fraction(0))
+    found = _expected(view, value, variance, spread.clipped(Fraction(0)), Fraction(0))
+    grows, curvature = Fraction(4), law.a + law.b
+    if view.before is not None:
+        grows += (view.before.a + view.before.b) * (2 * n + 4) + 6 * view.before.c
+    return found._replace(slope=2 * curvature * norm.value + grows * k2.value, curvature=curvature)
 
 
 def _fourth(sums: Sized, norm: Sized, k2: Sized, k4: Sized, view: View) -> Sized:
@@ -192,7 +199,8 @@ def inner_product(x: Message, y: Message) -> Expected:
     if before is not None:
         longer = n * (second.k2 * norm_x) + n * (first.k2 * norm_y) + n * n * (first.k2 * second.k2)
         noise = before.a * longer + (before.b + before.c + 1) * spread
-    return _expected(first, value, variance, noise.clipped(Fraction(0)), None)
+    product = _expected(first, value, variance, noise.clipped(Fraction(0)), None)
+    return product._replace(slope=2 * law.b * value.value, curvature=law.b)
 
 
 def _plain_norm(view: View) -> Sized:
@@ -271,7 +279,9 @@ def normalised_inner_product(x: Message, y: Message, norm_x: Fraction, norm_y: F
 
 def decimal(number: Any) -> Decimal:
     """Return a fraction to the digits of the context."""
-    return number if isinstance(number, Decimal) else Decimal(number.numerator) / Decimal(number.denominator)
+    if isinstance(number, Decimal | float):
+        return Decimal(number)
+    return Decimal(number.numerator) / Decimal(number.denominator)
 
 
 def standard_error(estimate: Expected) -> tuple[Decimal, Decimal]:
@@ -284,20 +294,58 @@ def standard_error(estimate: Expected) -> tuple[Decimal, Decimal]:
         return error, 2 * decimal(ULP) * error + (min(near / error, near.sqrt()) if error else near.sqrt())
 
 
-def interval(estimate: Expected, confidence: float, method: str) -> tuple[Decimal, Decimal, Decimal]:
-    """Return low, high and their tolerance."""
+class Ends(NamedTuple):
+    """An interval, its ends infinite where there are none."""
+
+    low: Decimal
+    high: Decimal
+    within: Decimal
+    """How far off readers may be; infinite where they may take either branch."""
+
+
+def interval(estimate: Expected, confidence: float, method: str) -> Ends:
+    """Return all t with (value - t)² ≤ g²·S(t), and their tolerance."""
     with localcontext() as context:
         context.prec = 50
         if method == "normal":
             reach = Decimal(NormalDist().inv_cdf((1 + confidence) / 2))
         else:
             reach = 1 / (1 - Decimal(confidence)).sqrt()
-        error, near = standard_error(estimate)
-        value = decimal(estimate.value)
-        ends = [value - reach * error, value + reach * error]
-        if estimate.lowest is not None:
-            ends = [max(end, decimal(estimate.lowest)) for end in ends]
-        if estimate.highest is not None:
-            ends = [min(end, decimal(estimate.highest)) for end in ends]
-        slack = decimal(estimate.tolerances[0]) + reach * near + Decimal(2) ** -44 * (abs(value) + reach * error)
-        return ends[0], ends[1], slack
+        lowest, highest = (
+            sign * Decimal("Infinity") if end is None else decimal(end)
+            for sign, end in ((-1, estimate.lowest), (1, estimate.highest))
+        )
+        value, slope, r = map(decimal, (estimate.value, estimate.slope, estimate.curvature))
+        variance = decimal(estimate.projection_variance) + decimal(estimate.noise_variance)
+        p = min(max(value, lowest), highest)
+        d = value - p
+        a, b, c = 1 - reach**2 * r, d + reach**2 * slope / 2, d**2 - reach**2 * variance
+        below, above = _roots(a, b, c, exact=variance == 0 and d == 0)
+        near = decimal(estimate.tolerances[0])
+        of_variance = decimal(estimate.tolerances[1]) + decimal(estimate.tolerances[2])
+        within = near if abs(a) > Decimal(2) ** -40 else Decimal("Infinity")
+        under = max(b * b - a * c, Decimal(0))
+        for f in (below, above):
+            if not f.is_finite():
+                continue
+            off = value - p - f
+            spread = (2 * abs(off) + reach**2 * (abs(slope) + 4 * r * abs(f))) * near
+            spread += reach**2 * of_variance
+            spread += Decimal(2) ** -44 * (off**2 + reach**2 * (variance + abs(slope * f) + r * f * f))
+            ways = [spread / under.sqrt()] if under > 0 else []
+            ways += [3 * (spread / a).sqrt()] if a > 0 else []
+            within = max(within, near + Decimal(2) ** -44 * (abs(value) + abs(p + f)) + min(ways, default=Decimal(0)))
+        return Ends(*(min(max(p + end, lowest), highest) for end in (below, above)), within)
+
+
+def _roots(a: Decimal, b: Decimal, c: Decimal, *, exact: bool) -> tuple[Decimal, Decimal]:
+    """Return the ends of a·f² - 2b·f + c ≤ 0, of the piece that WIRE.md names."""
+    nothing, endless, under = Decimal(0), Decimal("Infinity"), b * b - a * c
+    if exact or (a > 0 and under < 0):
+        return nothing, nothing
+    if a > 0:
+        return (b - under.sqrt()) / a, (b + under.sqrt()) / a
+    if under < 0 or (b <= 0 and under == 0):
+        return -endless, endless
+    larger, smaller = ((b - s * under.sqrt()) / a if a else c / (2 * b) for s in (1, -1))
+    return (larger, endless) if b > 0 or c > 0 else (-endless, smaller)

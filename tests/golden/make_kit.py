@@ -168,9 +168,10 @@ def _estimate(kind: str, names: Iterable[str], found: estimates.Expected) -> Mes
     case["range"] = [None if end is None else float(end) for end in (found.lowest, found.highest)]
     case["intervals"] = []
     for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev")):
-        low, high, slack = estimates.interval(found, confidence, method)
+        ends = estimates.interval(found, confidence, method)
+        low, high = (float(end) if end.is_finite() else None for end in (ends.low, ends.high))
         case["intervals"].append(
-            {"confidence": confidence, "method": method, "low": float(low), "high": float(high), "within": above(slack)}
+            {"confidence": confidence, "method": method, "low": low, "high": high, "within": above(ends.within)}
         )
     return case
 

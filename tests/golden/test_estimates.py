@@ -4,6 +4,7 @@ Over the golden releases, and over cells of every size for every golden projecti
 """
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -30,6 +31,10 @@ each_projection = pytest.mark.parametrize("text", PROJECTIONS, ids=lambda text: 
 def check(found: Any, expected: estimates.Expected) -> None:
     for part, slack in zip(PARTS, expected.tolerances, strict=True):
         assert abs(Fraction(getattr(found, part)) - Fraction(getattr(expected, part))) <= Fraction(slack), part
+    for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev")):
+        low, high, within = estimates.interval(expected, confidence, method)
+        for end, exact in zip(found.interval(confidence, method), (low, high), strict=True):
+            assert end == exact or abs(Decimal(end) - exact) <= within, (confidence, method, found)
 
 
 def message_of(release: ss.PrivateSketch) -> dict[str, Any]:

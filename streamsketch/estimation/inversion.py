@@ -1,0 +1,128 @@
+"""Intervals: the values of a quantity that its estimate does not contradict (THEORY.md 4, "Intervals")."""
+
+import math
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections import MapVariance, Real
+from streamsketch.release import InputNoise, OutputNoise
+
+Floats: TypeAlias = NDArray[np.float64]
+Method: TypeAlias = Literal["normal", "chebyshev"]
+
+
+class Interval(NamedTuple):
+    """A confidence interval, ends included."""
+
+    low: float
+    high: float
+
+
+class Intervals(NamedTuple):
+    """The confidence intervals of `Estimates`, as two float64 arrays of their shape."""
+
+    low: Floats
+    high: Floats
+
+
+class Stated(NamedTuple):
+    """What intervals are made of: the fields of `Estimate`, as arrays of one shape."""
+
+    value: Floats
+    projection_variance: Floats
+    noise_variance: Floats
+    slope: Floats
+    curvature: Floats
+    lowest: float
+    highest: float
+
+
+def inverted(stated: Stated, reach: float) -> Intervals:
+    """Return all t in the range with |value - t| ≤ ``reach``·√S(t), S(t) the variance if t is the truth.
+
+    S(t) = S + slope·(t - q) + curvature·(t - q)², q the value clipped to the range and S the stated variance. The set
+    is the piece that contains q, or the point q if there is no such t.
+    """
+    value, lowest, highest = stated.value, stated.lowest, stated.highest
+    variance = stated.projection_variance + stated.noise_variance
+    clipped = np.clip(value, lowest, highest)
+    if not (stated.slope.any() or stated.curvature.any()):
+        width = reach * np.sqrt(variance)
+        return Intervals(*(np.clip(end, lowest, highest) for end in (value - width, value + width)))
+    # in t - q: a·t² - 2b·t + c ≤ 0
+    gap = value - clipped
+    a = 1 - reach**2 * stated.curvature
+    b = gap + reach**2 / 2 * stated.slope
+    c = gap**2 - reach**2 * variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(b**2 - a * c)  # NaN where there is none
+        # without cancellation: the larger root of a and b alike, and the other by their product c/a
+        far = np.where(b >= 0, b + root, b - root)
+        first, second = far / a, c / far
+    closed = a > 0
+    low = np.where(closed, np.minimum(first, second), np.where(b > 0, second, np.where(c > 0, first, -np.inf)))
+    high = np.where(closed, np.maximum(first, second), np.where((b < 0) & (c <= 0), second, np.inf))
+    none = np.isnan(root)
+    low = np.where(none, np.where(closed, 0.0, -np.inf), low)
+    high = np.where(none, np.where(closed, 0.0, np.inf), high)
+    exact = (variance == 0) & (gap == 0)
+    low, high = (np.where(exact, 0.0, end) for end in (low, high))
+    return Intervals(*(np.clip(clipped + end, lowest, highest) for end in (low, high)))
+
+
+def selected(stated: Stated, candidates: int, confidence: float) -> Intervals:
+    """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
+    if type(candidates) is not int or candidates < 1:
+        raise InvalidInputError(f"candidates must be an integer of at least 1, got {candidates!r:.40}")
+    _check_confidence(confidence)
+    z = -float(ndtri((1 - confidence) / (2 * candidates)))
+    lowest, highest = stated.lowest, stated.highest
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        return inverted(stated, z)
+    middle, half = (highest + lowest) / 2, (highest - lowest) / 2
+    cosine = np.minimum(np.abs(stated.value - middle) / half, 1.0)
+    of_map = _map_width(cosine, np.sqrt(stated.projection_variance) / half, z)
+    width = half * np.sqrt(of_map**2 + z**2 * stated.noise_variance / half**2)
+    return Intervals(*(np.clip(end, lowest, highest) for end in (stated.value - width, stated.value + width)))
+
+
+def quantile(confidence: float, method: str) -> float:
+    """Return how many standard errors an estimate may be off."""
+    _check_confidence(confidence)
+    if method == "normal":
+        return float(ndtri((1 + confidence) / 2))
+    if method == "chebyshev":
+        return 1 / math.sqrt(1 - confidence)
+    raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
+
+
+def norm_growth(law: MapVariance, effect: OutputNoise | InputNoise, squared_norm: Real, k2: Real) -> tuple[Real, float]:
+    """Return slope and curvature of the variance of squared norms, at the norms stated.
+
+    The map's part grows with the square of the squared norm, the noise's linearly; ‖z‖₄⁴ is taken as it was estimated.
+    """
+    curvature = law.norms + law.inner
+    return 2 * curvature * squared_norm + effect.squared_norm_slope(k2), curvature
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
+
+
+def _map_width(cosine: Floats, error: Floats, z: float) -> Floats:
+    """Return the half-width at z of a cosine's interval from its stated standard error, the map's part.
+
+    The error was stated at the farthest cosine within 1.96 standard errors; here it is that within z of them.
+    """
+    usual = float(ndtri(0.975))
+    end = cosine - usual * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(error > 0, z * error / (1 - end**2), 0.0)  # z √a, with error = √a (1 - end²)
+        farthest = 2 * (cosine - slope) / (1 + np.sqrt(np.maximum(1 - 4 * slope * (cosine - slope), 0.0)))
+    width: Floats = np.where(end > -1, np.maximum(cosine - farthest, z * error), 2.0)
+    return width
