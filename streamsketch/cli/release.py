@@ -13,7 +13,7 @@ from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked, names_given
 from streamsketch.privacy import Neighbours, mechanism_names
-from streamsketch.release import AdditiveNoise, PastRelease, release_held
+from streamsketch.release import AdditiveNoise, PastRelease, release_held, released_before
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -59,9 +59,9 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     clip the contributions of each unit before sketching. Each event must belong to one unit; with --one-coordinate,
     each index to one event, or the values must be multiples of the resolution.
 
-    The raw file records it, and is not released again without --again: privacy loss adds up. With --ledger it is
-    charged to the budget of --dataset, or of the data set that the file's data were charged to before, and refused if
-    it does not fit.
+    The raw file records it. Neither it nor a raw file beside it with some of the same data, such as a copy or a merge,
+    is released again without --again: privacy loss adds up. With --ledger it is charged to the budget of --dataset, or
+    of the data set that the file's data were charged to before, and refused if it does not fit.
     """
     public_keys = names_given(public_key or [], "--public-key")
     stated = neighbours_of(l1, l2, one_coordinate, unit or "event", max_keys or 1)
@@ -84,8 +84,9 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             _check_keys(file, state, public_keys, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
         guarantee = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
-        if raw.releases and not again:
-            raise ss.InvalidInputError(_cost(file, raw.releases, guarantee))
+        which, releases = released_before(raw, file)
+        if releases and not again:
+            raise ss.InvalidInputError(_cost(which, releases, guarantee))
         # recorded before it is written: a failure between the two costs a release, not the guarantee
         privacy |= {"ledger": account, "dataset": dataset}
         keys = public_keys or None
@@ -97,15 +98,15 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             f"{output} cannot be written: {error.strerror or error}. {file} remembers the release already; once there "
             f"is room, say --again to release once more, which counts as another"
         ) from None
-    total = _together([*raw.releases, PastRelease(guarantee, "")])
+    total = _together([*releases, PastRelease(guarantee, "")])
     left_fields, left_facts = left_told(account, dataset)
     if as_json:
         fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
         show_json(fields | {"together": total} | left_fields)
         return
     facts = {"guarantee": str(guarantee)} | left_facts
-    if raw.releases:
-        facts["in all"] = f"{total}, with {len(raw.releases)} before"
+    if releases:
+        facts["in all"] = f"{total}, with {len(releases)} before"
     if not isinstance(state, ss.Sketch):
         facts["keys"] = f"{len(released.rows):,}"
     show_facts(str(output), facts)
@@ -130,10 +131,10 @@ def _check_keys(file: Path, table: ss.SketchTable, public_keys: list[str] | None
         raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
 
 
-def _cost(file: Path, releases: Sequence[PastRelease], guarantee: ss.Guarantee) -> str:
+def _cost(which: str, releases: Sequence[PastRelease], guarantee: ss.Guarantee) -> str:
     count = "once" if len(releases) == 1 else f"{len(releases)} times"
     return (
-        f"{file} was released {count} before: {'; '.join(str(past.guarantee) for past in releases)}. With this one, "
+        f"{which} released {count} before: {'; '.join(str(past.guarantee) for past in releases)}. With this one, "
         f"{_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or say --again if that "
         f"is meant"
     )

@@ -15,7 +15,7 @@ from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, s
 from streamsketch.core import current_limits, locked, read_bounded, write_whole
 from streamsketch.parties import PublicKey, Round
 from streamsketch.privacy import Mechanism, mechanism_names
-from streamsketch.release import RELEASE_ID_BYTES, PastRelease, RawSketch, replace_raw, united
+from streamsketch.release import RELEASE_ID_BYTES, PastRelease, RawSketch, released_before, replace_raw, united
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
 
@@ -121,10 +121,11 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
         held = load_raw_file(raw)
         if not isinstance(held.state, ss.Sketch):
             raise ss.InvalidInputError(f"{raw} holds many keys, and a round is of one stream")
-        if held.releases and not again:
+        which, releases = released_before(held, raw)
+        if releases and not again:
             raise ss.InvalidInputError(
-                f"{raw} was released before: {'; '.join(str(past.guarantee) for past in held.releases)}. Say --again "
-                f"if that is meant: the same people pay for each release"
+                f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Say --again if that "
+                f"is meant: the same people pay for each release"
             )
         sent = agreed.contribute(held.state, signer, ledger=opened_for(ledger, dataset), dataset=dataset)
         replace_raw(_remembering(held, agreed), raw)

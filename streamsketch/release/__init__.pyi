@@ -22,6 +22,7 @@ from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
 from .published import Encoded, Published, under
 from .published_table import PublishedTable, sketches_to_release
 from .raw_append import append_raw, emptied
+from .raw_beside import released_before
 from .raw_bytes import PastRelease, RawSketch, State, check_size
 from .raw_file import (
     SUFFIX,
@@ -91,6 +92,7 @@ __all__ = [
     "read_head",
     "release_held",
     "release_raw",
+    "released_before",
     "remember",
     "replace_raw",
     "save_raw",

@@ -10,6 +10,7 @@ from streamsketch.privacy import Neighbours
 from streamsketch.release.charging import Account
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.raw_beside import released_before
 from streamsketch.release.raw_bytes import RawSketch
 from streamsketch.release.raw_file import load_raw, remember, replace_raw
 from streamsketch.sketching import Sketch
@@ -30,7 +31,9 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
 ) -> PrivateSketch | PrivateTable:
     """Return a release of the raw sketch in a file, which remembers it: the same people pay for each.
 
-    The release is recorded before it is returned: a failure between the two costs a release, never a guarantee.
+    The release is recorded before it is returned: a failure between the two costs a release, never a guarantee. Copies,
+    merges and parts of the data are found in the file's folder, and what they remember counts as well. In other folders
+    a `streamsketch.Ledger` finds them, if each was charged to it.
 
     Parameters
     ----------
@@ -48,7 +51,8 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     Raises
     ------
     InvalidInputError
-        If the file was released before, unless ``again`` says so; and as `Sketch.release` or `SketchTable.release`.
+        If the file or some of its data was released before, unless ``again`` says so; and as `Sketch.release` or
+        `SketchTable.release`.
     WireFormatError, OSError
         As `load_raw`, or if the record cannot be written; nothing is released then.
     LedgerError
@@ -65,11 +69,12 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     """
     with locked(path):
         raw = load_raw(path)
-        if raw.releases and not again:
-            before = "; ".join(str(past.guarantee) for past in raw.releases)
+        which, releases = released_before(raw, path)
+        if releases and not again:
+            before = "; ".join(str(past.guarantee) for past in releases)
             raise InvalidInputError(
-                f"{os.fspath(path)} was released before: {before}. Use that release, or say again=True to "
-                f"release once more, which the same people pay for once more"
+                f"{which} released before: {before}. Use that release, or say again=True to release once more, which "
+                f"the same people pay for once more"
             )
         return release_held(
             raw,

@@ -63,8 +63,13 @@ def test_one_file_by_two_names_and_copies_do_not_count_twice(raws: Path, forks: 
 
 def test_releases_of_copies_are_not_disjoint(raws: Path, forks: Forks) -> None:
     shutil.copy(raws / "a1.raw-sketch", raws / "copy.raw-sketch")
-    for name in ("a1", "copy"):
-        forks.run("release", f"{name}.raw-sketch", "-o", f"{name}.sketch", "--epsilon", 1, "--l1", 5, cwd=raws)
+    release = ["--epsilon", 1, "--l1", 5]
+    forks.succeeded("release", "a1.raw-sketch", "-o", "a1.sketch", *release, cwd=raws)
+    told = forks.refused("release", "copy.raw-sketch", "-o", "copy.sketch", *release, cwd=raws)
+    assert "data in copy.raw-sketch, which a1.raw-sketch holds too, were released once before: ε = 1, " in told
+    assert "ε = 2, δ = 0 for one event of at most 5 (L1) together" in told
+    told = forks.succeeded("release", "copy.raw-sketch", "-o", "copy.sketch", *release, "--again", cwd=raws)
+    assert "together, with 1 before" in " ".join(told.split())
     for command in (["merge", "-o", "c.sketch"], ["explain"]):
         told = forks.refused(*command, "a1.sketch", "copy.sketch", "--populations", "disjoint", cwd=raws)
         assert "share data" in told
