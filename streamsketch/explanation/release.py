@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from streamsketch.estimation import Estimate
+from streamsketch.explanation.better import BetterNoise, better_noise
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.text import one_as_dict, one_as_text, rounded_up
@@ -186,7 +187,14 @@ class Explanation(Explained):
     @property
     def amount(self) -> list[str]:
         """How much noise there is, in a sentence."""
-        return [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
+        told = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
+        better = self.better_noise
+        return told if better is None else [*told, better.said(self.guarantee.delta)]
+
+    @functools.cached_property
+    def better_noise(self) -> BetterNoise | None:
+        """A noise with a smaller error for the same ε, where the rule that chooses by default does not name it."""
+        return better_noise(self.guarantee, self.projection) if self.releases == 1 else None
 
     @property
     def not_protected(self) -> list[str]:

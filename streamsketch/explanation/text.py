@@ -126,6 +126,7 @@ def one_as_dict(told: "Explanation") -> dict[str, Any]:
             "k2": told.noise.k2,
             "k4": told.noise.k4,
             "multiplier": str(told.multiplier),
+            "better": None if told.better_noise is None else told.better_noise._asdict(),
         },
         "releases": told.releases,
         "composition": told.composition,
