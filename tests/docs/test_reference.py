@@ -31,7 +31,13 @@ SHOWN_AMONG_US = {
     *("data.quantise", "data.window_seconds", "estimation.rounded", "explanation.rounded_up"),
     *("privacy.Bytes", "privacy.Cumulants", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),
     *("privacy.IndividualGuarantee", "privacy.account", "privacy.gaussian_epsilon", "privacy.gaussian_sigma"),
-    *("privacy.key_threshold", "privacy.mechanism_names", "privacy.pure_rho", "privacy.rho_to_epsilon"),
+    *(
+        "privacy.key_threshold",
+        "privacy.mechanism_names",
+        "privacy.pure_rho",
+        "privacy.rho_to_epsilon",
+        "privacy.sign_margin",
+    ),
     *("projections.hadamard_transform", "release.AdditiveNoise", "release.StreamPolicy"),
     *("signs.FlipLaw", "signs.expected"),
 }
