@@ -121,7 +121,7 @@ class Round:
     delta: float = 0.0
     mechanism: str = "auto"
     honest: int | None = None
-    round_id: bytes = dataclasses.field(default_factory=functools.partial(secrets.token_bytes, _ROUND_ID_BYTES))
+    round_id: bytes = dataclasses.field(default_factory=lambda: secrets.token_bytes(_ROUND_ID_BYTES))
     signatures: Sequence[bytes] | None = dataclasses.field(default=None, compare=False, repr=False)
     _form: int = dataclasses.field(default=FORMAT, init=False, repr=False)
     _key: bytes | None = dataclasses.field(default=None, init=False, repr=False)

@@ -14,6 +14,7 @@ import itertools
 import logging
 import os
 import pkgutil
+import secrets
 import stat
 import sys
 import uuid
@@ -23,9 +24,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import streamsketch
 from streamsketch.core.numbers import Ints
+from streamsketch.parties import Key
 from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace
 
 Seen = dict[str, Any]
@@ -51,6 +55,12 @@ def uuid4() -> uuid.UUID:
     return uuid.UUID(bytes=_urandom(16), version=4)
 
 
+def fixed_key(number: int, name: str) -> Key:
+    """Return a key that no randomness is in: the library draws keys where no tape reaches."""
+    signing, agreement = bytes([number]) * 32, bytes([number + 10]) * 32
+    return Key(Ed25519PrivateKey.from_private_bytes(signing), X25519PrivateKey.from_private_bytes(agreement), name)
+
+
 class Tape:
     """Bytes in place of the operating system's, the same in every world; knows how many were read."""
 
@@ -73,6 +83,9 @@ def hidden(monkeypatch: pytest.MonkeyPatch, exact: Iterable[Ints]) -> Iterator[N
     def sample(_: Any, size: int, __: Any) -> Ints:
         return target(size) - next(vectors)
 
+    def sample_share(_: Any, __: int, size: int, ___: Any) -> Ints:
+        return target(size) - next(vectors)
+
     def flips(levels: Ints, _: Any, __: Any) -> Ints:
         cells = next(vectors)
         assert levels.size == cells.size
@@ -82,6 +95,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch, exact: Iterable[Ints]) -> Iterator[N
     with monkeypatch.context() as patch:
         for noise in (DiscreteLaplace, DiscreteGaussian):
             patch.setattr(noise, "sample", sample)
+            patch.setattr(noise, "sample_share", sample_share)
         patch.setattr("streamsketch.signs.mechanisms.flips", flips)
         yield
 
@@ -105,6 +119,7 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
     with monkeypatch.context() as patch:
         patch.setattr(os, "urandom", tape.urandom)
+        patch.setattr(secrets, "token_bytes", tape.urandom)
         patch.setattr(uuid, "uuid4", uuid4)
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import pickle
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from streamsketch.beam import (
     BoundContributions,
+    ContributePerKey,
     MeanPerKey,
     MergeSketches,
     NearestNeighbours,
@@ -33,15 +35,17 @@ from streamsketch.beam import (
     SlidingWindowSums,
     TumblingWindows,
     WriteTable,
+    configure_run,
     once,
 )
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
+from streamsketch.parties import Key, Round
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import Calibrated, CalibratedNoise
 from tests.beam.running import run
 from tests.beam.test_ordering import first_of
-from tests.observables.game import Seen, assert_alike, differences, target
+from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 SIGNED = ss.Rademacher(dim=1000, sketch_dim=64, seed=7)
@@ -50,6 +54,7 @@ SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
 REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
 LARGE = (1 << 63) - 4
 KEYS = ["A", "B", "C", "D"]
+AGREED = Round(PROJECTION, parties=[fixed_key(n, "").public for n in (1, 2)], round_id=bytes(16), **PRIVACY)
 
 Event = tuple[str, int, int]
 WORLDS: list[list[Event]] = [  # one event more or less, another order, a sum at the brink of 63 bits
@@ -73,9 +78,9 @@ class Hiding:
 
 
 @pytest.fixture(autouse=True)
-def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let noise and flips hide what they are added to, and let a run's secret be a known one."""
-    release = Calibrated.release
+    release, contribute = Calibrated.release, Round.contribute_again
 
     def hiding(calibrated: Any, sketch: ss.Sketch, _: Any) -> Any:
         if isinstance(calibrated, CalibratedNoise):
@@ -85,7 +90,14 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
             patch.setattr("streamsketch.signs.mechanisms.flips", lambda *_: flips)
             return release(calibrated, sketch, Known(sketch))
 
+    def contributing(agreed: Round, sketch: ss.Sketch, key: Key, _: Any) -> bytes:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(agreed.noise), "sample_share", lambda *_: target(64) - sketch.state())
+            return contribute(agreed, sketch, key, Known(sketch))
+
     monkeypatch.setattr(Calibrated, "release", hiding)
+    monkeypatch.setattr(Round, "contribute_again", contributing)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("streamsketch.beam.runs.secrets.token_bytes", bytes)
 
 
@@ -158,6 +170,12 @@ def sliding(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     return windows(pipeline, events) | SlidingWindowSums(40, 20)
 
 
+def contributions(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
+    """Contribute to a round as one party: once for each public key."""
+    configure_run(pipeline, claims=tempfile.mkdtemp(), run_id=AGREED.fingerprint)
+    return rows(pipeline, events) | ContributePerKey(AGREED, lambda: fixed_key(1, "North"), public_keys=KEYS)
+
+
 def merged(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     """Sketches are made elsewhere, one for each event, and merged."""
     made = [(key, PROJECTION.sketch()) for key, _, _ in events]
@@ -198,6 +216,7 @@ GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
     "nearest signs": (nearest_signs, WORLDS[:2]),
     "sliding windows": (sliding, WORLDS[:2]),
     "merged sketches": (merged, WORLDS[:2]),
+    "contributions": (contributions, WORLDS[:2] + A_KEY_LESS),
     "malformed rows": (malformed, WORLDS[:2]),
 }
 
@@ -250,7 +269,7 @@ def test_means_do_not_show_the_order_of_reports(tmp_path: Path) -> None:
     assert_alike(seen)
 
 
-@pytest.mark.parametrize("name", ["public keys", "signs", "selected keys"])
+@pytest.mark.parametrize("name", ["public keys", "signs", "selected keys", "contributions"])
 def test_repeated_bundles_show_no_more(name: str, tmp_path: Path) -> None:
     build, streams = GAMES[name]
     repeat = "--direct_runner_bundle_repeat=2"

@@ -3,7 +3,7 @@
 import itertools
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,14 @@ def play(game: Callable[..., Iterator[Any]], events: list[Event], folder: Path, 
     return seen | {"files": files_in(folder)}
 
 
-def worlds(game: Callable[..., Iterator[Any]], folder: Path, patch: pytest.MonkeyPatch) -> list[Seen]:
-    play(game, ORDERS[0], folder / "before", patch)  # modules are loaded, and kernels compiled, on first use
-    return [play(game, events, folder / str(number), patch) for number, events in enumerate(ORDERS)]
+def worlds(
+    game: Callable[..., Iterator[Any]],
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    streams: Sequence[list[Event]] = ORDERS,
+) -> list[Seen]:
+    play(game, streams[0], folder / "before", patch)  # modules are loaded, and kernels compiled, on first use
+    return [play(game, events, folder / str(number), patch) for number, events in enumerate(streams)]
 
 
 # --- the games ------------------------------------------------------------------------------------------------
