@@ -78,6 +78,20 @@ class KeyTypeWarning(UserWarning):
     """
 
 
+class TruncationWarning(UserWarning):
+    """Values are no multiples of the resolution, and what truncation takes of them is lost.
+
+    It depends on the data, so it is for the operator alone, as `BoundExceededWarning`.
+    """
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """A guarantee is so weak that it hardly protects anybody: ε above 20, or δ of 1/1000 or more.
+
+    It depends on ε and δ alone. Turn it into an error to refuse such releases.
+    """
+
+
 class BoundExceededWarning(UserWarning):
     """A sketch holds an event larger than the bound of the release: whoever contributed it is not protected.
 

@@ -17,7 +17,16 @@ from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
-from streamsketch.data import HASHED_DIM, arrow_column, batches_of, check_codes, keys_named, quantise, quantise_one
+from streamsketch.data import (
+    HASHED_DIM,
+    arrow_column,
+    batches_of,
+    check_codes,
+    keys_named,
+    quantise_and_tell,
+    quantise_one,
+    warn_of_truncation,
+)
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
@@ -189,21 +198,26 @@ class Agreement:
         """
         first = 1
         for batch in batches_of(rows, self.names):
-            yield self.events(batch, first)
+            yield self.events(batch, first, warn=True)
             first += batch.num_rows
 
-    def events(self, batch: pa.RecordBatch, first: int = 1) -> Events:
-        """Return one batch, cast to the agreed types and encoded; errors as `batches`, rows counted from ``first``."""
+    def events(self, batch: pa.RecordBatch, first: int = 1, *, warn: bool = False) -> Events:
+        """Return one batch, cast to the agreed types and encoded; errors as `batches`, rows counted from ``first``.
+
+        Where ``warn`` says so, a `TruncationWarning` tells the operator that part of the values is lost.
+        """
         found = self.cast(batch, first)
         indices = self.projection.indices_of(*(found.column(column.name) for column in self.index))
         if self.value is None:
             steps = np.full(len(indices), quantise_one(1, self.projection.grid), dtype=np.int64)
         else:
             try:
-                steps = quantise(found.column(self.value), self.projection.grid)
+                steps, loses = quantise_and_tell(found.column(self.value), self.projection.grid)
             except InvalidInputError as error:
                 last = first + max(0, batch.num_rows - 1)
                 raise InvalidInputError(f"the column {self.value}, rows {first:,} to {last:,}: {error}") from None
+            if loses and warn:
+                warn_of_truncation(self.projection.grid)
         keys, units = (None if one is None else found.column(one.name) for one in (self.key, self.unit))
         return Events(keys, indices, steps, units, batch.num_rows - found.num_rows)
 

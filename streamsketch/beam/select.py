@@ -82,7 +82,7 @@ class SelectKeys(beam.PTransform):
 
     def __init__(self, *, epsilon: float, delta: float) -> None:
         super().__init__()
-        self._budget = Budget(epsilon, delta)
+        self._budget = Budget(epsilon, delta).warn_if_weak()
         key_threshold(self._budget, 1)  # fail before the job runs
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:

@@ -228,7 +228,7 @@ class _Bundle:
         self._values: list[Any] = []
 
     def add(self, keys: Any, indices: Any, values: Any) -> None:
-        self.sketches.add(*keyed_steps(self._projection, keys, indices, values))
+        self.sketches.add(*keyed_steps(self._projection, keys, indices, values, warn=False))
 
     def add_row(self, row: Any) -> None:
         try:

@@ -48,9 +48,9 @@ class TumblingWindows(beam.PTransform):
     offset
         Where windows start, in seconds after 1970-01-01T00:00Z and every ``size`` from there.
     column
-        A column of Arrow times or dates, or of text that says them; times of day in dates count as their day. Rows
-        without a time, or with one less than a window from the ends of Beam's time, 290 000 years off, are dropped.
-        Without it, elements have the times that Beam knows of.
+        A column of Arrow times or dates, or of text that says them; times of day in dates count as their day, and times
+        without a zone as UTC. Rows without a time, or with one less than a window from the ends of Beam's time,
+        290 000 years off, are dropped. Without it, elements have the times that Beam knows of.
     time_format
         What text in that column looks like, as of ``strptime``; by default, as ISO 8601 says.
     allowed_lateness

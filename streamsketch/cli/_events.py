@@ -21,7 +21,7 @@ from streamsketch.agreement import Events
 from streamsketch.cli._lines import BadLines, Lines, blocks_of
 from streamsketch.data import batches, format_of, parts_of, times_in, uncompressed, window_names
 from streamsketch.release import RawHead, State, check_size
-from streamsketch.sketching import keyed_steps
+from streamsketch.sketching import encode_batch, keyed_steps
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
@@ -96,9 +96,10 @@ def add_events(state: State, batch: pa.RecordBatch, columns: Columns, there: Raw
     indices = state.projection.indices_of(*parts)
     values = 1 if columns.value is None else batch.column(columns.value)
     if isinstance(state, ss.Sketch):
-        state.update(indices, values)
+        state.add_steps(*encode_batch(state.projection, indices, values, warn=False))  # the intake says how much
     else:
-        distinct, codes, *steps = keyed_steps(state.projection, columns.keys_of(batch), indices, values)
+        keys = columns.keys_of(batch)
+        distinct, codes, *steps = keyed_steps(state.projection, keys, indices, values, warn=False)
         _check_room(state, there, [distinct[code] for code in np.unique(codes)])
         state.add_steps(distinct, codes, *steps)
 

@@ -7,9 +7,8 @@ import pyarrow.compute as pc
 
 import streamsketch as ss
 from streamsketch.cli._events import Columns, add_events
+from streamsketch.data import NO_LOSS
 from streamsketch.release import RawHead, RawSketch, State, emptied
-
-_NO_LOSS = 1e-9  # of the values: what sums of floats are off
 
 
 @dataclass
@@ -59,7 +58,7 @@ class Intake:
     def warning(self) -> str:
         """What truncation lost of the values, for the operator; nothing if all is kept."""
         lost = self._given - self._kept
-        if lost <= _NO_LOSS * self._given:
+        if lost <= NO_LOSS * self._given:
             return ""
         return (
             f"warning: of --value {self.columns.value} {100 * lost / self._given:.2g} % is lost: absolute values "

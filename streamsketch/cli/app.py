@@ -15,7 +15,13 @@ import typer
 from typer.core import TyperCommand
 
 import streamsketch as ss
-from streamsketch.errors import BoundExceededWarning, KeyTypeWarning, NoiseMismatchWarning
+from streamsketch.errors import (
+    BoundExceededWarning,
+    KeyTypeWarning,
+    NoiseMismatchWarning,
+    TruncationWarning,
+    WeakGuaranteeWarning,
+)
 
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _PAGES = {  # of the documentation, in the repository; "" is for all that have none of their own
@@ -137,7 +143,7 @@ def _warnings_said() -> Iterator[None]:
             say(f"warning: {message}")
 
     with warnings.catch_warnings():
-        for category in (BoundExceededWarning, KeyTypeWarning):
+        for category in (BoundExceededWarning, KeyTypeWarning, TruncationWarning, WeakGuaranteeWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = lambda message, *_: say_once(message)
         yield

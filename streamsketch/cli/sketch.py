@@ -82,7 +82,10 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
         str | None,
         typer.Option(help="One sketch for each window, such as '1 day' or '15 min', and key.", show_default=False),
     ] = None,
-    time: Annotated[str | None, typer.Option(help="Column of times, for --window.", show_default=False)] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column of times, for --window; in UTC where they have no zone.", show_default=False),
+    ] = None,
     time_format: Annotated[
         str | None, typer.Option(help="How text says times, as of strptime; by default, ISO 8601.", show_default=False)
     ] = None,

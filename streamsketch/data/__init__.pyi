@@ -15,7 +15,7 @@ from .columns import (
     value_type,
 )
 from .data_ids import SECRET_BYTES, DataIds, from_list
-from .grid import quantise, quantise_one
+from .grid import NO_LOSS, quantise, quantise_and_tell, quantise_one, warn_of_truncation
 from .keys import canonical_column, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
 from .readers.delimited import check_delimiter, csv_header, csv_piece
@@ -27,6 +27,7 @@ from .windows import times_in, window_names, window_seconds
 
 __all__ = [
     "HASHED_DIM",
+    "NO_LOSS",
     "SECRET_BYTES",
     "DataIds",
     "Format",
@@ -59,6 +60,7 @@ __all__ = [
     "names_of",
     "parts_of",
     "quantise",
+    "quantise_and_tell",
     "quantise_one",
     "schema_of",
     "steps_of",
@@ -67,6 +69,7 @@ __all__ = [
     "uncompressed",
     "value_column",
     "value_type",
+    "warn_of_truncation",
     "window_names",
     "window_seconds",
 ]

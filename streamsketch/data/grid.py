@@ -13,9 +13,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction
+from streamsketch.core import (
+    INT64_MAX,
+    MAX_EXPONENT,
+    Exact,
+    Ints,
+    as_int64,
+    check_resolution,
+    exact_fraction,
+    warn_outside,
+)
 from streamsketch.data.columns import number_column
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, TruncationWarning
+
+NO_LOSS = 1e-9
+"""Of values: what sums of floats are off."""
 
 _NOT_FINITE = "values must be finite, got NaN or infinity; drop or fill them first"
 
@@ -46,7 +58,25 @@ def quantise(values: Any, resolution: Exact) -> Ints:
         return np.ascontiguousarray(values)
     resolution = exact_fraction(resolution, "resolution")
     check_resolution(resolution)
+    return _steps(number_column(values), resolution)
+
+
+def quantise_and_tell(values: Any, resolution: Fraction) -> tuple[Ints, bool]:
+    """Return what `quantise` returns, and whether truncation loses part of the values, beyond what floats round."""
+    if not hasattr(values, "__len__"):
+        step = quantise_one(values, resolution)
+        return np.array([step], dtype=np.int64), abs(float(values) - step * resolution) > NO_LOSS * abs(float(values))
     array = number_column(values)
+    steps = _steps(array, resolution)
+    is_whole = isinstance(array, np.ndarray) and array.dtype.kind in "iu"
+    if is_whole and resolution.numerator == 1:
+        return steps, False
+    amounts = array.cast(pa.float64()).to_numpy() if isinstance(array, pa.Array) else array.astype(np.float64)
+    given, kept = np.abs(amounts).sum(), np.abs(steps.astype(np.float64)).sum() * float(resolution)
+    return steps, bool(given - kept > NO_LOSS * given)
+
+
+def _steps(array: Any, resolution: Fraction) -> Ints:
     if isinstance(array, pa.Array):
         return _quantise_decimals(array, resolution)
     if array.dtype.kind == "O":
@@ -55,6 +85,16 @@ def quantise(values: Any, resolution: Exact) -> Ints:
         return _quantise_floats(array, resolution)
     integers = as_int64(array, "value")
     return integers if resolution == 1 else _quantise_ints(integers, resolution)
+
+
+def warn_of_truncation(grid: Fraction) -> None:
+    """Warn the operator that truncation loses part of the values; the text is the same for all, so it is shown once."""
+    warn_outside(
+        f"values are truncated to multiples of the resolution, {grid}, and part of them is lost. A finer one, such as "
+        f"1/100, keeps it, and so do integers of a smaller unit, such as cents; a float counts at its exact binary "
+        f"value, and an agreement or a Decimal reads it as it prints. This is for your eyes only",
+        TruncationWarning,
+    )
 
 
 def quantise_one(value: Any, resolution: Fraction) -> int:

@@ -20,7 +20,7 @@ from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.local.normal import Floats, dot_rows, round_to_steps, squared_lengths
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
-from streamsketch.privacy import BitSource, SystemBits
+from streamsketch.privacy import BitSource, Budget, SystemBits
 
 MAX_DIM = 1 << 24
 
@@ -72,6 +72,7 @@ class Mechanism(ABC):
         self._set_flag("ball")
         self._set_int("dim", 2 - self.ball, MAX_DIM)
         self._set_float("epsilon", MIN_EPSILON, MAX_EPSILON)
+        Budget(self.epsilon).warn_if_weak()
 
     # --- what a kind of mechanism defines ---------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ class Round:
             raise InvalidInputError(f"a round id is {_ROUND_ID_BYTES} random bytes; leave it out for new ones")
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
-        budget = Budget(self.epsilon, self.delta)
+        budget = Budget(self.epsilon, self.delta).warn_if_weak()
         object.__setattr__(self, "parties", parties)
         object.__setattr__(self, "signatures", None if self.signatures is None else tuple(self.signatures))
         object.__setattr__(self, "honest", honest)

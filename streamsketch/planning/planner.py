@@ -188,7 +188,7 @@ def plan(
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got a {type(value).__name__}")
-    budget = Budget(epsilon, delta)
+    budget = Budget(epsilon, delta).warn_if_weak()
     protection = Protection(budget, neighbours)
     options = options_for(streams, goal, protection)
     chosen = _recommended(options, goal)

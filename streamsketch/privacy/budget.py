@@ -7,10 +7,11 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-from streamsketch.core import short
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import short, warn_outside
+from streamsketch.errors import InvalidInputError, WeakGuaranteeWarning
 
 _MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a guarantee is noise or nothing
+_WEAK_EPSILON, _WEAK_DELTA = 20, 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +84,22 @@ class Budget:
             If nothing is.
         """
         return self if share is None else Budget(self.epsilon - share.epsilon, self.delta - share.delta)
+
+    def warn_if_weak(self) -> "Budget":
+        """Return the budget that somebody asks for, and warn if it hardly protects anybody; sums may be as large."""
+        if self.epsilon > _WEAK_EPSILON:
+            warn_outside(
+                f"ε = {_exact(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data "
+                f"may change by a factor of e^ε, and e^{_WEAK_EPSILON} is 485 million. 0.1 to 10 is usual",
+                WeakGuaranteeWarning,
+            )
+        if self.delta >= _WEAK_DELTA:
+            warn_outside(
+                f"δ = {_exact(self.delta)} permits a release that reveals one unit in {1 / self.delta:,.0f} outright. "
+                f"Take a δ far below 1 / number of units, such as 1e-9",
+                WeakGuaranteeWarning,
+            )
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """Return ε and δ as what JSON can hold."""

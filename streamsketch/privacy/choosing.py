@@ -109,7 +109,7 @@ def choose_bound(
     >>> print(chosen.bound, chosen.budget)
     5 ε = 1, δ = 0
     """
-    budget = Budget(epsilon)
+    budget = Budget(epsilon).warn_if_weak()
     grid = _grid(candidates)
     covered = _share(share)
     source = SystemBits() if bits is None else bits

@@ -103,7 +103,7 @@ class PanPrivateSketch:
         InvalidInputError
             As `Sketch.update`, when the release has been made, or in a forked process.
         """
-        encoded, quantised = encode_batch(self.projection, indices, values)
+        encoded, quantised = encode_batch(self.projection, indices, values, warn=False)  # an intruder would see it
         with self._held():
             # no mass Σ|q| is kept: an intruder would see it
             self.projection.add_to(self._state, encoded, quantised)

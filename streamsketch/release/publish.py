@@ -9,7 +9,16 @@ import numpy as np
 
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
-from streamsketch.privacy import BitSource, Budget, Neighbours, Noise, NoisePlace, Sensitivity, SystemBits, calibration
+from streamsketch.privacy import (
+    BitSource,
+    Budget,
+    Neighbours,
+    Noise,
+    NoisePlace,
+    Sensitivity,
+    SystemBits,
+    calibration,
+)
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.charging import Account, charge, charge_for
 from streamsketch.release.exceeded import warn_of_exceeded
@@ -248,7 +257,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        calibration.check_choice(Budget(self.epsilon, self.delta), self.mechanism)
+        calibration.check_choice(Budget(self.epsilon, self.delta).warn_if_weak(), self.mechanism)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""

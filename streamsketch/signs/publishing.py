@@ -44,7 +44,7 @@ class SignPublisher(Publisher[Published]):
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         check_carried(self.neighbours)
-        object.__setattr__(self, "epsilon", self._budget.epsilon)
+        object.__setattr__(self, "epsilon", self._budget.warn_if_weak().epsilon)
 
     @property
     def _budget(self) -> Budget:

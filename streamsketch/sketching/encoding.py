@@ -21,8 +21,8 @@ def index_column(projection: Projection, columns: Sequence[Any]) -> Any:
     return columns[0] if len(columns) == 1 else projection.indices_of(*columns)
 
 
-def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Ints, Ints]:
-    """Return encoded indices and quantised values as int64 arrays of equal length, (n,).
+def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: bool = True) -> tuple[Ints, Ints]:
+    """Return encoded indices and quantised values as int64 arrays of equal length, (n,); warn of what truncation loses.
 
     Raises
     ------
@@ -42,14 +42,15 @@ def encode_batch(projection: Projection, indices: Any, values: Any) -> tuple[Int
         encoded = np.array([data.index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
     else:
         encoded = data.encode_columns([indices], projection.dim, projection.seed)
+    quantised, loses = data.quantise_and_tell(values, projection.grid)
     if not hasattr(values, "__len__"):
-        quantised = np.full(encoded.size, data.quantise_one(values, projection.grid), dtype=np.int64)
-    else:
-        quantised = data.quantise(values, projection.grid)
-        if quantised.size != encoded.size:
-            raise InvalidInputError(
-                f"indices and values must have the same length, got {encoded.size} and {quantised.size}"
-            )
+        quantised = np.repeat(quantised, encoded.size)
+    elif quantised.size != encoded.size:
+        raise InvalidInputError(
+            f"indices and values must have the same length, got {encoded.size} and {quantised.size}"
+        )
+    if loses and warn:
+        data.warn_of_truncation(projection.grid)
     return encoded, quantised
 
 

@@ -14,10 +14,10 @@ from streamsketch.sketching.encoding import encode_batch
 
 
 def keyed_steps(
-    projection: Projection, keys: Any, indices: Any, values: Any
+    projection: Projection, keys: Any, indices: Any, values: Any, *, warn: bool = True
 ) -> tuple[list[Any], NDArray[Any], Ints, Ints]:
     """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
-    encoded, quantised = encode_batch(projection, indices, values)
+    encoded, quantised = encode_batch(projection, indices, values, warn=warn)
     column = table_keys(keys)
     if len(column) != encoded.size:
         raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")

@@ -132,12 +132,13 @@ class Sketch:
         ----------
         indices
             One integer in [0, dim), or a one-dimensional array, list or Arrow column of them. Text, bytes, dates and
-            times are hashed (dim must then be 2^60). For tuples, pass ``projection.indices_of(…)`` of their parts as
-            columns; a tuple itself is read as a list of indices.
+            times are hashed (dim must then be 2^60); times without a zone count as UTC. For tuples, pass
+            ``projection.indices_of(…)`` of their parts as columns; a tuple itself is read as a list of indices.
         values
             One number for all, or one for each index: integers, floats or decimals in data units, positive or negative.
-            Each becomes trunc(value / resolution), so fractions need a resolution below 1. A float is taken at its
-            exact binary value: 0.29 on a grid of 1/100 is 28 steps, ``Decimal("0.29")`` is 29.
+            Each becomes trunc(value / resolution), so fractions need a resolution below 1: a `TruncationWarning` tells
+            the operator that part is lost. A float is taken at its exact binary value: 0.29 on a grid of 1/100 is 28
+            steps, ``Decimal("0.29")`` is 29.
 
         Raises
         ------

@@ -122,6 +122,7 @@ def test_values_that_a_grid_truncates_are_told_to_the_operator(folder: Path, for
         done = forks.run("sketch", name, *options, "new.json", "--format", "csv", cwd=folder, stdin=stdin)
         assert done.returncode == 0, done.stderr
         assert "of --value price 40 % is lost: absolute values sum to 4.98, and to 3 in the sketch" in done.stderr
+        assert done.stderr.count("truncated") == 1
         for made in ("new.json", "a.raw-sketch"):
             (folder / made).unlink()
     done = forks.run("sketch", "cents.csv", *options, "new.json", "--resolution", "1/100", cwd=folder)

@@ -47,6 +47,13 @@ def test_units_are_netted_and_scaled(clip: str | None, sales: Path, forks: Forks
     assert sorted(path.suffix for path in sales.iterdir() if path.suffix == ".raw-sketch") == [".raw-sketch"]
 
 
+def test_values_of_units_that_a_grid_truncates_are_told_once(sales: Path, forks: Forks) -> None:
+    (sales / "sold.csv").write_text(SALES.replace("80,Bob", "80.3,Bob"))
+    done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("warning: values are truncated to multiples of the resolution, 1/4,") == 1
+
+
 def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Forks) -> None:
     unkeyed = [*COLUMNS[2:], "--unit-column", "customer", "--l1", "50", "--clip", "cut"]
     forks.succeeded("sketch", "sold.csv", *unkeyed, cwd=sales)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError
 from streamsketch.data import grid
-from streamsketch.data.grid import quantise, quantise_one
+from streamsketch.data.grid import NO_LOSS, quantise, quantise_and_tell, quantise_one
 from tests import naive
 from tests.encoding.shared import LARGEST, floats, grids, resolutions
 
@@ -187,3 +187,22 @@ def test_decimals_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> No
     for resolution in ("1", "1/100", "1/4", "3/100"):
         steps = [int(Fraction(value) / Fraction(resolution)) for value in column.to_pylist()]
         assert quantise(column, resolution).tolist() == steps
+
+
+losing = st.sampled_from([Fraction(1), Fraction(1, 100), Fraction(1, 8), Fraction(3), Fraction(10**18)])
+
+
+@given(st.lists(st.integers(-100, 100) | st.integers(-400, 400).map(lambda n: n / 8), max_size=8), losing)
+def test_what_truncation_loses_is_told(values: list[float], resolution: Fraction) -> None:
+    exact = [Fraction(value) for value in values]
+    lost = sum(abs(value) - abs(naive.truncated(value, resolution)) * resolution for value in exact)
+    expected = lost > Fraction(NO_LOSS) * sum(map(abs, exact))
+    forms: list[Any] = [values, np.array(values, dtype=np.float64), [Decimal(value) for value in values]]
+    forms.append(exact)
+    for form in forms:
+        steps, loses = quantise_and_tell(form, resolution)
+        assert (steps.tolist(), loses) == (quantise(form, resolution).tolist(), expected)
+    for value in values:
+        steps, loses = quantise_and_tell(value, resolution)
+        assert steps.tolist() == [quantise_one(value, resolution)]
+        assert loses == (naive.truncated(Fraction(value), resolution) * resolution != Fraction(value))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.data import warn_of_truncation
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.contributions import Contributions, Reader
@@ -127,6 +128,8 @@ def add_bounded(
             events.add(part)
         for group in events.groups():
             bounds.add_to(table, group, secret, found)
+    if found.rows_truncated:
+        warn_of_truncation(table.projection.grid)
     if summary is not None:
         summary.merge(found)
     return table
