@@ -132,6 +132,11 @@ class Projection(ABC):
         return None
 
     @property
+    def spectral_entries(self) -> int:
+        """How many entries are enumerated for `spectral_bound`, or equivalent work; 0 where it is a formula."""
+        return 0
+
+    @property
     def after_hadamard(self) -> tuple[int, MapVariance] | None:
         """For a map P·H·D, the number of coordinates of H·D x and the variance of P alone; else None."""
         return None

@@ -17,11 +17,12 @@ from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_onl
 from streamsketch.projections.kernels import slots as slot_kernels
 from streamsketch.projections.kernels.pipeline import layout_of
 from streamsketch.projections.kernels.tiles import Adders, Bounds, adders, scratch_size
+from streamsketch.projections.spectral import block_bound, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
 _CELLS_WORTH_ORDER = 4  # cells of a table for each entry, up to which its rows are taken in order
-_MOST_COUNTED, _COUNTED_CELLS = 1 << 26, 1 << 20  # cells of columns rebuilt for the spectral bound, in all and at once
+_MOST_COUNTED = 1 << 26  # cells of columns rebuilt for the spectral bound
 _MATRIX_PRODUCT = 8  # with more than one nonzero in so many entries, a dense matrix product is faster
 
 
@@ -110,14 +111,19 @@ class BlockHashed(Projection):
 
     @functools.cached_property
     def spectral_bound(self) -> int | None:
-        """‖A‖₂² ≤ ‖A‖₁·‖A‖∞ = s · (the most columns that meet one row), counted where dim · k is at most 2^26."""
+        """The least bound on ‖A‖₂² proven here, for this very seed, where dim · k is at most 2^26 (THEORY.md 2.1).
+
+        ‖A‖₁·‖A‖∞ = s · (the most columns that meet one row), which CountSketch attains; and for k up to 2048 a bound on
+        the eigenvalues of AAᵀ, a third of that or less where there are many more columns than rows.
+        """
         if self.dim * self.sketch_dim > _MOST_COUNTED or self.blocks == self.sketch_dim:
             return None
-        met = np.zeros(self.sketch_dim, dtype=np.int64)
-        step = max(1, _COUNTED_CELLS // self.sketch_dim)
-        for start in range(0, self.dim, step):
-            met += np.abs(self.columns(np.arange(start, min(start + step, self.dim)))).sum(axis=1)
-        return self.blocks * int(met.max())
+        return block_bound(self.replace(resolution=Fraction(1)), self.blocks)  # the grid does not change A
+
+    @property
+    def spectral_entries(self) -> int:
+        """The work for `spectral_bound`, in entries of a random matrix that are enumerated in the same time."""
+        return work_of(self, self.blocks)
 
     @property
     def variance(self) -> MapVariance:

@@ -13,8 +13,13 @@ _TRIANGLE_BYTES = 32  # for each entry of a rotation's triangle
 _STEPS_AN_ENTRY = 64  # of the elimination for a rotation's triangle, in the time of one entry
 
 
-def entries_of(projection: Projection) -> int:
-    """Return how many entries are enumerated for norms of a random matrix, or equivalent work; 0 for other maps."""
+def entries_of(projection: Projection, *, spectral: bool = False) -> int:
+    """Return how many entries are enumerated for norms of a random matrix, or equivalent work; 0 for other maps.
+
+    With ``spectral`` the bound on the spectral norm is among them, which takes that of some other maps as well.
+    """
+    if spectral and projection.spectral_entries:
+        return projection.spectral_entries
     if isinstance(projection, FJLT):
         return projection.padded_dim * projection.sketch_dim
     if isinstance(projection, Rotation):
@@ -34,7 +39,7 @@ def check_largest_entry(projection: Projection) -> None:
         check_entries(projection, raw=True)
 
 
-def check_entries(projection: Projection, *, raw: bool = False) -> None:
+def check_entries(projection: Projection, *, raw: bool = False, spectral: bool = False) -> None:
     """Raise `InvalidInputError` if a random matrix is larger than the limits for untrusted bytes allow.
 
     Parameters
@@ -43,10 +48,12 @@ def check_entries(projection: Projection, *, raw: bool = False) -> None:
         The projection that the bytes describe.
     raw
         Whether the bytes are a party's own: ``max_raw_entries`` then applies instead of ``max_entries``.
+    spectral
+        As in `entries_of`.
     """
     limits = current_limits()
     name, most = ("max_raw_entries", limits.max_raw_entries) if raw else ("max_entries", limits.max_entries)
-    entries, kept = entries_of(projection), _kept_bytes(projection)
+    entries, kept = entries_of(projection, spectral=spectral), _kept_bytes(projection)
     what = f"the matrix of this {type(projection).__name__} with dim={projection.dim} and sketch_dim="
     if entries > most:
         raise InvalidInputError(

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import cast
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
+from streamsketch.privacy import L2, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
@@ -45,13 +45,14 @@ def check_flips(
         mechanism = mechanism_of(guarantee)
         # what is stated and what is named may be of two mechanisms, of which one takes the matrix
         takes_the_matrix = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
-        unread = unread_matrix(projection) if takes_the_matrix else None
+        spectral = isinstance(guarantee.neighbours, L2)
+        unread = unread_matrix(projection, spectral=spectral) if takes_the_matrix else None
         if unread is not None:
             return unread
         if mechanism is None:
             return NoiseCheck("not checked", _unknown(guarantee))
         reads = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
-        unread = unread_matrix(projection, most_entries) if reads else None
+        unread = unread_matrix(projection, most_entries, spectral=spectral) if reads else None
         if unread is not None:
             return unread
         return _judge(guarantee, law, mechanism, mechanism.law(projection))

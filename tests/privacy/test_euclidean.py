@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import streamsketch as ss
+from streamsketch.core import Limits
 from streamsketch.privacy import DiscreteGaussian
+from streamsketch.projections import block_hashed, spectral
 from streamsketch.release import check_release
 from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding.cut import bounded
@@ -26,8 +29,12 @@ TIGHT = [
     ss.CountSketch(dim=6, sketch_dim=4, seed=3),
     ss.CountSketch(dim=70, sketch_dim=16, seed=4),
 ]
+BETWEEN = ss.SJLT(dim=300, sketch_dim=64, sparsity=4, seed=9)
 MAPS = [
     *TIGHT,
+    BETWEEN,
+    ss.SJLT(dim=300, sketch_dim=60, sparsity=7, seed=10, construction="graph"),
+    ss.SJLT(dim=300, sketch_dim=64, sparsity=32, seed=11),
     ss.SRHT(dim=6, sketch_dim=4, seed=5),
     ss.SRHT(dim=70, sketch_dim=16, seed=6),
     ss.SJLT(dim=6, sketch_dim=4, sparsity=2, seed=7),
@@ -49,6 +56,103 @@ def test_the_bound_is_one_on_the_largest_singular_value(projection: ss.Projectio
     assert bound < projection.dim * projection.l2_sensitivity_squared
     if projection in TIGHT:
         assert bound == pytest.approx(squared_norm(projection))
+    if projection.dim == 300:  # by powers, rounded up to an integer
+        assert bound <= 1.05 * squared_norm(projection) + 1
+
+
+def semidefinite(matrix: NDArray[Any]) -> bool:
+    """Return whether xᵀMx ≥ 0 for all x, by elimination in rationals."""
+    for at, row in enumerate(matrix):
+        pivot = row[at]
+        if pivot < 0 or (pivot == 0 and row[at:].any()):
+            return False
+        if pivot:
+            matrix[at + 1 :, at:] -= np.outer(matrix[at + 1 :, at] / pivot, row[at:])
+    return True
+
+
+@pytest.mark.parametrize("bits", [50, 12])
+@given(st.integers(1, 6), st.integers(1, 40), st.randoms(use_true_random=False))
+def test_no_eigenvalue_exceeds_the_bound(bits: int, size: int, wide: int, random: Any) -> None:
+    """In rationals, for powers of 20 bits and for such of 5, whose rounding errors are a good part of them."""
+    low = np.array([[random.randint(-(1 << wide), 1 << wide) for _ in range(size)] for _ in range(size)])
+    matrix = np.tril(low) + np.tril(low, -1).T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spectral, "_EXACT_BITS", bits)
+        bound = spectral.eigenvalue_bound(matrix.astype(np.float64))
+    for sign in (1, -1):
+        assert semidefinite((bound * np.eye(size, dtype=np.int64) - sign * matrix).astype(object) * Fraction(1))
+    if bits == 50:
+        assert bound <= np.abs(np.linalg.eigvalsh(matrix.astype(np.float64))).max() * 1.02 + 2
+
+
+def test_the_bound_is_the_same_in_whatever_order_machines_add() -> None:
+    projection = ss.SJLT(dim=700, sketch_dim=96, sparsity=3, seed=5)
+    columns = projection.columns(np.arange(700)).astype(np.float64)
+    gram = columns @ columns.T
+    order = np.random.default_rng(1).permutation(96)
+    found = spectral.eigenvalue_bound(gram)
+    for other in (gram[np.ix_(order, order)], np.asfortranarray(gram), gram[::-1, ::-1]):
+        assert spectral.eigenvalue_bound(other) == found == projection.spectral_bound
+
+
+def test_no_sum_of_products_leaves_what_doubles_hold_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaled, sums = spectral._scaled, []
+
+    def spied(matrix: NDArray[Any], bits: int) -> tuple[NDArray[Any], int]:
+        powers, shift = scaled(matrix, bits)
+        assert (powers == np.rint(powers)).all()
+        sums.append(len(powers) * int(np.abs(powers).max()) ** 2)
+        return powers, shift
+
+    monkeypatch.setattr(spectral, "_scaled", spied)
+    for size in (1, 2, 63, 64, 65):
+        spectral.eigenvalue_bound(np.full((size, size), 2.0**40 - 1))
+    assert 1 << 44 < max(sums) <= 1 << 50
+
+
+@pytest.mark.parametrize(
+    ("projection", "counted", "bound"),
+    [
+        (ss.SJLT(dim=1024, sketch_dim=128, sparsity=4, seed=1), 176, 56),
+        (ss.SJLT(dim=1000, sketch_dim=64, sparsity=5, seed=1, construction="graph"), 510, 123),
+        (ss.SJLT(dim=1000, sketch_dim=64, sparsity=32, seed=1), 16832, 768),
+        (ss.CountSketch(dim=1000, sketch_dim=64, seed=1), 25, 25),
+        (ss.SJLT(dim=64, sketch_dim=4096, sparsity=4, seed=1), 12, 12),
+    ],
+    ids=repr,
+)
+def test_bounds_are_as_they_were(projection: ss.Projection, counted: int, bound: int) -> None:
+    """So is the noise of a release. CountSketch attains what is counted; 4096 rows are too many for powers."""
+    columns = np.abs(projection.columns(np.arange(projection.dim)))
+    assert columns.sum(axis=0).max() * columns.sum(axis=1).max() == counted
+    assert projection.spectral_bound == bound
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(3, "enough"), (1, "enough"), (Fraction(1, 3), "too little")])
+def test_releases_with_noise_for_a_larger_bound_have_enough(
+    factor: Fraction, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those made before there were powers: a smaller bound takes nothing from what is published."""
+    bound = BETWEEN.spectral_bound
+    assert bound is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(block_hashed, "block_bound", lambda *_: int(bound * factor))
+        for mechanism in ("gaussian", "laplace"):
+            released = release(mechanism=mechanism, of=BETWEEN.replace())
+            patch.undo()
+            assert check_release(ss.PrivateSketch.from_bytes(released.to_bytes())).verdict == verdict
+            patch.setattr(block_hashed, "block_bound", lambda *_: int(bound * factor))
+
+
+def test_the_work_for_a_bound_is_limited_where_releases_are_read() -> None:
+    released, work = release(of=BETWEEN), BETWEEN.spectral_entries
+    assert check_release(released, most_entries=work).verdict == "enough"
+    assert check_release(released, most_entries=work - 1).verdict == "not checked"
+    with ss.reading_limits(max_entries=work - 1):
+        assert check_release(released).verdict == "not checked"
+    large = BETWEEN.replace(sketch_dim=1024, dim=1 << 16)
+    assert large.spectral_entries == Limits().max_entries < large.replace(sketch_dim=2048).spectral_entries
 
 
 def ball(dim: int, squared: int) -> Iterator[np.ndarray]:
@@ -82,8 +186,8 @@ def test_embeddings_take_less_noise_than_by_their_l1_norm() -> None:
     assert 16 * narrow.cumulants.k2 < wide.cumulants.k2
 
 
-def release(**changes: Any) -> ss.PrivateSketch:
-    sketch = ss.SRHT(dim=100, sketch_dim=16, seed=1).sketch()
+def release(*, of: ss.Projection | None = None, **changes: Any) -> ss.PrivateSketch:
+    sketch = (of or ss.SRHT(dim=100, sketch_dim=16, seed=1)).sketch()
     sketch.update([3, 5], [7, -2])
     arguments: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L2(8, unit="embedding")}
     return sketch.release(**(arguments | changes))

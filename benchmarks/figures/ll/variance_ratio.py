@@ -137,9 +137,11 @@ def _finding(dots: list[tuple[Cell, ...]]) -> str:
         "By (16), R = 1 at p = 1000 for σ = "
         + ", ".join(f"{sigma:.3f} (k/p = {share:g})" for share, sigma in evens.items())
         + f". The measured ratio furthest from its exact value is {100 * furthest:.0f} % off.\n\n"
-        "Where (16) is rough: it drops OPORP's factor (p - k)/(p - 1), which the paper's Theorem C.3 has, and the "
-        f"-2Σu²v². At k/p = 0.5 that is worth up to {gain:.2f} times in R at small σ. It is a simplification of the "
-        "paper's, not an error; and it compares at equal σ, which a Gaussian matrix would not have (Figure 7)."
+        "Where (16) is rough: it drops OPORP's factor (p - k)/(p - 1), which the paper's Theorem C.3 has, the -2Σu²v² "
+        f"and the ⟨u, v⟩². Here u and v are orthogonal, so the last is 0, and the others are worth up to {gain:.2f} "
+        "times in R at k/p = 0.5 and small σ. For u = v the map's part is up to twice that of (16), and R at small σ "
+        "as little as half. These are simplifications of the paper's, not errors; and it compares at equal σ, which a "
+        "Gaussian matrix would not have (Figure 7)."
     )
 
 

@@ -5,7 +5,7 @@ import math
 from typing import Literal
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
+from streamsketch.privacy import L2, Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
 from streamsketch.projections import Projection, check_entries, entries_of
 from streamsketch.release.sensitivity import moved_before_map, sensitivity_of
 
@@ -75,7 +75,8 @@ def judge(
 ) -> NoiseCheck:
     """Compare a noise on a projection, at a place, with what is left of a guarantee after the share of the keys."""
     projection, place = where
-    unread = unread_matrix(projection, most_entries) if place == "output" else None
+    spectral = isinstance(guarantee.neighbours, L2)
+    unread = unread_matrix(projection, most_entries, spectral=spectral) if place == "output" else None
     if unread is not None:
         return unread
     try:
@@ -85,13 +86,15 @@ def judge(
     return _judge(noise, sensitivity, guarantee)
 
 
-def unread_matrix(projection: Projection, most_entries: int | None = None) -> NoiseCheck | None:
-    """Return why nothing is checked, for a random matrix too large to be read for its sensitivity; else None."""
+def unread_matrix(
+    projection: Projection, most_entries: int | None = None, *, spectral: bool = False
+) -> NoiseCheck | None:
+    """Return why nothing is checked, for a matrix too large to be read for its sensitivity, ``spectral`` or not."""
     try:
-        check_entries(projection)
+        check_entries(projection, spectral=spectral)
     except InvalidInputError as error:
         return NoiseCheck("not checked", f"the sensitivity takes the matrix itself, and {error}")
-    entries = entries_of(projection)
+    entries = entries_of(projection, spectral=spectral)
     if most_entries is not None and entries > most_entries:
         return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
     return None
