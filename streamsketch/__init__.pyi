@@ -31,7 +31,8 @@ from .planning.bounds import plan_bounds
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
 from .privacy.choosing import ChosenBound, choose_bound
-from .privacy.guarantee import L1, L2, Guarantee, OneCoordinate, compose
+from .privacy.guarantee import Guarantee, compose
+from .privacy.neighbours import L1, L2, OneCoordinate
 from .projections.base import Projection
 from .projections.fjlt import FJLT
 from .projections.identity import Identity

@@ -234,7 +234,7 @@ def test_one_release_closes_the_sketch() -> None:
 def test_the_guarantee_names_both_noises() -> None:
     counter = pan_private(0.5, neighbours=ss.L1(2, unit="visit"))
     assert str(counter.guarantee) == (
-        "ε = 0.5, δ = 0 for one visit of at most 2 (L1), by discrete Laplace, scale 16, inside and on release"
+        "ε = 0.5, δ = 0 for one visit of at most 2 (L1), asserted, by discrete Laplace, scale 16, inside and on release"
     )
     released = counter.release()
     assert released.guarantee == counter.guarantee

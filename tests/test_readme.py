@@ -74,7 +74,7 @@ def test_python_blocks_run_in_order(
         if language == "python":
             exec(compile(text, "README.md", "exec"), names)  # noqa: S102 - that is the test
     shown = capsys.readouterr().out
-    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
+    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4" in shown
     assert re.search(r"between [\d,]+ and [\d,]+", shown)
 
 

@@ -61,7 +61,7 @@ def test_a_release_is_the_state_plus_noise_from_the_given_bits(noise: DiscreteLa
     expected = noise.sample(16, KeyedBits(SECRET, b"release"))
     assert np.array_equal(released.values, sketch.state() + expected)
     assert released.noise == noise.cumulants
-    assert released.guarantee is GUARANTEE
+    assert released.guarantee == GUARANTEE.on("asserted")
     assert released.projection == PROJECTION
     assert released.multiplier == 1
     assert released.cell_unit == PROJECTION.cell_unit == 0.5
@@ -92,7 +92,7 @@ def test_a_release_says_what_was_guaranteed() -> None:
     sketch = sketch_of(1)
     laplace = sketch.release(epsilon=0.5, delta=1e-9, neighbours=ss.L1(2, unit="sale"))
     assert laplace.guarantee == ss.Guarantee(
-        0.5, 0.0, ss.L1(2, unit="sale"), Mechanism.of_noise(DiscreteLaplace(Fraction(16)))
+        0.5, 0.0, ss.L1(2, unit="sale"), Mechanism.of_noise(DiscreteLaplace(Fraction(16))), basis="asserted"
     )
     gaussian = sketch.release(epsilon=0.5, delta=1e-9, neighbours=ss.OneCoordinate(1), mechanism="gaussian")
     assert gaussian.guarantee.epsilon == 0.5

@@ -255,8 +255,3 @@ def test_every_public_name_is_there_and_documented() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="sketchy"):
         streamsketch.sketchy  # noqa: B018
-
-
-def test_no_file_holds_two_things() -> None:
-    for path in MODULES:
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 420, path

@@ -11,6 +11,7 @@ import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow, GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 
+from streamsketch.agreement import Agreement
 from streamsketch.beam.charges import Charge, WindowCharge, charged_secret, span_of
 from streamsketch.beam.draws import KeyedDraw
 from streamsketch.beam.keys import Keys, PublicKeys, as_dict
@@ -25,7 +26,7 @@ from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
+from streamsketch.privacy import UNKNOWN, Basis, BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Calibrated, PrivateSketch, Publisher
 from streamsketch.sketching import Sketch
@@ -107,12 +108,13 @@ class ReleaseOnce(beam.PTransform, ABC):
         is_stream = has_stream(sketches.pipeline)
         # whatever reads it, a stream's data in a window are the same
         sources = ["stream"] if is_stream else sources_of(sketches)
-        publisher = self._publisher(self._agreed_neighbours(sketches))
+        neighbours, basis = self._agreed_neighbours(sketches)
+        publisher = self._publisher(neighbours)
         projection = self._agreed_projection(sketches)
-        guarantee = publisher.calibrated(projection).guarantee  # fail before the job runs
+        guarantee = publisher.calibrated(projection).guarantee.on(basis)  # fail before the job runs
         if self._selected is not None:
             guarantee = self._selected.added_to(guarantee)
-        agreement = sketches.agreement if isinstance(sketches, SecretCollection) else None
+        agreement = _agreement_of(sketches)
         if self._named is not None:
             self._public_keys = self._named.under(agreement)
         followed = None if agreement is None else agreement.fingerprint
@@ -167,7 +169,8 @@ class ReleaseOnce(beam.PTransform, ABC):
         windows = 1 if self._windows is None else self._windows.count(sketches.windowing)
         return [shards_of(len(listed) * windows, 8 * projection.sketch_dim)]
 
-    def _agreed_neighbours(self, sketches: beam.PCollection) -> Neighbours:
+    def _agreed_neighbours(self, sketches: beam.PCollection) -> tuple[Neighbours, Basis]:
+        """Return the relation of the release, and whether it was enforced on these sketches or is asserted of them."""
         bounded = sketches.neighbours if isinstance(sketches, SecretCollection) else None
         agreed = bounded or self._neighbours
         if agreed is None:
@@ -187,7 +190,10 @@ class ReleaseOnce(beam.PTransform, ABC):
                 f"the keys were selected for {self._selected.guarantee.neighbours!r} but the release is for "
                 f"{agreed!r}; use the same events and neighbours for both"
             )
-        return agreed
+        if bounded is not None and isinstance(sketches, SecretCollection) and sketches.enforced:
+            return agreed, "enforced"
+        agreement = _agreement_of(sketches)
+        return agreed, UNKNOWN.basis_for(agreed, None if agreement is None else agreement.neighbours)
 
     def _agreed_projection(self, sketches: beam.PCollection) -> Projection:
         known = sketches.projection if isinstance(sketches, SecretCollection) else None
@@ -365,6 +371,10 @@ class ReleasePerKey(ReleaseOnce):
 
     def _publisher(self, neighbours: Neighbours) -> AdditiveNoise:
         return AdditiveNoise(**self._budget.to_dict(), neighbours=neighbours, mechanism=self._mechanism)
+
+
+def _agreement_of(sketches: beam.PCollection) -> Agreement | None:
+    return sketches.agreement if isinstance(sketches, SecretCollection) else None
 
 
 def _has_data(keyed: tuple[Any, Sketch]) -> bool:

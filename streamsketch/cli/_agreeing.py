@@ -31,6 +31,13 @@ L2 = Annotated[
 OneCoordinate = Annotated[
     str | None, typer.Option(help="Instead: one unit changes one index, by this much.", show_default=False)
 ]
+AssertBounds = Annotated[
+    bool,
+    typer.Option(
+        "--assert-bounds",
+        help="You assert that units keep to the bound, whatever was enforced on the data; the guarantee says so.",
+    ),
+]
 Missing = Annotated[str, typer.Option(help="Rows with something null or blank: 'refuse' or 'drop'.")]
 Title = Annotated[str, typer.Option(help="What the agreement is about, in a line.")]
 

@@ -18,6 +18,14 @@ def merge(
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, of the same kind.")],
     populations: PopulationsOption = None,
+    disjoint_units: Annotated[
+        bool,
+        typer.Option(
+            "--disjoint-units",
+            help="Of raw sketches: you assert that no privacy unit is in two of them. Bounds that were enforced then "
+            "stay as they are, under that condition; otherwise they add up.",
+        ),
+    ] = False,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
@@ -40,8 +48,11 @@ def merge(
             raise ss.InvalidInputError(
                 "--populations and --signer are about releases; raw sketches have no guarantee yet, and are your own"
             )
-        _merge_raw(files, new_file(output, SUFFIX, "a sum of raw sketches"), as_json=as_json)
+        output = new_file(output, SUFFIX, "a sum of raw sketches")
+        _merge_raw(files, output, disjoint_units=disjoint_units, as_json=as_json)
         return
+    if disjoint_units:
+        raise ss.InvalidInputError("--disjoint-units is about raw sketches; of releases say --populations disjoint")
     new_file(output, ".sketch", "a sum of releases")
     total = sum_of_releases(files, populations, signer)
     total.save(output)
@@ -51,7 +62,7 @@ def merge(
     show_facts(str(output), {"guarantee": str(total.guarantee), "squared norm": str(ss.squared_norm(total))})
 
 
-def _merge_raw(files: list[Path], output: Path, *, as_json: bool) -> None:
+def _merge_raw(files: list[Path], output: Path, *, disjoint_units: bool, as_json: bool) -> None:
     parts: list[RawSketch] = [load_raw_file(file) for file in files]
     kind = type(parts[0].state)
     total = parts[0].state
@@ -65,7 +76,7 @@ def _merge_raw(files: list[Path], output: Path, *, as_json: bool) -> None:
                 f"{file} holds data that a file before it holds too: one is a copy of the other, or a sum with it "
                 f"inside. They would count twice; name each part once"
             )
-        cast("Any", total).merge(part.state)
+        cast("Any", total).merge(part.state, disjoint_units=disjoint_units)
     events = sum(part.events for part in parts)
     save_raw(RawSketch(total, events, united([part.releases for part in parts])), output)
     if as_json:

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
+from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, neighbours_of
 from streamsketch.cli._ledger import DatasetOption, LedgerOption, left_told, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked, names_given
 from streamsketch.privacy import Neighbours, mechanism_names
-from streamsketch.release import AdditiveNoise, PastRelease, release_held, released_before
+from streamsketch.release import AdditiveNoise, PastRelease, State, release_held, released_before
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters
@@ -48,6 +48,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         bool, typer.Option("--keys-are-public", help="Release all keys in the file: who is in it is no secret.")
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
+    assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     as_json: Json = False,
@@ -55,9 +56,10 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     """Add noise to a raw sketch and write what may be shared.
 
     Who is protected, and up to which bound, say --unit, --max-keys and --l1, --l2 or --one-coordinate; without them,
-    the agreement that the sketch follows. The guarantee holds for units within the bound, which is not enforced here:
-    clip the contributions of each unit before sketching. Each event must belong to one unit; with --one-coordinate,
-    each index to one event, or the values must be multiples of the resolution.
+    the bounds that `sketch` enforced on the data, or those of their agreement. A relation that does not follow from
+    these is refused, unless --assert-bounds says that it holds all the same. The guarantee says whether its bound was
+    enforced or is asserted. Where it is asserted, each event must belong to one unit; with --one-coordinate, each index
+    to one event, or the values must be multiples of the resolution.
 
     The raw file records it. Neither it nor a raw file beside it with some of the same data, such as a copy or a merge,
     is released again without --again: privacy loss adds up. With --ledger it is charged to the budget of --dataset, or
@@ -69,8 +71,8 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     with locked(file):
         raw = load_raw_file(file)
         state = raw.state
-        agreed = raw.agreement if stated is None and unit is None and max_keys is None else None
-        neighbours = _said(stated if agreed is None else agreed.neighbours)
+        nothing_said = stated is None and unit is None and max_keys is None
+        neighbours = _said(_known(state) if nothing_said else stated)
         privacy: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
         if isinstance(state, ss.Sketch):
             if public_keys or keys_are_public:
@@ -83,12 +85,13 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         else:
             _check_keys(file, state, public_keys, keys_are_public=keys_are_public)
             new_file(output, ".parquet", "a table of releases")
-        guarantee = AdditiveNoise(**privacy).guarantee(state.projection)  # to find mistakes early
+        publisher = AdditiveNoise(**privacy).calibrated(state.projection)  # to find mistakes early
+        guarantee = publisher.on(state, assert_bounds=assert_bounds).guarantee
         which, releases = released_before(raw, file)
         if releases and not again:
             raise ss.InvalidInputError(_cost(which, releases, guarantee))
         # recorded before it is written: a failure between the two costs a release, not the guarantee
-        privacy |= {"ledger": account, "dataset": dataset}
+        privacy |= {"assert_bounds": assert_bounds, "ledger": account, "dataset": dataset}
         keys = public_keys or None
         released = release_held(raw, file, public_keys=keys, keys_are_public=keys_are_public, **privacy)
     try:
@@ -110,6 +113,13 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     if not isinstance(state, ss.Sketch):
         facts["keys"] = f"{len(released.rows):,}"
     show_facts(str(output), facts)
+
+
+def _known(state: State) -> Neighbours | None:
+    """Return the relation that was enforced on a raw sketch, or that its agreement names."""
+    if state.bounds.is_enforced:
+        return state.bounds.neighbours
+    return None if state.agreement is None else state.agreement.neighbours
 
 
 def _said(neighbours: Neighbours | None) -> Neighbours:
@@ -149,4 +159,4 @@ def _together(releases: Sequence[PastRelease]) -> str:
     except ss.InvalidInputError as error:
         return str(error)
     only_if = f", only if: {'; '.join(total.conditions)}" if total.conditions else ""
-    return f"{str(total).partition(', by ')[0]} together{only_if}"
+    return f"{total.budget} for {total.neighbours} together{only_if}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import L1, OneCoordinate, load_projection, neighbours_of
+from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, load_projection, neighbours_of
 from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
 from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import load_raw_file, new_file
@@ -105,6 +105,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     output: Annotated[Path, typer.Option("--output", "-o", help="The .contribution file to write and to send.")],
     passphrase_file: PassphraseFile = None,
     again: Annotated[bool, typer.Option("--again", help="Release once more, which adds to the privacy loss.")] = False,
+    assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     as_json: Json = False,
@@ -127,7 +128,8 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
                 f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Say --again if that "
                 f"is meant: the same people pay for each release"
             )
-        sent = agreed.contribute(held.state, signer, ledger=opened_for(ledger, dataset), dataset=dataset)
+        charged: dict[str, Any] = {"ledger": opened_for(ledger, dataset), "dataset": dataset}
+        sent = agreed.contribute(held.state, signer, assert_bounds=assert_bounds, **charged)
         replace_raw(_remembering(held, agreed), raw)
         write_whole(output, sent)
     if as_json:

@@ -6,11 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from streamsketch.privacy import L1, L2, Guarantee, IndividualGuarantee
+from streamsketch.privacy import L1, L2, Basis, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck
 
 _FALSE_ALARMS = 0.05
+_BASES: dict[Basis | None, str] = {
+    "enforced": "what each adds was clipped to that bound",
+    "asserted": "nothing was clipped to that bound: whoever released the data asserts that it holds",
+    None: "the release does not say whether that bound was enforced or is asserted",
+}
 _LARGE_EPSILON = 100.0  # e^ε is finite
 
 
@@ -42,9 +47,9 @@ class Explained(ABC):
             change = f"one {near.unit}, in the data or not, whose absolute values sum to at most {near.bound}"
         else:
             change = f"one {near.unit}, which changes one coordinate by at most {near.bound}"
-        if near.max_keys == 1:
-            return change
-        return f"{change} in each of at most {near.max_keys} keys, by the releases of all keys together"
+        if near.max_keys > 1:
+            change += f" in each of at most {near.max_keys} keys, by the releases of all keys together"
+        return f"{change}; {_BASES[self.guarantee.basis]}"
 
     @property
     def meaning(self) -> str:
@@ -89,7 +94,11 @@ class Explained(ABC):
         """Return what no guarantee covers; ``alike`` names what releases compare."""
         near = self.guarantee.neighbours
         return [
-            f"What one {near.unit} adds beyond the bound of {near.bound}, unless it was clipped before sketching.",
+            *(
+                []
+                if self.guarantee.basis == "enforced"
+                else [f"What one {near.unit} adds beyond the bound of {near.bound}, where that was not clipped."]
+            ),
             f"A person behind more than one {near.unit}: n of them spend n times ε.",
             f"Facts about many: the release is meant to show that two {alike} are similar.",
             "Another release of the same data, here or elsewhere: it adds to ε.",

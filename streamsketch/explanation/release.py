@@ -77,7 +77,7 @@ class Explanation(Explained):
     >>> explanation.check.reason
     'scale 4 at ℓ1 sensitivity 4 gives ε = 1, within the stated ε = 1'
     >>> print(str(explanation).splitlines()[0])
-    Guarantee  ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace,
+    Guarantee  ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete
     """
 
     guarantee: Guarantee

@@ -154,9 +154,9 @@ class Round:
     def guarantee(self) -> Guarantee:
         """What the release guarantees."""
         conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit)
-        return Guarantee.of(
-            self.noise.spends(Budget(self.epsilon, self.delta)), self.neighbours, Mechanism((self._shares,)), conditions
-        )
+        # what a party enforced is known to that party alone
+        spent, how = self.noise.spends(Budget(self.epsilon, self.delta)), Mechanism((self._shares,))
+        return Guarantee.of(spent, self.neighbours, how, conditions, "asserted")
 
     @property
     def fingerprint(self) -> str:
@@ -250,7 +250,13 @@ class Round:
     # --- taking part ------------------------------------------------------------------------------------------
 
     def contribute(
-        self, sketch: Sketch, key: Key, *, ledger: Account | None = None, dataset: str | None = None
+        self,
+        sketch: Sketch,
+        key: Key,
+        *,
+        assert_bounds: bool = False,
+        ledger: Account | None = None,
+        dataset: str | None = None,
     ) -> bytes:
         """Return what a party sends: its cells, its share of the noise and its masks, modulo 2^64, signed.
 
@@ -265,6 +271,8 @@ class Round:
             The party's exact data, of the round's projection.
         key
             Of the party.
+        assert_bounds
+            As in `Sketch.release`, for the round's neighbours.
         ledger, dataset
             As in `Sketch.release`. A contribution is charged before it is made, and not given back if the round fails.
 
@@ -280,7 +288,8 @@ class Round:
         IncompatibleProjectionsError
             If it is of another projection.
         InvalidInputError
-            If the key is no party's, or contributed before, or the round is of an earlier version.
+            If the key is no party's, or contributed before; if the round is of an earlier version; or if what is known
+            of the data does not imply the round's neighbours.
         SignatureError
             For a round read from JSON that not all parties signed.
         OSError
@@ -291,6 +300,8 @@ class Round:
         self.projection.check_same(sketch.projection)
         place = place_of(key.public, self.parties)
         self.check_ready(key)
+        agreed = None if sketch.agreement is None else sketch.agreement.neighbours
+        sketch.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
         charge(ledger, dataset, self.guarantee, sketch)
         key.spend(self._whole, self._name)
         return self._contribution(sketch, key, place, SystemBits())

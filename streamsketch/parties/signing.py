@@ -77,7 +77,7 @@ def sign(
     >>> sign(path, north).name
     'north.sketch.intoto.jsonl'
     >>> verify(path, north.public).guarantee
-    'ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4'
+    'ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4'
     >>> load(path, signer=north.public).guarantee.epsilon
     1.0
     """

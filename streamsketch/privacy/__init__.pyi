@@ -1,4 +1,5 @@
 from . import calibration
+from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
 from .choosing import ChosenBound, choose_bound
@@ -7,7 +8,7 @@ from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
 from .flips import FlipLaw, Shape, check_rate, flips, rate_below, sign_margin
 from .gaussian import DiscreteGaussian, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
-from .guarantee import L1, L2, MAX_CONDITIONS, Guarantee, Neighbours, OneCoordinate, Populations, compose
+from .guarantee import MAX_CONDITIONS, Guarantee, Populations, compose
 from .individual import IndividualGuarantee
 from .key_selection import KeyThreshold, key_threshold
 from .laplace import DiscreteLaplace
@@ -22,6 +23,7 @@ from .mechanism import (
     StatedInText,
     Step,
 )
+from .neighbours import L1, L2, Neighbours, OneCoordinate
 from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
 from .zcdp import epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
@@ -33,9 +35,13 @@ __all__ = [
     "MAX_SIGMA_SQUARED",
     "MAX_STEPS",
     "NOISES",
+    "NO_DATA",
+    "UNKNOWN",
     "Accounted",
     "AddedNoise",
+    "Basis",
     "BitSource",
+    "Bounds",
     "Budget",
     "Bytes",
     "Candidate",

@@ -11,8 +11,9 @@ import numpy as np
 from streamsketch.core import Exact, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.guarantee import Guarantee, Neighbours
+from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.mechanism import Mechanism
+from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.samplers import BitSource, SystemBits
 
 _MOST_CANDIDATES, _MOST_TERMS = 4096, 1 << 16

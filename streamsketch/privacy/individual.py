@@ -1,12 +1,15 @@
 """What individual differential privacy guarantees: less than differential privacy, in a type of its own."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.guarantee import Guarantee, Neighbours
+from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.mechanism import Mechanism
+from streamsketch.privacy.neighbours import Neighbours
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,8 @@ class IndividualGuarantee:
         The relation.
     mechanism
         The name of the method.
+    basis
+        As of a `Guarantee`. No clipping enforces the relations that these methods are for, so ``"asserted"`` or None.
 
     Raises
     ------
@@ -47,6 +52,7 @@ class IndividualGuarantee:
     delta: float
     neighbours: Neighbours
     mechanism: str
+    basis: Basis | None = None
 
     conditions: ClassVar[tuple[str, ...]] = ()
     """None: beside a `Guarantee`, which may rest on some."""
@@ -68,7 +74,11 @@ class IndividualGuarantee:
 
     @property
     def _as_guarantee(self) -> Guarantee:
-        return Guarantee(self.epsilon, self.delta, self.neighbours, Mechanism.stated(self.mechanism))
+        return Guarantee(self.epsilon, self.delta, self.neighbours, Mechanism.stated(self.mechanism), basis=self.basis)
+
+    def on(self, basis: Basis, _: Sequence[str] = ()) -> "IndividualGuarantee":
+        """Return the guarantee of data of which the bound is asserted."""
+        return dataclasses.replace(self, basis=basis)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as what JSON can hold; the fields of `Guarantee.to_dict`."""

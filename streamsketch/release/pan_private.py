@@ -76,7 +76,8 @@ class PanPrivateSketch:
                 f"pan-privacy bounds a unit's updates over the whole stream, which is L1(bound); got {neighbours!r}"
             )
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
-        self._noisy = publisher.calibrated_to(projection, _both_views(sensitivity_of(projection, neighbours)))
+        noisy = publisher.calibrated_to(projection, _both_views(sensitivity_of(projection, neighbours)))
+        self._noisy = noisy.with_guarantee(noisy.guarantee.on("asserted"))  # nothing is kept by which to clip
         charge_for(ledger, dataset, self.guarantee, projection)
         self._state = self._drawn(SystemBits())
         self._ids = data_ids.new()

@@ -71,7 +71,7 @@ class PrivateSketch(Published):
     >>> basket.update([17, 18], [3, 1])
     >>> released = basket.release(epsilon=1.0, neighbours=L1(1, unit="sale"))
     >>> print(released.guarantee)
-    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+    ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4
     >>> PrivateSketch.from_bytes(released.to_bytes()) == released
     True
     """

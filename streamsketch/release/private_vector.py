@@ -95,6 +95,7 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     columns = 1 if noise_place == "input" else size
     sensitivity = moved_before_map(columns, size, projection.grid, neighbours)
     noisy = publisher.calibrated_to(projection, sensitivity, noise_place=noise_place)
+    noisy = noisy.with_guarantee(noisy.guarantee.on("asserted"))
     charge_for(ledger, dataset, noisy.guarantee, projection)
     bits = SystemBits()
     if isinstance(projection, FJLT) and noise_place == "hadamard":

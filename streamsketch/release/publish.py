@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
+from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
     BitSource,
     Budget,
@@ -63,9 +64,13 @@ class Calibrated(ABC, Generic[Published]):
             If it is no `Sketch`.
         IncompatibleProjectionsError
             If it is of another projection. Never for what the sketch holds.
+        InvalidInputError
+            Where the guarantee does not say on what its bound rests: as `on`.
         """
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)
+        if self.guarantee.basis is None:
+            return self.on(sketch).release(sketch, bits)
         (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
         return released if sketch.agreement is None else under(released, sketch.agreement.fingerprint)
 
@@ -73,6 +78,9 @@ class Calibrated(ABC, Generic[Published]):
         self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
     ) -> list[Published]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
+        if self.guarantee.basis is None:
+            asserted = self.with_guarantee(self.guarantee.on("asserted"))
+            return asserted.release_rows(matrix, ledger=ledger, dataset=dataset)
         given = matrix_of(matrix, exact=True)
         check_whole_steps(self.projection, self.guarantee.neighbours, given.dtype)
         cells = transform_read(self.projection, given, exact=True)
@@ -82,6 +90,36 @@ class Calibrated(ABC, Generic[Published]):
     def with_guarantee(self, guarantee: Any) -> Self:
         """Return the same, but that releases state another guarantee, such as one that key selection is part of."""
         return dataclasses.replace(self, guarantee=guarantee)
+
+    def on(self, data: Sketch | SketchTable, *, assert_bounds: bool = False) -> Self:
+        """Return the same for these data: the guarantee says whether its bound was enforced on them, or is asserted.
+
+        Parameters
+        ----------
+        data
+            What is to be released.
+        assert_bounds
+            As in `Sketch.release`.
+
+        Raises
+        ------
+        InvalidInputError
+            If what is known of the data does not imply the neighbour relation (`Bounds.basis_for`).
+        """
+        if data.bounds.together > 1 and not (assert_bounds or self.holds_together):
+            raise InvalidInputError(
+                f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "
+                f"has no proof: bound each key by itself (max_keys of the neighbours), or add noise to the cells"
+            )
+        agreed = None if data.agreement is None else data.agreement.neighbours
+        basis = data.bounds.basis_for(self.guarantee.neighbours, agreed, assert_bounds=assert_bounds)
+        conditions = data.bounds.conditions if basis == "enforced" else ()
+        return self.with_guarantee(self.guarantee.on(basis, conditions))
+
+    @property
+    def holds_together(self) -> bool:
+        """Whether the guarantee is proven for units whose bound holds for several keys together (THEORY.md 4.2)."""
+        return False
 
     @abstractmethod
     def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[Published]:
@@ -111,13 +149,22 @@ class Publisher(ABC, Generic[Published]):
         """Return what a release of a sketch of ``projection`` guarantees; errors as `calibrated`."""
         return self.calibrated(projection).guarantee
 
-    def release(self, sketch: Sketch, *, ledger: Account | None = None, dataset: str | None = None) -> Published:
+    def release(
+        self,
+        sketch: Sketch,
+        *,
+        assert_bounds: bool = False,
+        ledger: Account | None = None,
+        dataset: str | None = None,
+    ) -> Published:
         """Return what may be published of a sketch, by bits of the operating system's CSPRNG.
 
         Parameters
         ----------
         sketch
             A sketch of any projection that the mechanism holds for.
+        assert_bounds
+            As in `Sketch.release`.
         ledger, dataset
             Charge the release to a data set first, as in `Sketch.release`.
 
@@ -126,12 +173,12 @@ class Publisher(ABC, Generic[Published]):
         TypeError
             If it is no `Sketch`.
         InvalidInputError
-            As `calibrated`; never for what the sketch holds.
+            As `calibrated` and `Calibrated.on`; never for what the sketch holds.
         LedgerError
             If the release does not fit into what is left of the data set's budget. Nothing is charged then.
         """
         _check_sketch(sketch)
-        calibrated = self.calibrated(sketch.projection)
+        calibrated = self.calibrated(sketch.projection).on(sketch, assert_bounds=assert_bounds)
         warn_of_exceeded(sketch.largest, self.neighbours, sketch.projection)
         charge(ledger, dataset, calibrated.guarantee, sketch)
         return calibrated.release(sketch)
@@ -167,13 +214,14 @@ class Publisher(ABC, Generic[Published]):
         public_keys: Iterable[Any] | None,
         *,
         keys_are_public: bool,
+        assert_bounds: bool,
         ledger: Account | None,
         dataset: str | None,
     ) -> dict[Any, Published]:
         """Return a release of each key, as `SketchTable.release` does, which a class of tables holds as one release."""
         if not isinstance(table, SketchTable):
             raise TypeError(f"only a SketchTable is released as a table, got a {type(table).__name__}")
-        calibrated = self.calibrated(table.projection)
+        calibrated = self.calibrated(table.projection).on(table, assert_bounds=assert_bounds)
         sketches = sketches_to_release(table, public_keys, keys_are_public=keys_are_public)
         warn_of_exceeded(table.largest, self.neighbours, table.projection)
         charge(ledger, dataset, calibrated.guarantee, table)
@@ -204,6 +252,11 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
     noise: Noise
     noise_place: NoisePlace = "output"
     layers: int = 1
+
+    @property
+    def holds_together(self) -> bool:
+        """True: noise on all cells of all keys hides what moves them together."""
+        return True
 
     def published(self, noisy: Ints, bits: BitSource, ids: DataIds | None) -> PrivateSketch:
         """Return a release of cells that hold their noise: int64, (k,); without ids they are new data."""
@@ -269,11 +322,13 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         *,
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
+        assert_bounds: bool = False,
         ledger: Account | None = None,
         dataset: str | None = None,
     ) -> PrivateTable:
         """Return a release of all keys of a table as one; parameters and errors as `SketchTable.release`."""
-        rows = self._by_key(table, public_keys, keys_are_public=keys_are_public, ledger=ledger, dataset=dataset)
+        keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
+        rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
         return PrivateTable(rows)
 
     def calibrated_to(

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsketch.core import current_limits, locked
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import NO_DATA
 from streamsketch.release.raw_bytes import MAX_BYTES, RawSketch, State, agreed_in, encode, read_header
 from streamsketch.release.raw_file import (
     KeyPart,
@@ -103,9 +104,9 @@ def _rewrite(raw: RawSketch, path: str | os.PathLike[str]) -> None:
 
 
 def emptied(state: State) -> State:
-    """Return an empty sketch or table with the data ids of another: its events count as the same data."""
+    """Return a new sketch or table with the data ids of another: its events count as the same data."""
     projection = state.projection
-    known: Any = {"ids": state.data_ids, "agreement": state.agreement}
+    known: Any = {"ids": state.data_ids, "agreement": state.agreement, "bounds": NO_DATA}
     if isinstance(state, Sketch):
         return Sketch.from_state(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0, **known)
     cells, masses = np.zeros((0, projection.sketch_dim), dtype=np.int64), np.zeros(0, dtype=np.int64)

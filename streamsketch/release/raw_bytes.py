@@ -23,7 +23,7 @@ from streamsketch.core import (
 )
 from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import L1, L2, Guarantee, Mechanism, Neighbours, OneCoordinate
+from streamsketch.privacy import UNKNOWN, Bounds, Guarantee, Mechanism, Neighbours
 from streamsketch.projections import MAX_MASS, Projection, check_largest_entry
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.release.raw_log import log_end, log_start
@@ -39,10 +39,9 @@ CHECKSUM_BYTES = 16
 MAX_BYTES = Limits().max_raw_bytes
 _MAX_COUNT = (1 << 63) - 1
 _PART_BYTES = 1 << 23
-_LATER = {"agreement": None, "largest": 0}  # fields that files written before them do not have
+_LATER = {"agreement": None, "largest": 0, "bounds": None}  # fields that files written before them do not have
 _CHANGED = "does not match: the bytes were changed; fetch them from a backup"
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
-_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 
 State: TypeAlias = Sketch | SketchTable
 
@@ -114,6 +113,7 @@ def in_parts(raw: RawSketch, max_bytes: int) -> Iterator[bytes]:
         "projection": state.projection.to_json(),
         "agreement": None if state.agreement is None else state.agreement.to_json(),
         "largest": state.largest,
+        "bounds": state.bounds.to_dict(),
         "keys": len(state) if isinstance(state, SketchTable) else None,
         "events": raw.events,
         "data_ids": [one.hex() for one in (ids.own, *sorted(ids.parts - {ids.own}))],
@@ -183,6 +183,8 @@ def decode(data: bytes, *, max_bytes: int | None = None) -> RawSketch:
         raise WireFormatError("appended", "does not belong to the file: it is of another kind, or projection")
     ids = functools.reduce(DataIds.merged, (part.ids for part in parts))
     known = {"ids": ids, "agreement": agreement, "largest": max(part.header["largest"] for part in parts)}
+    keyed = kinds == {False}
+    known["bounds"] = functools.reduce(functools.partial(Bounds.merged, keyed=keyed), (part.bounds for part in parts))
     return RawSketch(_state(parts, known), sum(part.header["events"] for part in parts), header["releases"])
 
 
@@ -193,6 +195,7 @@ class _Part(NamedTuple):
     projection: Projection
     agreement: Agreement | None
     ids: DataIds
+    bounds: Bounds
     keys: list[Any]
     masses: Ints
     cells: Ints
@@ -205,17 +208,17 @@ def _part(view: memoryview) -> _Part:
     if _checksum(view[: size - CHECKSUM_BYTES]).digest() != view[size - CHECKSUM_BYTES : size]:
         raise WireFormatError("checksum", _CHANGED)
     body = Reader(view[file.tell() : size - CHECKSUM_BYTES])
-    projection, agreement, ids = agreed_in(header)
+    projection, agreement, ids, bounds = agreed_in(header)
     rows = 1 if header["keys"] is None else header["keys"]
     masses = body.integers(rows, "masses")
     cells = body.integers(rows * projection.sketch_dim, "cells").reshape(rows, projection.sketch_dim)
     keys = body.keys(header["keys"] or 0)
     body.end()
-    return _Part(header, projection, agreement, ids, keys, masses, cells, size)
+    return _Part(header, projection, agreement, ids, bounds, keys, masses, cells, size)
 
 
-def agreed_in(header: dict[str, Any]) -> tuple[Projection, Agreement | None, DataIds]:
-    """Return a header's projection, agreement and data ids; `WireFormatError` if they are not sound."""
+def agreed_in(header: dict[str, Any]) -> tuple[Projection, Agreement | None, DataIds, Bounds]:
+    """Return a header's projection, agreement, data ids and bounds; `WireFormatError` if they are not valid."""
     try:
         projection = Projection.from_json(header["projection"])
         check_largest_entry(projection)
@@ -223,9 +226,10 @@ def agreed_in(header: dict[str, Any]) -> tuple[Projection, Agreement | None, Dat
         agreement = None if header["agreement"] is None else Agreement.from_json(header["agreement"])
         if agreement is not None:
             projection.check_same(agreement.projection)
+        bounds = UNKNOWN if header["bounds"] is None else Bounds.from_dict(header["bounds"])
     except (InvalidInputError, IncompatibleProjectionsError, KeyError, TypeError, ValueError) as error:
         raise WireFormatError("header", f"is not sound: {error}") from None
-    return projection, agreement, ids
+    return projection, agreement, ids, bounds
 
 
 def _state(parts: list[_Part], known: dict[str, Any]) -> State:
@@ -318,6 +322,7 @@ def _header(text: bytes) -> dict[str, Any]:
         "projection": (str, "text"),
         "agreement": (str | None, "text or null"),
         "largest": (int, "an integer from 0 to 2^63"),
+        "bounds": (dict | None, "an object or null"),
         "keys": (int | None, "an integer from 0 to 2^63 - 1, or null"),
         "events": (int, "an integer from 0 to 2^63 - 1"),
         "data_ids": (list, "a list"),
@@ -339,13 +344,14 @@ def _header(text: bytes) -> dict[str, Any]:
 
 
 def _past(fields: dict[str, Any]) -> PastRelease:
-    relation = _NEIGHBOURS[fields["relation"]]
-    neighbours = relation(fields["bound"], fields["unit"], fields["max_keys"])
+    relation = {name: fields[name] for name in ("relation", "bound", "unit", "max_keys")}
+    neighbours = Neighbours.from_dict(relation)
     check_carried(neighbours)  # a record that could not be written again
     if not isinstance(fields["release_id"], str) or not _RELEASE_ID.fullmatch(fields["release_id"]):
         raise TypeError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
     mechanism = Mechanism.stated(fields["mechanism"])
-    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, mechanism, fields["conditions"])
+    conditions, basis = fields["conditions"], fields.get("basis")
+    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, mechanism, conditions, basis)
     return PastRelease(guarantee, fields["release_id"])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from streamsketch.agreement import check_agreed
 from streamsketch.core import current_limits, locked, read_bounded, remove_partial, write_whole
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import Mechanism
+from streamsketch.privacy import NO_DATA, Mechanism
 from streamsketch.projections import Projection
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.raw_bytes import (
@@ -139,7 +139,9 @@ class RawHead:
     """What is known of a raw file without its cells."""
 
     empty: State
-    """An empty sketch or table with the file's projection, agreement and data ids: its events count as the same."""
+    """An empty sketch or table with the file's projection, agreement and data ids: its events count as the same.
+
+    Its bounds are those of a new one: what is added to the file decides."""
     events: int
     first: int
     """Bytes of the first file in it."""
@@ -178,7 +180,7 @@ def read_head(path: str | os.PathLike[str]) -> RawHead:
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         header, first = read_header(file, size)
-        projection, agreement, ids = agreed_in(header)
+        projection, agreement, ids, _ = agreed_in(header)
         known = [_agreed_fields(header)]  # whose text need not be parsed again
         events, keys = header["events"], [key_part(file, header, 0, first, projection)]
         file.seek(first)
@@ -188,12 +190,12 @@ def read_head(path: str | os.PathLike[str]) -> RawHead:
             header, more = read_header(file, end - at)
             if _agreed_fields(header) not in known:
                 known.append(_agreed_fields(header))
-                _, agreed, others = agreed_in(header)
+                _, agreed, others, _ = agreed_in(header)
                 ids, agreement = ids.merged(others), check_agreed(agreement, agreed)
             events += header["events"]
             keys.append(key_part(file, header, at, more, projection))
             at += more
-    shared: dict[str, Any] = {"ids": ids, "agreement": agreement}
+    shared: dict[str, Any] = {"ids": ids, "agreement": agreement, "bounds": NO_DATA}
     rows = 1 if header["keys"] is None else 0
     cells, masses = np.zeros((rows, projection.sketch_dim), dtype=np.int64), np.zeros(rows, dtype=np.int64)
     empty: State = (

@@ -26,6 +26,7 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
     again: bool = False,
+    assert_bounds: bool = False,
     ledger: Account | None = None,
     dataset: str | None = None,
 ) -> PrivateSketch | PrivateTable:
@@ -45,6 +46,8 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
         Of a file with many keys, as in `SketchTable.release`.
     again
         Release once more what was released before, and pay for it once more.
+    assert_bounds
+        As in `Sketch.release`: the file remembers what was enforced on its data.
     ledger, dataset
         Charge the release to a data set first, as in `Sketch.release`.
 
@@ -85,6 +88,7 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
             mechanism=mechanism,
             public_keys=public_keys,
             keys_are_public=keys_are_public,
+            assert_bounds=assert_bounds,
             ledger=ledger,
             dataset=dataset,
         )

@@ -171,7 +171,7 @@ class IDPSignRPRR(IndividualSignMechanism):
     >>> x.update(range(100), 1)
     >>> print(IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).guarantee)
     individual differential privacy only (not differential privacy): ε = 1, δ = 0 for one pixel of at most 1 \
-(one coordinate), by iDP-SignRP-RR
+(one coordinate), asserted, by iDP-SignRP-RR
     """
 
     name: ClassVar[Method] = "iDP-SignRP-RR"

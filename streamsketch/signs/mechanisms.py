@@ -87,6 +87,7 @@ class SignMechanism(SignPublisher[SignSketch]):
         *,
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
+        assert_bounds: bool = False,
         ledger: Account | None = None,
         dataset: str | None = None,
     ) -> SignTable:
@@ -94,7 +95,7 @@ class SignMechanism(SignPublisher[SignSketch]):
 
         Parameters
         ----------
-        table, public_keys, keys_are_public, ledger, dataset
+        table, public_keys, keys_are_public, assert_bounds, ledger, dataset
             As in `SketchTable.release`; a public key without data is released as fair coins.
 
         Raises
@@ -111,7 +112,8 @@ class SignMechanism(SignPublisher[SignSketch]):
                 f"{'; '.join(self.conditions)}. Use another mechanism, or keys_are_public=True for keys that all have "
                 f"such data"
             )
-        rows = self._by_key(table, public_keys, keys_are_public=keys_are_public, ledger=ledger, dataset=dataset)
+        keys: dict[str, Any] = {"public_keys": public_keys, "keys_are_public": keys_are_public}
+        rows = self._by_key(table, **keys, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)
         return SignTable(rows)
 
     @property
@@ -136,6 +138,11 @@ class _CalibratedFlips(Calibrated[SignSketch]):
 
     law: FlipLaw
     steps: Ints
+
+    @property
+    def holds_together(self) -> bool:
+        """True of logistic flips: the loss of a cell is linear in how far it moves."""
+        return self.law.shape == "linear"
 
     def _draw(self, cells: Ints, bits: BitSource, ids: DataIds | None) -> list[SignSketch]:
         levels = self.law.levels(cells, self.steps)

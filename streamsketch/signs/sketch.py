@@ -155,7 +155,7 @@ class SignSketch(Signs):
     >>> x.update([3, 4], [500, -200])
     >>> released = ss.signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1)).release(x)
     >>> print(released.guarantee)
-    ε = 4, δ = 0 for one event of at most 1 (L1), by DP-Sign-logistic, flips with 1/(exp(1/64·|cell|) + 1)
+    ε = 4, δ = 0 for one event of at most 1 (L1), asserted, by DP-Sign-logistic, flips with 1/(exp(1/64·|cell|) + 1)
     >>> len(released.packed), SignSketch.from_bytes(released.to_bytes()) == released
     (32, True)
     """

@@ -9,6 +9,7 @@ import numpy as np
 from streamsketch import data
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids
+from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
@@ -55,20 +56,28 @@ class Sketch:
     """
 
     __slots__ = (
-        *("_agreement", "_dim", "_ids", "_indices", "_largest"),
+        *("_agreement", "_bounds", "_dim", "_ids", "_indices", "_largest"),
         *("_mass", "_pending", "_projection", "_state", "_values"),
     )
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, projection: "Projection | Agreement") -> None:
         known, agreed = parts_of(projection, "Sketch")
-        self._restore(known, np.zeros(known.sketch_dim, dtype=np.int64), 0, 0, data_ids.new(), agreed)
+        self._restore(known, np.zeros(known.sketch_dim, dtype=np.int64), 0, 0, data_ids.new(), agreed, NO_DATA)
 
     def _restore(
-        self, projection: Projection, state: Ints, mass: int, largest: int, ids: DataIds, agreement: "Agreement | None"
+        self,
+        projection: Projection,
+        state: Ints,
+        mass: int,
+        largest: int,
+        ids: DataIds,
+        agreement: "Agreement | None",
+        bounds: Bounds = UNKNOWN,
     ) -> None:
         self._projection = projection
         self._agreement = agreement
+        self._bounds = bounds
         self._ids = ids
         self._dim = projection.dim
         self._state = state
@@ -95,6 +104,7 @@ class Sketch:
         largest: int = 0,
         ids: DataIds | None = None,
         agreement: "Agreement | None" = None,
+        bounds: Bounds = UNKNOWN,
     ) -> "Sketch":
         """Return a sketch with a copy of the given cells.
 
@@ -108,8 +118,9 @@ class Sketch:
             The l1 bound Σ|q| of the updates in ``state``, in grid steps; 2^63 - 1 stands for all larger ones.
         largest
             The largest |q| of the updates, in grid steps, as far as it is known.
-        ids, agreement
-            Ids of the data, by default new ones; the agreement that the updates followed, if any.
+        ids, agreement, bounds
+            Ids of the data, by default new ones; the agreement that the updates followed, if any; and what was enforced
+            on them, by default nothing.
 
         Raises
         ------
@@ -120,7 +131,7 @@ class Sketch:
         """
         mass = check_state(projection, state, mass)
         sketch = cls.__new__(cls)
-        sketch._restore(projection, state.copy(), mass, largest, ids or data_ids.new(), agreement)
+        sketch._restore(projection, state.copy(), mass, largest, ids or data_ids.new(), agreement, bounds)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -184,6 +195,8 @@ class Sketch:
         if self._pending:
             self._flush()
         added, largest = self._projection.add_to(self._state, indices, steps)
+        if self._bounds is not UNKNOWN:
+            self._bounds = self._bounds.updated()
         self._mass = min(self._mass + added, MAX_MASS)
         self._largest = largest if largest > self._largest else self._largest  # noqa: FURB136 - a call takes longer
 
@@ -215,7 +228,7 @@ class Sketch:
         >>> sketch.update_rows(pa.table({"item": ["milk", "pears"], "sold": [3, 2]}), index="item", value="sold")
         """
         added = Sketch(self._agreement or self._projection)
-        added._ids = self._ids
+        added._ids, added._bounds = self._ids, UNKNOWN  # with or without rows
         if self._agreement is not None:
             check_agreed_rows(self._agreement, {"index": index, "value": value}, keyed=False)
             for events in self._agreement.batches(rows):
@@ -236,8 +249,16 @@ class Sketch:
 
     # --- merging --------------------------------------------------------------------------------------------
 
-    def merge(self, other: "Sketch") -> None:
+    def merge(self, other: "Sketch", *, disjoint_units: bool = False) -> None:
         """Add another stream's sketch to this one, exactly.
+
+        Parameters
+        ----------
+        other
+            A sketch of the same projection.
+        disjoint_units
+            Your assertion that no privacy unit is in both. Bounds that were enforced on both then stay as they are,
+            and the guarantee of a release names the assertion as a condition. Otherwise they add up (`bounds`).
 
         Raises
         ------
@@ -247,9 +268,9 @@ class Sketch:
             If the projections or the agreements differ; this sketch is then unchanged. With one that has no agreement,
             it has none afterwards.
         """
-        self._combine(other, 1)
+        self._combine(other, 1, disjoint_units=disjoint_units)
 
-    def _combine(self, other: "Sketch", sign: int) -> None:
+    def _combine(self, other: "Sketch", sign: int, *, disjoint_units: bool = False) -> None:
         if not isinstance(other, Sketch):
             raise TypeError(
                 f"only a Sketch of the same projection can be merged into a Sketch, got a {type(other).__name__}. "
@@ -259,6 +280,7 @@ class Sketch:
         agreed = agreed_by(self._agreement, other._agreement)
         self._flush()
         other._flush()
+        self._bounds = self._bounds.merged(other._bounds, keyed=False, disjoint_units=disjoint_units)
         self._agreement = agreed
         self._largest = max(self._largest, other._largest)
         self._state += sign * other._state
@@ -319,6 +341,16 @@ class Sketch:
         return self._largest
 
     @property
+    def bounds(self) -> Bounds:
+        """What was enforced on the data, and still holds: `release` refuses what it does not imply.
+
+        `bound` and `bound_units` enforce bounds. In a sum or a difference of two sketches they add up, unless
+        ``merge(…, disjoint_units=True)`` asserts that no unit is in both; any other update ends them.
+        """
+        self._flush()
+        return self._bounds
+
+    @property
     def data_ids(self) -> DataIds:
         """Random ids of the data, inherited by copies, pickles and merges (see `streamsketch.data.data_ids`)."""
         return self._ids
@@ -343,7 +375,7 @@ class Sketch:
 
     def __getstate__(self) -> tuple[Any, ...]:
         self._flush()
-        return self._projection, self._state, self._mass, self._largest, self._ids, self._agreement
+        return self._projection, self._state, self._mass, self._largest, self._ids, self._agreement, self._bounds
 
     def __setstate__(self, saved: tuple[Any, ...]) -> None:
         projection, state, *others = saved
@@ -361,6 +393,7 @@ class Sketch:
         neighbours: "Neighbours",
         delta: float = 0.0,
         mechanism: str = "auto",
+        assert_bounds: bool = False,
         ledger: "Account | None" = None,
         dataset: str | None = None,
     ) -> "PrivateSketch":
@@ -387,6 +420,9 @@ class Sketch:
             takes Laplace noise for δ < 3.4e-4, while Gaussian noise has a smaller standard error from δ = 2e-7 on, 1.2
             times at δ = 1e-6 and 2.4 times at 3e-4. `streamsketch.plan` chooses by the least error, and
             `PrivateSketch.explain` names the better noise, with the factor.
+        assert_bounds
+            Your assertion that the data keep to ``neighbours``, where something else is known of them (`bounds`, or the
+            bound of their agreement). The guarantee says whether its bound was enforced or is asserted.
         ledger, dataset
             A `streamsketch.Ledger`, and what it calls the data set that this was sketched from: the release is charged
             to its budget before noise is drawn.
@@ -399,7 +435,8 @@ class Sketch:
         Raises
         ------
         InvalidInputError
-            For ε or δ out of range, Gaussian with δ = 0, or noise too wide for exact 64-bit sampling.
+            For ε or δ out of range, Gaussian with δ = 0, or noise too wide for exact 64-bit sampling. For neighbours
+            that what was enforced on the data, or their agreement, does not imply.
         LedgerError
             If the release does not fit into what is left of the data set's budget. Nothing is charged then.
 
@@ -414,4 +451,4 @@ class Sketch:
         from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
 
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
-        return publisher.release(self, ledger=ledger, dataset=dataset)
+        return publisher.release(self, assert_bounds=assert_bounds, ledger=ledger, dataset=dataset)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, short
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError, UnknownKeyError
+from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
 from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, index_column, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
@@ -56,6 +57,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
         self._largest = 0
         self._ids = data_ids.new()
+        self._bounds = NO_DATA
 
     @classmethod
     def from_state(
@@ -68,6 +70,7 @@ class SketchTable(Mapping[Any, Sketch]):
         largest: int = 0,
         ids: DataIds | None = None,
         agreement: "Agreement | None" = None,
+        bounds: Bounds = UNKNOWN,
     ) -> "SketchTable":
         """Return a table with copies of the given sketches, as returned by `cells` and `masses`.
 
@@ -81,7 +84,7 @@ class SketchTable(Mapping[Any, Sketch]):
             Cells: int64, (n, sketch_dim), in grid steps.
         masses
             The l1 bound of each sketch: int64, (n,), in grid steps.
-        largest, ids, agreement
+        largest, ids, agreement, bounds
             As in `Sketch.from_state`.
 
         Raises
@@ -102,7 +105,7 @@ class SketchTable(Mapping[Any, Sketch]):
             Sketch.from_state(projection, row, mass, ids=table._ids)  # checks them
         table._cells, table._masses = cells.copy(), masses.copy()
         table._ids = ids or table._ids
-        table._largest, table._agreement = largest, agreement
+        table._largest, table._agreement, table._bounds = largest, agreement, bounds
         return table
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -134,7 +137,7 @@ class SketchTable(Mapping[Any, Sketch]):
     ) -> None:
         """Add the rows of a table to the sketches of the keys in column ``key``; otherwise as `Sketch.update_rows`."""
         added = SketchTable(self._agreement or self._projection)
-        added._ids = self._ids
+        added._ids, added._bounds = self._ids, UNKNOWN  # with or without rows
         if self._agreement is not None:
             check_agreed_rows(self._agreement, {"key": key, "index": index, "value": value}, keyed=True)
             for events in self._agreement.batches(rows):
@@ -185,6 +188,7 @@ class SketchTable(Mapping[Any, Sketch]):
         add_masses(masses, rows, steps)
         self._largest = max(self._largest, largest)
         self._cells, self._masses, self._slots = cells, masses, slots
+        self._bounds = self._bounds.updated()
 
     def _resized(self, rows: int) -> tuple[Ints, Ints]:
         """Return copies of the cells and l1 bounds with room for ``rows`` keys."""
@@ -197,8 +201,15 @@ class SketchTable(Mapping[Any, Sketch]):
 
     # --- merging --------------------------------------------------------------------------------------------
 
-    def merge(self, other: "SketchTable") -> None:
+    def merge(self, other: "SketchTable", *, disjoint_units: bool = False) -> None:
         """Add another table's sketches to this one's, key by key, exactly.
+
+        Parameters
+        ----------
+        other
+            A table of the same projection.
+        disjoint_units
+            As in `Sketch.merge`: without it, a unit may be in as many keys as both tables allow together.
 
         Raises
         ------
@@ -221,6 +232,7 @@ class SketchTable(Mapping[Any, Sketch]):
         masses[places] += np.minimum(added, MAX_MASS - masses[places])  # 2^63 - 1 stands for that and more
         self._cells, self._masses, self._slots = cells, masses, slots
         self._ids = self._ids.merged(other._ids)
+        self._bounds = self._bounds.merged(other._bounds, keyed=True, disjoint_units=disjoint_units)
         self._agreement, self._largest = agreed, max(self._largest, other._largest)
 
     # --- reading --------------------------------------------------------------------------------------------
@@ -239,6 +251,11 @@ class SketchTable(Mapping[Any, Sketch]):
     def largest(self) -> int:
         """The largest |q| of an update of any key, in grid steps, as secret as the cells; see `Sketch.largest`."""
         return self._largest
+
+    @property
+    def bounds(self) -> Bounds:
+        """What was enforced on the data of all keys, and still holds; see `Sketch.bounds`."""
+        return self._bounds
 
     @property
     def data_ids(self) -> DataIds:
@@ -282,8 +299,8 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._sketch(np.zeros(self._projection.sketch_dim, dtype=np.int64), 0, 0, key)
 
     def _sketch(self, cells: Ints, mass: int, largest: int, key: Any) -> Sketch:
-        ids, agreement = self._ids.of_key(key), self._agreement
-        return Sketch.from_state(self._projection, cells, mass, largest=largest, ids=ids, agreement=agreement)
+        known: dict[str, Any] = {"agreement": self._agreement, "bounds": self._bounds}
+        return Sketch.from_state(self._projection, cells, mass, largest=largest, ids=self._ids.of_key(key), **known)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self._slots, key=_rank))
@@ -303,6 +320,7 @@ class SketchTable(Mapping[Any, Sketch]):
         duplicate._slots = dict(self._slots)
         duplicate._cells, duplicate._masses = self._resized(len(self._slots))
         duplicate._ids, duplicate._agreement, duplicate._largest = self._ids, self._agreement, self._largest
+        duplicate._bounds = self._bounds
         return duplicate
 
     __copy__ = copy
@@ -333,7 +351,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     # --- publishing -----------------------------------------------------------------------------------------
 
-    def release(
+    def release(  # noqa: PLR0913 - a release is asked for by keyword
         self,
         *,
         epsilon: float,
@@ -342,6 +360,7 @@ class SketchTable(Mapping[Any, Sketch]):
         mechanism: str = "auto",
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
+        assert_bounds: bool = False,
         ledger: "Account | None" = None,
         dataset: str | None = None,
     ) -> "PrivateTable":
@@ -363,6 +382,8 @@ class SketchTable(Mapping[Any, Sketch]):
             data of other keys are left out.
         keys_are_public
             Instead: the assertion that the keys in the table are public.
+        assert_bounds
+            As in `Sketch.release`.
         ledger, dataset
             As in `Sketch.release`: the table is charged as the one release that it is.
 
@@ -385,7 +406,12 @@ class SketchTable(Mapping[Any, Sketch]):
 
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
         return publisher.release_table(
-            self, public_keys=public_keys, keys_are_public=keys_are_public, ledger=ledger, dataset=dataset
+            self,
+            public_keys=public_keys,
+            keys_are_public=keys_are_public,
+            assert_bounds=assert_bounds,
+            ledger=ledger,
+            dataset=dataset,
         )
 
 

@@ -12,6 +12,7 @@ from streamsketch.privacy import (
     L2,
     NOISES,
     AddedNoise,
+    Basis,
     Budget,
     FlipLaw,
     FlippedSigns,
@@ -32,6 +33,7 @@ from streamsketch.wire import wire_pb2
 from streamsketch.wire.ratios import at, ratio_message, ratio_of
 
 _NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
+_BASES: dict[str, Basis | None] = {"": None, "enforced": "enforced", "asserted": "asserted"}
 _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
 
 
@@ -53,6 +55,7 @@ def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Gu
         mechanism=str(guarantee.mechanism),
         conditions=guarantee.conditions,
         steps=_step_messages(guarantee.mechanism) if isinstance(guarantee, Guarantee) else (),
+        basis=guarantee.basis or "",
     )
 
 
@@ -111,7 +114,11 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
     neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)
     check_carried(neighbours)
     mechanism = _mechanism(message.mechanism, message.steps)
-    return Guarantee(message.epsilon, message.delta, neighbours, mechanism, message.conditions)
+    if message.basis not in _BASES:
+        known = ", ".join(filter(None, _BASES))
+        raise WireFormatError("guarantee.basis", f"must be one of {known}, got {short(message.basis)}")
+    basis = _BASES[message.basis]
+    return Guarantee(message.epsilon, message.delta, neighbours, mechanism, message.conditions, basis)
 
 
 def _mechanism(text: str, steps: Sequence[wire_pb2.Step]) -> Mechanism:

@@ -112,7 +112,7 @@ def load(
     >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
     >>> sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).save(path)
     >>> print(load(path).guarantee)
-    ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4
+    ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4
     """
     projection, agreement = _expected(expect)
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like

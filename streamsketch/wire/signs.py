@@ -87,7 +87,9 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
         raise WireFormatError("guarantee.conditions", "individual guarantees have none")
     individual = at(
         "guarantee",
-        lambda: IndividualGuarantee(stated.epsilon, stated.delta, stated.neighbours, str(stated.mechanism)),
+        lambda: IndividualGuarantee(
+            stated.epsilon, stated.delta, stated.neighbours, str(stated.mechanism), stated.basis
+        ),
     )
     return IndividualSignSketch(projection, message.signs, message.method, individual, release_id=message.release_id)
 

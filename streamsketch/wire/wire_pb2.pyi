@@ -81,20 +81,22 @@ class Noise(_message.Message):
     def __init__(self, k2: _Optional[float] = ..., k4: _Optional[float] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Guarantee(_message.Message):
-    __slots__ = ("epsilon", "delta", "neighbours", "mechanism", "conditions", "steps")
+    __slots__ = ("epsilon", "delta", "neighbours", "mechanism", "conditions", "steps", "basis")
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
+    BASIS_FIELD_NUMBER: _ClassVar[int]
     epsilon: float
     delta: float
     neighbours: Neighbours
     mechanism: str
     conditions: _containers.RepeatedScalarFieldContainer[str]
     steps: _containers.RepeatedCompositeFieldContainer[Step]
-    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
+    basis: str
+    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., neighbours: _Optional[_Union[Neighbours, _Mapping]] = ..., mechanism: _Optional[str] = ..., conditions: _Optional[_Iterable[str]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., basis: _Optional[str] = ...) -> None: ...
 
 class Step(_message.Message):
     __slots__ = ("noise", "flips", "keys", "text")

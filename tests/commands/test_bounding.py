@@ -54,6 +54,37 @@ def test_values_of_units_that_a_grid_truncates_are_told_once(sales: Path, forks:
     assert done.stderr.count("warning: values are truncated to multiples of the resolution, 1/4,") == 1
 
 
+def test_a_release_keeps_to_what_was_enforced(sales: Path, forks: Forks) -> None:
+    forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    release = ["release", "a.raw-sketch", "--epsilon", "1", "--keys-are-public", "-o", "a.parquet"]
+    for less in (
+        ["--l1", "50", "--unit", "customer"],
+        ["--l1", "25", "--max-keys", "2", "--unit", "customer"],
+        ["--l1", "50", "--max-keys", "2", "--unit", "sale"],
+        ["--one-coordinate", "50", "--max-keys", "2", "--unit", "customer"],
+    ):
+        assert "which does not imply one" in forks.refused(*release, *less, cwd=sales)
+    assert not load_raw(sales / "a.raw-sketch").releases
+    shown = json.loads(forks.succeeded(*release, "--json", cwd=sales))["guarantee"]  # by default, what was enforced
+    assert (shown["bound"], shown["max_keys"], shown["unit"], shown["basis"]) == ("50", 2, "customer", "enforced")
+    again = [*release[:-1], "b.parquet", "--again", "--l1", "25", "--unit", "customer", "--assert-bounds"]
+    forks.succeeded(*again, cwd=sales)
+    assert ss.load(sales / "b.parquet").guarantee.basis == "asserted"
+
+
+def test_bounds_of_merged_files_add_up_unless_no_unit_is_in_two(sales: Path, forks: Forks) -> None:
+    for name in ("a", "b"):
+        output = [*COLUMNS[:-1], f"{name}.raw-sketch"]
+        forks.succeeded("sketch", "sold.csv", *output, *BOUNDS, cwd=sales)
+    merge = ["merge", "a.raw-sketch", "b.raw-sketch", "-o"]
+    forks.succeeded(*merge, "both.raw-sketch", cwd=sales)
+    forks.succeeded(*merge, "apart.raw-sketch", "--disjoint-units", cwd=sales)
+    assert load_raw(sales / "both.raw-sketch").state.bounds.neighbours == ss.L1(100, unit="customer", max_keys=4)
+    apart = load_raw(sales / "apart.raw-sketch").state.bounds
+    assert apart.neighbours == ss.L1(50, unit="customer", max_keys=2)
+    assert apart.conditions == ("no customer is in two of the parts that were merged",)
+
+
 def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Forks) -> None:
     unkeyed = [*COLUMNS[2:], "--unit-column", "customer", "--l1", "50", "--clip", "cut"]
     forks.succeeded("sketch", "sold.csv", *unkeyed, cwd=sales)

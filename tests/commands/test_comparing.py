@@ -63,7 +63,7 @@ def test_inspect_takes_a_file_or_the_system(arguments: tuple[str, ...], forks: F
 
 def test_inspect_shows_the_guarantee_and_the_size(files: list[Path], forks: Forks) -> None:
     shown = " ".join(forks.succeeded("inspect", files[0]).split())
-    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4" in shown
+    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4" in shown
     assert PROJECTION.fingerprint in shown
     assert "95 % interval" in shown
 

@@ -283,11 +283,11 @@ GOOD: dict[str, Any] = {
         ({"public_keys": []}, "public_keys is empty"),
         ({"public_keys": ...}, "has a key column, so list public_keys"),
         ({"public_keys": [[1]]}, "key"),
-        ({"neighbours": {"relation": "l1"}}, "the neighbours of a policy have the fields"),
+        ({"neighbours": {"relation": "l1"}}, "neighbours are an object of bound, max_keys, relation, unit"),
         *(
             (
                 {"neighbours": {"relation": kind, "bound": "1", "unit": "sale", "max_keys": 1}},
-                "have the fields relation",
+                "the relation must be one of l1, l2, one-coordinate",
             )
             for kind in ({}, [], None, 1, "l3")
         ),

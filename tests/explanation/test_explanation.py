@@ -355,4 +355,19 @@ def test_a_weekly_sum_says_what_seven_days_cost() -> None:
 
 def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() -> None:
     release = SJLT.sketch().release(epsilon=0.5, neighbours=ss.L1("3/2", unit="trip"))
-    assert release.explain().who == "one trip, in the data or not, whose absolute values sum to at most 3/2"
+    assert release.explain().who == (
+        "one trip, in the data or not, whose absolute values sum to at most 3/2; nothing was clipped to that bound: "
+        "whoever released the data asserts that it holds"
+    )
+
+
+def test_it_says_whether_the_bound_was_enforced() -> None:
+    bought = (["tea"], [80995], ["Ann"])
+    near = ss.L1(5, unit="customer")
+    hashed = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    bounded = ss.bound_units([(None, *bought)], hashed, neighbours=near).sketch_of("")
+    released = bounded.release(epsilon=0.5, neighbours=near)
+    assert released.explain().who.endswith("at most 5; what each adds was clipped to that bound")
+    assert not any("beyond the bound" in said for said in released.explain().not_protected)
+    older = PrivateSketch.from_bytes(tampered(released, basis=None).to_bytes())
+    assert older.explain().who.endswith("the release does not say whether that bound was enforced or is asserted")

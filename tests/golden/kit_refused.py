@@ -197,6 +197,8 @@ def _guarantees(base: Message) -> list[tuple[str, str, Message]]:
         ("another text than the steps", "the text is that of the steps", {"mechanism": "discrete Laplace, scale 2"}),
         *_steps(),
         ("conditions out of order", "conditions ascend", {"conditions": ["b", "a"]}),
+        ("an unknown basis", "a bound is enforced or asserted", {"basis": "believed"}),
+        ("an empty basis", "not canonical: absent if unknown", {"basis": ""}),
         ("a condition twice", "conditions are distinct", {"conditions": ["a", "a"]}),
     ]
     return [(name, reason, {"guarantee": base["guarantee"] | change}) for name, reason, change in changes]

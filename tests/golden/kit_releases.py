@@ -284,6 +284,8 @@ def _special(add: Any, made: dict[str, Message]) -> None:
             "under conditions", counts, [(1, 3), (999, 8)], guarantee={"conditions": ["no vector is zero", "ε ≤ 日"]}
         )
     )
+    for basis in ("enforced", "asserted"):
+        add(released(f"a bound that is {basis}", counts, [(1, 3)], guarantee={"basis": basis}))
     add(released("an empty stream", counts, []))
     for name, steps in _mechanisms():
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps)))

@@ -148,6 +148,7 @@ def test_releases_are_read_and_written(case: dict[str, Any]) -> None:
         stated[name] for name in ("epsilon", "delta", "mechanism")
     )
     assert list(guarantee.conditions) == stated["conditions"]
+    assert guarantee.basis == stated.get("basis")
     relation = stated["neighbours"]
     assert (guarantee.neighbours.kind, guarantee.neighbours.unit) == (relation["kind"], relation["unit"])
     assert (guarantee.neighbours.bound, guarantee.neighbours.max_keys) == (

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Budget, DiscreteGaussian, Sensitivity, calibration
-from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy import Budget, DiscreteGaussian, Neighbours, Sensitivity, calibration
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.pan_private import PanPrivateSketch
 from streamsketch.release.sensitivity import sensitivity_of

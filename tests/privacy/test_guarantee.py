@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
-from streamsketch.privacy import Mechanism
-from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy import Mechanism, Neighbours
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.release.sensitivity import sensitivity_of
 

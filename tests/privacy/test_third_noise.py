@@ -78,7 +78,7 @@ def released(**how: object) -> ss.PrivateSketch:
 def test_it_is_released_and_drawn_exactly() -> None:
     release = released()
     assert str(release.guarantee) == (
-        "ε = 1e-06, δ = 0.25 for one sale of at most 1 (L1), by discrete uniform, width 8"
+        "ε = 1e-06, δ = 0.25 for one sale of at most 1 (L1), asserted, by discrete uniform, width 8"
     )
     exact = PROJECTION.sketch()
     exact.update([1, 2], [3, 1])
@@ -158,5 +158,5 @@ def test_it_is_offered_and_planned_with() -> None:
     assert found.guarantee.delta == 0.25
     assert "rounding the Uniform noise to the grid adds less" in " ".join(str(found).split())
     release = found.projection(seed=1).sketch().release(**found.release_arguments)
-    assert release.guarantee == found.guarantee
+    assert release.guarantee == found.guarantee.on("asserted")
     assert release.explain().check.verdict == "enough"

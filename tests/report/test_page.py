@@ -85,8 +85,8 @@ def test_every_pair_is_there_with_its_error() -> None:
 def test_the_guarantee_is_said_for_each_and_for_all_together() -> None:
     found = {"a": release(1), "b": release(2, 0.5), "c": release(3)}
     text = " ".join("".join(Page(page_of(found, title="t")).text).split())
-    assert "a, c: ε = 1, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 4." in text
-    assert "b: ε = 0.5, δ = 0 for one sale of at most 1 (L1), by discrete Laplace, scale 8." in text
+    assert "a, c: ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4." in text
+    assert "b: ε = 0.5, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 8." in text
     assert "ε = 1, δ = 0 if no sale is in two of the streams, and ε = 2.5" in text
     for told in (found["a"].explain(), found["b"].explain()):
         for said in (told.who, told.meaning, told.check.reason, *told.how, *told.theorems, *told.not_protected):

@@ -18,7 +18,7 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy.guarantee import Neighbours
+from streamsketch.privacy import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs.mechanisms import SignMechanism
 from streamsketch.signs.steps import FlipLaw, cell_steps

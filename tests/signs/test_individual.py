@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy import IndividualGuarantee
+from streamsketch.privacy import IndividualGuarantee, Neighbours
 from streamsketch.privacy.flips import rate_below
-from streamsketch.privacy.guarantee import Neighbours
 from streamsketch.signs.individual import near_zero
 from streamsketch.signs.steps import cell_steps
 from tests import naive_signs

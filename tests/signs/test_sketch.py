@@ -104,7 +104,7 @@ def test_every_release_draws_anew_and_leaves_the_sketch_alone() -> None:
     assert one.packed != other.packed
     assert one.release_id != other.release_id
     assert np.array_equal(sketch.state(), before)
-    assert one.guarantee == asked.guarantee(projection)
+    assert one.guarantee == asked.guarantee(projection).on("asserted")
     assert one.law == asked.law(projection)
 
 

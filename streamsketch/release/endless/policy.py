@@ -14,7 +14,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short
 from streamsketch.data import keys_named, times_in, window_names, window_seconds
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import L1, L2, Budget, Neighbours, OneCoordinate
+from streamsketch.privacy import Budget, Neighbours
 from streamsketch.release.publish import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
 
@@ -24,7 +24,6 @@ WITHIN = "none"
 VERSION = 1
 _MICROS = 10**6
 _LARGEST = 1 << 61  # in microseconds: 73,000 years, so that sums and differences of times fit
-_RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 _PLACES = ("folder", "ledger", "dataset")
 
 Clock: TypeAlias = Literal["events", "heartbeats"]
@@ -214,6 +213,7 @@ class StreamPolicy:
         within = dataclasses.replace(near, unit=f"{near.unit} in one window of {seconds} s")
         noise = AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=within, mechanism=self.mechanism)
         found = noise.calibrated(agreement.projection)
+        found = found.with_guarantee(found.guarantee.on("asserted" if self.clip == WITHIN else "enforced"))
         if self.clock == "heartbeats":
             return found
         condition = (
@@ -258,7 +258,7 @@ class StreamPolicy:
             if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
                 raise InvalidInputError(f"the {name} of a policy must be {_WORDS[_FIELDS[name]]}, got {short(value)}")
         if fields.get("neighbours") is not None:
-            fields["neighbours"] = _neighbours(fields["neighbours"])
+            fields["neighbours"] = Neighbours.from_dict(fields["neighbours"])
         return StreamPolicy(**fields)
 
     @staticmethod
@@ -300,17 +300,6 @@ _WORDS: dict[Any, str] = {
     dict | None: "an object of relation, bound, unit and max_keys, or null",
     list | None: "a list of keys, or null",
 }
-
-
-def _neighbours(fields: dict[str, Any]) -> Neighbours:
-    relation = fields.get("relation")
-    known = isinstance(relation, str) and relation in _RELATIONS
-    if fields.keys() != {"relation", "bound", "unit", "max_keys"} or not known:
-        raise InvalidInputError(
-            f"the neighbours of a policy have the fields relation ({', '.join(_RELATIONS)}), bound, unit and max_keys, "
-            f"got {short(fields)}"
-        )
-    return _RELATIONS[relation](fields["bound"], fields["unit"], fields["max_keys"])
 
 
 def _micros(length: float | str, name: str, *, least: int = 1) -> int:

@@ -57,6 +57,7 @@ class UnitsWindow:
         """Return what `bound` makes of its rows, if that draws this secret."""
         table = SketchTable(self._agreement)
         self._bounds.add_to(table, concatenated(self._parts), secret, summary)
+        self._bounds.mark(table)
         return table
 
     def to_bytes(self) -> bytes:

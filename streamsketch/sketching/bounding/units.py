@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.data import warn_of_truncation
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import Bounds
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.contributions import Contributions, Reader
 from streamsketch.sketching.bounding.cut import MAX_LIMIT, Clip, bounded, check_clip, summed
@@ -130,6 +131,7 @@ def add_bounded(
             bounds.add_to(table, group, secret, found)
     if found.rows_truncated:
         warn_of_truncation(table.projection.grid)
+    bounds.mark(table)
     if summary is not None:
         summary.merge(found)
     return table
@@ -160,6 +162,7 @@ class UnitBounds:
         self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit, "clip": clip}
         self._bounds |= {"together": together, "squared": squared}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
+        self._known = Bounds(neighbours, clip, kept if together else 1)
 
     def read(self, batches: Iterable[Batch], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
         """Yield the valid events of batches, of public keys if any are named; count what is dropped."""
@@ -170,6 +173,10 @@ class UnitBounds:
         left = bounded(events, secret=secret, **self._bounds)
         table.add_steps([key for key, _ in left.slots], left.codes, left.indices, left.steps)
         summary.add(left.tally, self._projection)
+
+    def mark(self, table: SketchTable) -> None:
+        """Note in a table that it holds what `add_to` left of units, each of them added once, and nothing else."""
+        table._bounds = self._known  # noqa: SLF001 - which only what clips may claim
 
 
 def unit_totals(

@@ -1,0 +1,203 @@
+"""What exact data are known to keep to, and what each operation on them leaves of it."""
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, Literal, Self, TypeAlias
+
+from streamsketch.core import check_text
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
+
+Basis: TypeAlias = Literal["enforced", "asserted"]
+"""Whether the bound of a relation was enforced on the data, or is asserted of them."""
+
+_PLAIN = "rows were added that nothing clipped"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """What one privacy unit adds to exact data at most, as far as it was enforced.
+
+    A release reads it: data that were bounded are released for what their bounds imply. Whatever it says depends on
+    the operations alone, never on the data.
+
+    Parameters
+    ----------
+    neighbours
+        The relation that was enforced, for all keys of a table; None if nothing was.
+    clip
+        How units were clipped: ``"scale"``, ``"cut"``, or both where parts differ.
+    together
+        Over how many keys of a unit the bound holds together. 1 where each key has the bound to itself.
+    conditions
+        What must be true for it to hold, as in `Guarantee`.
+    ended
+        Why the bounds no longer hold; empty if they do, or if there were none.
+    is_empty
+        Whether there are no data yet, so that whatever is added decides.
+
+    Examples
+    --------
+    >>> from streamsketch import L1
+    >>> known = Bounds(L1(100, unit="customer"), clip="scale")
+    >>> known.basis_for(L1(200, unit="customer"))
+    'enforced'
+    >>> known.merged(known, keyed=False).neighbours
+    L1(200, unit='customer')
+    >>> known.updated().ended
+    'rows were added that nothing clipped'
+    """
+
+    neighbours: Neighbours | None = None
+    clip: str = ""
+    together: int = 1
+    conditions: tuple[str, ...] = ()
+    ended: str = ""
+    is_empty: bool = False
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether bounds were enforced and still hold."""
+        return self.neighbours is not None and not self.ended
+
+    # --- operations -----------------------------------------------------------------------------------------
+
+    def updated(self) -> "Bounds":
+        """Return what is known after rows were added that nothing clipped."""
+        if self.is_enforced:
+            return dataclasses.replace(self, ended=_PLAIN)
+        return UNKNOWN if self.is_empty else self
+
+    def merged(self, other: "Bounds", *, keyed: bool, disjoint_units: bool = False) -> "Bounds":
+        """Return what is known of the sum or the difference of two data sets.
+
+        Parameters
+        ----------
+        other
+            What is known of the other one.
+        keyed
+            Whether they are tables: a unit may then be in different keys of the two.
+        disjoint_units
+            The assertion that no unit is in both. The bounds then stay as they are, under that condition; otherwise
+            they add up.
+        """
+        if self.is_empty or other.is_empty:
+            return other if self.is_empty else self
+        if not (self.is_enforced and other.is_enforced):
+            # ended bounds stay so; enforced ones end where the other data have none
+            return max(self, other, key=lambda one: (bool(one.ended), one.is_enforced)).updated()
+        mine, theirs = _relation(self), _relation(other)
+        weaker = mine if theirs.implies_kind(mine) else theirs
+        if mine.unit != theirs.unit or not mine.implies_kind(weaker):
+            return dataclasses.replace(self, ended=f"data were added that were bounded to {theirs}")
+        conditions = {*self.conditions, *other.conditions}
+        if disjoint_units:
+            conditions.add(f"no {mine.unit} is in two of the parts that were merged")
+        clip = self.clip if other.clip == self.clip else "scale and cut"
+        bound, keys, together = self._added(other, keyed=keyed, disjoint_units=disjoint_units)
+        if keys > MOST_KEYS:
+            return dataclasses.replace(self, ended="data were added with which a unit may be in too many keys to count")
+        neighbours = dataclasses.replace(weaker, bound=bound, max_keys=keys)
+        return Bounds(neighbours, clip, together, tuple(sorted(conditions)))
+
+    def _added(self, other: "Bounds", *, keyed: bool, disjoint_units: bool) -> tuple[Fraction, int, int]:
+        """Return the bound, the keys that each have it, and the keys that have it together, of a unit in the sum."""
+        parts = [(Fraction(_relation(one).bound), _relation(one).max_keys, one.together) for one in (self, other)]
+        if (self.together > 1) != (other.together > 1) or (self.together > 1 and not disjoint_units):
+            # for all keys together: what a unit adds to m keys has m times the norm at most
+            parts = [(bound * keys, 1, max(keys, together)) for bound, keys, together in parts]
+        bounds, keys, together = zip(*parts, strict=True)
+        if disjoint_units:
+            return max(bounds), max(keys), max(together)
+        if max(together) > 1:
+            return sum(bounds, Fraction(0)), 1, sum(together)
+        return sum(bounds, Fraction(0)), sum(keys) if keyed else max(keys), 1
+
+    # --- releases -------------------------------------------------------------------------------------------
+
+    def basis_for(
+        self, neighbours: Neighbours, agreed: Neighbours | None = None, *, assert_bounds: bool = False
+    ) -> Basis:
+        """Return whether a relation was enforced on the data, or is asserted of them.
+
+        Parameters
+        ----------
+        neighbours
+            The relation that a release names.
+        agreed
+            The relation of the agreement that the data follow, if it names one.
+        assert_bounds
+            The assertion that the data keep to ``neighbours``, whatever is known of them.
+
+        Raises
+        ------
+        InvalidInputError
+            Without that assertion: if bounds were enforced that do not imply ``neighbours``, or that no longer hold; or
+            if nothing was enforced, and the agreement says something else.
+        """
+        if assert_bounds:
+            return "asserted"
+        remedy = (
+            "or say that the data keep to it all the same (assert_bounds=True, on the command line --assert-bounds): "
+            "the guarantee then calls that an assertion"
+        )
+        if self.ended:
+            raise InvalidInputError(
+                f"these data were bounded to {self.neighbours}, and then {self.ended}: nothing says what one unit adds "
+                f"to them now. Bound all rows together, {remedy}"
+            )
+        if self.is_enforced:
+            known, what = self.neighbours, "bounded to" if self.together == 1 else "bounded, all keys together, to"
+        elif agreed is not None:
+            known, what = agreed, "sketched under an agreement for"
+        else:
+            return "asserted"
+        too_many = self.together > 1 and neighbours.max_keys > 1  # the bound is one for all keys, whatever their number
+        if known is not None and (too_many or not known.implies(neighbours)):
+            raise InvalidInputError(
+                f"these data were {what} {known}, which does not imply {neighbours}. Release them for "
+                f"neighbours={known!r}, {remedy}"
+            )
+        return "enforced" if self.is_enforced else "asserted"
+
+    # --- as JSON --------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as what JSON can hold."""
+        return {
+            "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),
+            "clip": self.clip,
+            "together": self.together,
+            "conditions": list(self.conditions),
+            "ended": self.ended,
+            "is_empty": self.is_empty,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> Self:
+        """Return what `to_dict` returned; `InvalidInputError` for anything else."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(fields, dict) or fields.keys() != names:
+            raise InvalidInputError(f"bounds are an object with the fields {', '.join(sorted(names))}")
+        near, conditions = fields["neighbours"], fields["conditions"]
+        if type(fields["together"]) is not int or fields["together"] < 1 or not isinstance(conditions, list):
+            raise InvalidInputError("bounds hold over a positive number of keys, and conditions are a list")
+        for text in (*conditions, *filter(None, (fields["clip"], fields["ended"]))):
+            check_text("what is known of bounds", text)
+        if type(fields["is_empty"]) is not bool or (fields["is_empty"] and near is not None):
+            raise InvalidInputError("bounds are of data that are there, or not")
+        known = None if near is None else Neighbours.from_dict(near)
+        return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
+
+
+def _relation(bounds: Bounds) -> Neighbours:
+    if bounds.neighbours is None:
+        raise ValueError("nothing was enforced")
+    return bounds.neighbours
+
+
+UNKNOWN = Bounds()
+"""Of data of which nothing was enforced."""
+
+NO_DATA = Bounds(is_empty=True)
+"""Of sketches that are new."""

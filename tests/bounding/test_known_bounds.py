@@ -1,0 +1,355 @@
+"""What exact data are known to keep to, through every operation, and what may be released of them.
+
+The law: whatever was done to bounded data, a relation that a release calls enforced holds for each unit in them. It is
+checked on the data themselves, by an `Identity` map, whose cells show what one unit has added.
+"""
+
+import copy
+import itertools
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch import load_raw, save_raw, signs
+from streamsketch.parties import Key, Round
+from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Neighbours
+from streamsketch.release import AdditiveNoise, RawSketch, append_raw
+
+DIM = 6
+MAP = ss.Identity(dim=DIM)
+UNIT = "customer"
+State = Any
+Operation = Callable[[State, State, State], State]
+
+RELATIONS = [
+    relation(bound, unit=unit, max_keys=keys)
+    for relation in (ss.L1, ss.L2, ss.OneCoordinate)
+    for bound, unit, keys in itertools.product((5, 10, 15, 20, 45), (UNIT, "sale"), (1, 2, 3, 4, 6))
+]
+BOUNDS: list[tuple[Neighbours, dict[str, Any]]] = [
+    (ss.L1(10, unit=UNIT, max_keys=3), {}),
+    (ss.L1(10, unit=UNIT, max_keys=2), {"clip": "cut"}),
+    (ss.L1(10, unit=UNIT), {"max_keys": 3}),
+    (ss.L2(10, unit=UNIT, max_keys=2), {}),
+]
+
+
+def one_unit(number: int, neighbours: Neighbours, options: dict[str, Any]) -> ss.SketchTable:
+    """Return what the bounds leave of one customer who buys far too much, everywhere."""
+    rng = np.random.default_rng(number)
+    rows = 40
+    columns = rng.choice(list("abcdef"), rows), rng.integers(0, DIM, rows), rng.integers(-9, 99, rows), ["Ann"] * rows
+    return ss.bound_units([columns], MAP, neighbours=neighbours, **options)
+
+
+def added_twice(one: State, other: State, _: State) -> State:
+    one.merge(other)
+    return one
+
+
+def told_apart(one: State, other: State, _: State) -> State:
+    one.merge(other, disjoint_units=True)
+    return one
+
+
+def with_plain(one: State, _: State, plain: State) -> State:
+    one.merge(plain)
+    return one
+
+
+def onto_plain(one: State, _: State, plain: State) -> State:
+    plain.merge(one)
+    return plain
+
+
+def updated(one: State, _: State, __: State) -> State:
+    one.update(["a"], [0], [400])
+    return one
+
+
+def updated_by_rows(one: State, _: State, __: State) -> State:
+    one.update_rows(pa.table({"key": ["a"], "index": [0], "value": [400]}), key="key", index="index", value="value")
+    return one
+
+
+def updated_by_no_rows(one: State, _: State, __: State) -> State:
+    no_rows = pa.table({"key": pa.array([], pa.string()), "index": pa.array([], pa.int64())})
+    one.update_rows(no_rows, key="key", index="index")
+    return one
+
+
+def added_to_new(one: State, _: State, __: State) -> State:
+    new = ss.SketchTable(MAP)
+    new.merge(one)
+    return new
+
+
+# operation, and whether what it returns is still known to keep to bounds
+OPERATIONS: list[tuple[Operation, bool]] = [
+    (lambda one, _, __: one, True),
+    (lambda one, _, __: copy.deepcopy(one), True),
+    (lambda one, _, __: pickle.loads(pickle.dumps(one)), True),  # noqa: S301
+    (added_twice, True),
+    (added_to_new, True),
+    (with_plain, False),
+    (onto_plain, False),
+    (updated, False),
+    (updated_by_rows, False),
+    (updated_by_no_rows, False),
+]
+
+
+def plain_table() -> ss.SketchTable:
+    plain = ss.SketchTable(MAP)
+    plain.update(["a", "z"], [0, 1], [400, 400])
+    return plain
+
+
+def holds(neighbours: Neighbours, cells: np.ndarray[Any, Any]) -> bool:
+    """Return whether what one customer added to all keys, (keys, dim), is as a relation says."""
+    used = cells[np.abs(cells).sum(axis=1) > 0].astype(object)
+    if neighbours.unit != UNIT or len(used) > neighbours.max_keys:
+        return False
+    if isinstance(neighbours, ss.L1):
+        return all(sum(map(abs, row)) <= neighbours.bound for row in used)
+    if isinstance(neighbours, ss.L2):
+        return all(sum(cell**2 for cell in row) <= Fraction(neighbours.bound) ** 2 for row in used)
+    return all(np.count_nonzero(row) <= 1 and max(map(abs, row)) <= neighbours.bound for row in used)
+
+
+def holds_together(neighbours: Neighbours, cells: np.ndarray[Any, Any]) -> bool:
+    """Return whether a relation of one key holds for all keys together, as for one long vector."""
+    return neighbours.max_keys == 1 and holds(neighbours, cells.reshape(1, -1))
+
+
+@pytest.mark.parametrize(("operation", "is_kept"), OPERATIONS)
+@pytest.mark.parametrize(("neighbours", "options"), BOUNDS)
+def test_what_a_release_calls_enforced_holds_for_each_unit(
+    neighbours: Neighbours,
+    options: dict[str, Any],
+    operation: Operation,
+    is_kept: bool,  # noqa: FBT001 - of the table
+) -> None:
+    for number in range(8):
+        one, other = (one_unit(2 * number + part, neighbours, options) for part in (0, 1))
+        found = operation(one, other, plain_table())
+        assert found.bounds.is_enforced == is_kept
+        enforced = []
+        for asked in RELATIONS:
+            try:
+                basis = found.bounds.basis_for(asked)
+            except ss.InvalidInputError:
+                continue
+            assert basis == "enforced"
+            true_of = holds if found.bounds.together == 1 else holds_together
+            assert true_of(asked, found.cells)
+            enforced.append(asked)
+        assert (found.bounds.neighbours in enforced or found.bounds.neighbours not in RELATIONS) == is_kept
+
+
+@pytest.mark.parametrize(("neighbours", "options"), BOUNDS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_and_differences_of_keys_keep_to_the_sum_of_their_bounds(
+    neighbours: Neighbours, options: dict[str, Any], sign: int
+) -> None:
+    table = one_unit(1, neighbours, options)
+    first, second = (table.sketch_of(key) for key in "ab")
+    found = first + second if sign > 0 else first - second
+    in_place = first.copy()
+    if sign > 0:
+        in_place += second
+    else:
+        in_place -= second
+    assert found.bounds == in_place.bounds
+    known = found.bounds.neighbours
+    assert known is not None
+    assert known.bound == 2 * Fraction(neighbours.bound)
+    assert holds(known, found.state().reshape(1, -1))
+
+
+def test_without_one_customer_in_two_parts_their_bounds_stay() -> None:
+    near = ss.L1(10, unit=UNIT, max_keys=2)
+    parts = [one_unit(number, near, {}) for number in (1, 2, 3)]
+    total = parts[0]
+    for part in parts[1:]:
+        total.merge(part, disjoint_units=True)
+    condition = "no customer is in two of the parts that were merged"
+    assert total.bounds == Bounds(near, "scale", conditions=(condition,))
+    guarantee = total.release(epsilon=1, neighbours=near, keys_are_public=True).guarantee
+    assert (guarantee.basis, guarantee.conditions) == ("enforced", (condition,))
+    assert condition in str(guarantee)
+
+
+def test_parts_bounded_for_different_units_or_by_different_relations() -> None:
+    parts = {
+        name: one_unit(1, relation, {}) for name, relation in {
+            "customer": ss.L1(10, unit=UNIT), "sale": ss.L1(10, unit="sale"), "norm": ss.L2(10, unit=UNIT)
+        }.items()
+    }  # fmt: skip
+    first = parts["customer"].copy()
+    first.merge(parts["sale"])
+    assert "bounded to one sale of at most 10 (L1)" in first.bounds.ended
+    second = parts["customer"].copy()
+    second.merge(parts["norm"])
+    assert second.bounds.neighbours == ss.L2(20, unit=UNIT, max_keys=2)  # ‖x‖₂ ≤ ‖x‖₁
+
+
+def test_raw_files_and_what_is_appended_to_them_keep_bounds(tmp_path: Path) -> None:
+    near = ss.L1(10, unit=UNIT, max_keys=2)
+    path = tmp_path / "a.raw-sketch"
+    save_raw(one_unit(1, near, {}), path)
+    assert load_raw(path).state.bounds == Bounds(near, "scale")
+    append_raw(RawSketch(one_unit(2, near, {})), path)
+    assert load_raw(path).state.bounds == Bounds(ss.L1(20, unit=UNIT, max_keys=4), "scale")
+    append_raw(RawSketch(ss.SketchTable(MAP)), path)  # an empty snapshot
+    assert load_raw(path).state.bounds.is_enforced
+    append_raw(RawSketch(plain_table()), path)
+    assert "nothing clipped" in load_raw(path).state.bounds.ended
+    with pytest.raises(
+        ss.InvalidInputError, match=r"bounded to one customer of at most 20 .* and then rows were added"
+    ):
+        ss.release_raw(path, epsilon=1, neighbours=near, keys_are_public=True)
+    released = ss.release_raw(path, epsilon=1, neighbours=near, keys_are_public=True, assert_bounds=True)
+    assert released.guarantee.basis == "asserted"
+    (past,) = load_raw(path).releases
+    assert past.guarantee.basis == "asserted"
+
+
+def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours, **options: Any) -> list[Any]:
+    """Return what each road to a release returns for a table of one key, or raise what the first one raises."""
+    how: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "neighbours": asked}
+    logistic = signs.DPSignLogistic(epsilon=1, neighbours=asked)
+    keys = [Key.generate(), Key.generate()]
+    agreed = Round(MAP, parties=[key.public for key in keys], **how)
+    path = folder / "a.raw-sketch"
+    save_raw(table, path)
+    roads: list[Callable[[], Any]] = [
+        lambda: table.release(**how, keys_are_public=True, **options),
+        lambda: table["a"].release(**how, **options),
+        lambda: AdditiveNoise(**how).release(table["a"], **options),
+        lambda: AdditiveNoise(**how).release_table(table, public_keys=["a"], **options),
+        lambda: logistic.release(table["a"], **options),
+        lambda: logistic.release_table(table, keys_are_public=True, **options),
+        lambda: ss.release_raw(path, **how, keys_are_public=True, **options),
+        lambda: agreed.contribute(table["a"], keys[0], **options),
+        *([] if options else [lambda: AdditiveNoise(**how).calibrated(MAP).release(table["a"])]),
+    ]
+    results, refusals = [], []
+    for road in roads:
+        try:
+            results.append(road())
+        except ss.InvalidInputError as error:
+            refusals.append(error)
+    assert not results or not refusals
+    if refusals:
+        raise refusals[0]
+    return results
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ss.L1(100, unit=UNIT),
+        ss.L1(100, unit=UNIT, max_keys=2),
+        ss.L1(50, unit=UNIT, max_keys=3),
+        ss.L1(100, unit="sale", max_keys=3),
+    ],
+)
+def test_every_road_refuses_what_the_bounds_do_not_imply(asked: Neighbours, tmp_path: Path) -> None:
+    near = ss.L1(100, unit=UNIT, max_keys=3)
+    table = ss.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
+    with pytest.raises(ss.InvalidInputError, match=r"were bounded to .* does not imply"):
+        released_in_every_way(table, tmp_path, asked)
+    for released in released_in_every_way(table, tmp_path, asked, assert_bounds=True):
+        if not isinstance(released, bytes):
+            assert released.guarantee.basis == "asserted"
+            assert f"{asked}, asserted, by" in str(released.guarantee)
+
+
+@pytest.mark.parametrize("asked", [ss.L1(100, unit=UNIT, max_keys=3), ss.L1(101, unit=UNIT, max_keys=4)])
+def test_every_road_takes_what_the_bounds_imply_and_says_that_it_was_enforced(
+    asked: Neighbours, tmp_path: Path
+) -> None:
+    near = ss.L1(100, unit=UNIT, max_keys=3)
+    table = ss.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
+    for released in released_in_every_way(table, tmp_path, asked):
+        if not isinstance(released, bytes):
+            assert released.guarantee.basis == "enforced"
+            assert type(released).from_bytes(released.to_bytes()).guarantee == released.guarantee
+
+
+def test_data_under_an_agreement_are_released_for_what_it_says(tmp_path: Path) -> None:
+    near = ss.L1(100, unit=UNIT, max_keys=3)
+    agreement = ss.Agreement(MAP, key="shop", index="item", value="sold", neighbours=near)
+    table = ss.SketchTable(agreement)
+    table.update_rows(pa.table({"shop": ["a"], "item": [1], "sold": [400]}))
+    with pytest.raises(ss.InvalidInputError, match=r"sketched under an agreement for .* does not imply"):
+        released_in_every_way(table, tmp_path, ss.L1(100, unit=UNIT))
+    for released in released_in_every_way(table, tmp_path, near):
+        if not isinstance(released, bytes):
+            assert released.guarantee.basis == "asserted"
+
+
+def test_signs_without_a_proof_for_keys_bounded_together_are_refused() -> None:
+    near = ss.L1(10, unit=UNIT)
+    gaussian = ss.Gaussian(dim=DIM, sketch_dim=32, seed=1)
+    table = ss.bound_units([(["a", "b"], [1, 2], [9, 9], ["Ann"] * 2)], gaussian, neighbours=near, max_keys=3)
+    assert signs.DPSignLogistic(epsilon=1, neighbours=near).release_table(table, keys_are_public=True)
+    for mechanism in (
+        signs.DPSignRPRR(epsilon=1, delta=1e-6, neighbours=near, norm_bound=1000),
+        signs.DPSignRPRRSmooth(epsilon=1, neighbours=near),
+    ):
+        with pytest.raises(ss.InvalidInputError, match=r"over 3 keys together, for which .* has no proof"):
+            mechanism.release_table(table, keys_are_public=True)
+
+
+def test_what_is_known_does_not_depend_on_the_data() -> None:
+    near = ss.L1(10, unit=UNIT)
+    nothing = ss.bound_units([([], pa.array([], pa.int64()), [], [])], MAP, neighbours=near)
+    something = one_unit(1, near, {})
+    assert nothing.bounds == something.bounds
+    assert nothing.sketch_of("a").bounds == something.sketch_of("a").bounds
+    assert ss.Sketch(MAP).bounds == NO_DATA
+    new, used = ss.Sketch(MAP), ss.Sketch(MAP)
+    used.update(1, 3)
+    assert used.bounds == UNKNOWN
+    guarantees = [one.release(epsilon=1, neighbours=near).guarantee for one in (new, used)]
+    assert guarantees[0] == guarantees[1]
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [NO_DATA, UNKNOWN, Bounds(ss.L2(3, unit="a"), "scale", conditions=("b", "c")), Bounds(ss.L1(3), "cut").updated()],
+)
+def test_bounds_survive_json(bounds: Bounds) -> None:
+    assert Bounds.from_dict(bounds.to_dict()) == bounds
+    for name in bounds.to_dict():
+        with pytest.raises(ss.InvalidInputError):
+            Bounds.from_dict({key: value for key, value in bounds.to_dict().items() if key != name})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"together": 0},
+        {"together": True},
+        {"conditions": "none"},
+        {"conditions": [3]},
+        {"ended": 3},
+        {"clip": ["scale"]},
+        {"is_empty": 1},
+        {"is_empty": True, "neighbours": ss.L1(1).to_dict()},
+        {"neighbours": {"relation": "l1"}},
+        {"neighbours": "l1"},
+    ],
+)
+def test_bounds_that_nothing_wrote_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ss.InvalidInputError):
+        Bounds.from_dict(Bounds(ss.L1(3)).to_dict() | change)
