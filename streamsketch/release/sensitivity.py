@@ -84,6 +84,13 @@ def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivit
     return one_key.over_keys(neighbours.max_keys)
 
 
+def most_in_a_cell(projection: Projection, neighbours: Neighbours) -> int:
+    """Return how far one unit can move a single cell at most, in grid steps: for `L2` neighbours √(D2²) of one key."""
+    if isinstance(neighbours, L2):
+        return math.isqrt(_of_euclidean(projection, dataclasses.replace(neighbours, max_keys=1)).l2_squared)
+    return projection.max_entry * grid_steps(projection, neighbours)
+
+
 def _of_euclidean(projection: Projection, neighbours: L2) -> Sensitivity:
     bound = projection.spectral_bound if projection.dim <= _MOST_COORDINATES else None
     if bound is None:

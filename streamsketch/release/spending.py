@@ -4,7 +4,7 @@ import dataclasses
 
 from streamsketch.privacy import Guarantee, noise_rho, pure_rho
 from streamsketch.projections import Projection
-from streamsketch.release.sensitivity import grid_steps, sensitivity_of
+from streamsketch.release.sensitivity import most_in_a_cell, sensitivity_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ def spending_of(guarantee: Guarantee, projection: Projection | None = None) -> S
     rho = None
     if projection is not None and one is not None and (one.place, one.layers) == ("output", 1):
         sensitivity = sensitivity_of(projection, guarantee.neighbours)
-        cell = projection.max_entry * grid_steps(projection, guarantee.neighbours)
+        cell = most_in_a_cell(projection, guarantee.neighbours)
         honest = 1 if one.shares is None else one.shares.honest
         rho = noise_rho(one.noise, l1=sensitivity.l1, l2_squared=sensitivity.l2_squared, cell=cell, honest=honest)
     if rho is None:

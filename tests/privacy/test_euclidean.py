@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.core import Limits
-from streamsketch.privacy import DiscreteGaussian
+from streamsketch.privacy import DiscreteGaussian, pure_rho
+from streamsketch.privacy.zcdp import laplace_divergence
 from streamsketch.projections import block_hashed, spectral
-from streamsketch.release import check_release
+from streamsketch.release import check_release, spending_of
 from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding.cut import bounded
 from tests.bounding.test_cut import SECRET, UNITS, columns
@@ -173,6 +174,31 @@ def test_no_unit_of_the_ball_moves_a_sketch_further_than_stated(projection: ss.P
         assert (moved**2).sum(axis=1).max() == stated.l2_squared
     keys = sensitivity_of(projection, ss.L2("2.2", max_keys=3))
     assert (keys.l1, keys.l2_squared) == (3 * stated.l1, 3 * stated.l2_squared)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("projection", SMALL, ids=repr)
+def test_releases_are_charged_what_the_farthest_unit_spends(
+    projection: ss.Projection, mechanism: str, tmp_path: Path
+) -> None:
+    """ρ of noise on cells adds up over the cells, of vectors of the ball."""
+    ledger = ss.Ledger(tmp_path / "ledger.sqlite")
+    ledger.dataset("images", unit="image", epsilon=9.0, delta=1e-6)
+    arguments: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6 * (mechanism == "gaussian"), "mechanism": mechanism}
+    released = projection.sketch().release(
+        neighbours=ss.L2(2, unit="image", max_keys=2), ledger=ledger, dataset="images", **arguments
+    )
+    assert ledger.left("images").epsilon < 9
+    spent = spending_of(released.guarantee, projection).rho
+    assert spent <= pure_rho(1.0)
+    noise = released.guarantee.mechanism.the_noise.noise
+    moved = np.abs(np.stack(list(ball(6, 4))) @ projection.columns(np.arange(6)).T)
+    if mechanism == "laplace":
+        of_cell = np.array([laplace_divergence(noise.scale, step) for step in range(int(moved.max()) + 1)])
+        farthest = of_cell[moved].sum(axis=1).max()
+    else:
+        farthest = (moved**2).sum(axis=1).max() / (2 * float(noise.sigma_squared))
+    assert 2 * farthest <= spent  # two keys
 
 
 def test_embeddings_take_less_noise_than_by_their_l1_norm() -> None:
