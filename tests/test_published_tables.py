@@ -184,7 +184,6 @@ def cases() -> dict[str, tuple[list[Any], float]]:
         "a merge of tables beside both": ([mine, theirs, merged], 2.0),
         "a merge of tables": ([merged], 1.0),
         "a sum beside a row of a part": ([merged, mine["a"]], 2.0),
-        "a larger guarantee for a row": ([one, tampered(rows["a"], epsilon=4.0)], 5.0),
     }
 
 

@@ -115,8 +115,8 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     ----------
     *releases
         Private sketches, published signs, and tables of them. A table is one release, whose guarantee covers all of
-        its keys. Releases that can be computed from the others spend nothing more: a release given twice, a row beside
-        its table, a sum beside all of its parts.
+        its keys. Releases that are known to be computed from the others spend nothing more: a release given twice, a
+        row beside its table, a sum beside all of its parts.
     populations
         ``"overlapping"`` if a privacy unit may be in several of them, ``"disjoint"`` if none is.
     delta
@@ -136,7 +136,8 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
         differential privacy does not compose.
     InvalidInputError
         Without releases; for different neighbour relations, an unknown value of ``populations``, a δ below the sum of
-        theirs, or disjoint populations and releases that share data.
+        theirs, disjoint populations and releases that share data, or releases that are not what their ids say, as
+        `compose`.
 
     Notes
     -----

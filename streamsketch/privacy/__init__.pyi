@@ -3,6 +3,7 @@ from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
 from .budget import Budget
 from .calibration import Candidate, candidates, mechanism_names
 from .choosing import ChosenBound, choose_bound
+from .claims import Claim
 from .coins import Bytes
 from .composition import Accounted, Spent, account
 from .counting import places_that_count, sharing_data
@@ -46,6 +47,7 @@ __all__ = [
     "Bytes",
     "Candidate",
     "ChosenBound",
+    "Claim",
     "Cumulants",
     "DiscreteGaussian",
     "DiscreteLaplace",

@@ -4,8 +4,12 @@ from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
+from streamsketch.privacy.claims import Claim, check_claims, is_computed
+
 _Column: TypeAlias = tuple[Any, bytes]
 _Row: TypeAlias = dict[_Column, Fraction]
+_Sum: TypeAlias = dict[int, Fraction]  # by the places of vectors
+_Vector: TypeAlias = tuple[_Row, Claim]
 
 
 class Single(Protocol):
@@ -18,6 +22,10 @@ class Single(Protocol):
     @property
     def data_ids(self) -> Collection[bytes]:
         """Random ids of the data, empty where they are unknown."""
+
+    @property
+    def claim(self) -> Claim:
+        """What shows that it is what its ids say."""
 
 
 class Release(Protocol):
@@ -35,18 +43,24 @@ class Release(Protocol):
 def places_that_count(releases: Sequence[Any]) -> list[int]:
     """Return the places of releases from which the others can be computed, so that those are post-processing.
 
-    Each vector is taken as the sum of the releases whose ids it has. A release all of whose vectors are linear
-    combinations of others' spends nothing more: a copy, a row beside its table, a sum beside all of its parts, or the
-    last part beside the sum and the other parts. Those of fewest parts come first, of these the largest guarantee,
-    and of these the most rows, so that no forged guarantee of a sum or a copy takes the place of a larger; a copy
-    with more δ than the one kept counts as well. A table all of whose rows are in others of its guarantee spends
-    nothing more either.
+    A release all of whose vectors are linear combinations of others' spends nothing more: a copy, a row beside its
+    table, a sum beside all of its parts, or the last part beside the sum and the other parts. Ids say which they are,
+    and cells show it: a vector that is no such combination counts, whatever its ids are. Those of fewest parts come
+    first, of these the largest guarantee, and of these the most rows, so that no forged guarantee of a sum takes the
+    place of a larger; a sum with more δ than the one kept of the same parts counts as well. A table all of whose rows
+    are in others of its guarantee spends nothing more either.
 
     Parameters
     ----------
     releases
         Each a `Release`, or a guarantee alone, which always counts.
+
+    Raises
+    ------
+    InvalidInputError
+        As `check_claims`: where ids are shown to be another release's.
     """
+    check_claims(releases)
     vectors = [_vectors_of(release) for release in releases]
     known = [place for place, found in enumerate(vectors) if found]
     span = _Span()
@@ -57,8 +71,8 @@ def places_that_count(releases: Sequence[Any]) -> list[int]:
     for place in sorted(place for place in kept if len(vectors[place]) > 1):
         guarantee = releases[place].guarantee
         alike = [other for other in kept if other != place and releases[other].guarantee == guarantee]
-        inside = {column for other in alike for row in vectors[other] for column in row}
-        if all(inside.issuperset(row) for row in vectors[place]):
+        inside = {column for other in alike for row, _ in vectors[other] for column in row}
+        if all(inside.issuperset(row) for row, _ in vectors[place]):
             others = _Span()
             for other in alike:
                 others.add(vectors[other])
@@ -84,9 +98,10 @@ def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _vectors_of(release: Any) -> list[_Row]:
+def _vectors_of(release: Any) -> list[_Vector]:
     rows: Iterable[Any] = getattr(release, "rows", ())
-    return [{(release.guarantee.neighbours, one): Fraction(1) for one in row.summed_ids} for row in rows]
+    near = None if not rows else release.guarantee.neighbours
+    return [({(near, one): Fraction(1) for one in row.summed_ids}, row.claim) for row in rows]
 
 
 def _rank(release: Any) -> tuple[int, float, float, int]:
@@ -95,41 +110,51 @@ def _rank(release: Any) -> tuple[int, float, float, int]:
 
 
 def _has_more_delta(release: Any, kept: Sequence[Any]) -> bool:
-    """Return whether releases, none a merge, are copies of others that state a smaller δ, and so are not what they say.
+    """Return whether all that is kept of the same parts states a smaller δ, which is then not of what it says.
 
     A copy's ε is never larger than that of those kept, which were sorted by it.
     """
     ids = {row.summed_ids for row in release.rows}
-    if any(len(one) > 1 for one in ids):
-        return False
     same = [other.guarantee.delta for other in kept if any(row.summed_ids in ids for row in other.rows)]
     return bool(release.guarantee.delta > max(same, default=1.0))
 
 
 class _Span:
-    """All linear combinations of some vectors, by Gaussian elimination."""
+    """All linear combinations of some vectors, by Gaussian elimination over their ids."""
 
     def __init__(self) -> None:
-        self._pivots: dict[_Column, _Row] = {}
+        self._pivots: dict[_Column, tuple[_Row, _Sum]] = {}
+        self._claims: list[Claim] = []
 
-    def add(self, vectors: Iterable[_Row]) -> bool:
-        """Add vectors; return whether one of them was no combination of those before."""
+    def add(self, vectors: Iterable[_Vector]) -> bool:
+        """Add vectors; return whether one of them was no combination of those before, as far as is shown."""
         is_new = False
-        for vector in vectors:
-            row = self._reduced(dict(vector))
+        for vector, claim in vectors:
+            row, of = self._reduced(dict(vector))
             if row:
                 first, leading = next(iter(row.items()))
-                self._pivots[first] = {column: value / leading for column, value in row.items()}
+                of = {len(self._claims): 1 / leading} | {place: -factor / leading for place, factor in of.items()}
+                self._pivots[first] = {column: value / leading for column, value in row.items()}, of
+                self._claims.append(claim)
+                is_new = True
+            elif not is_computed(claim, [self._claims[place] for place in of]):
                 is_new = True
         return is_new
 
-    def _reduced(self, row: _Row) -> _Row:
+    def _reduced(self, row: _Row) -> tuple[_Row, _Sum]:
+        """Return what is left of a row without the vectors before, and which of those, with factors, were taken off."""
+        of: _Sum = {}
         while (pivot := next((column for column in row if column in self._pivots), None)) is not None:
             factor = row[pivot]
-            for column, value in self._pivots[pivot].items():
-                left = row.get(column, Fraction(0)) - factor * value
-                if left:
-                    row[column] = left
-                else:
-                    del row[column]
-        return row
+            values, its = self._pivots[pivot]
+            _subtract(row, values, factor)
+            _subtract(of, its, -factor)
+        return row, of
+
+
+def _subtract(row: dict[Any, Fraction], other: dict[Any, Fraction], factor: Fraction) -> None:
+    for column, value in other.items():
+        if left := row.get(column, Fraction(0)) - factor * value:
+            row[column] = left
+        else:
+            row.pop(column, None)

@@ -133,7 +133,7 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
         At least one, all for the same neighbour relation: the releases and tables themselves, or their guarantees
         alone. A table is one release. Only releases can show that one can be computed from others, and spends nothing
         more (a copy, a row beside its table, a sum beside all of its parts), or that populations said to be disjoint
-        share data.
+        share data. Their ids say so and their cells must show it; what is not shown counts.
     populations
         ``"disjoint"``: no privacy unit is in two of the streams, so the worst guarantee holds for all (parallel
         composition). ``"overlapping"``: units may be in several, so ε and δ add up (Dwork and Roth 2014,
@@ -145,7 +145,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
         For what is no `Guarantee`: individual differential privacy does not compose.
     InvalidInputError
         For no guarantees, another value of ``populations``, guarantees for different neighbour relations, more than 64
-        conditions, or releases of shared data whose populations are said to be disjoint.
+        conditions, releases of shared data whose populations are said to be disjoint, releases of one id that are not
+        the same, or a sum beside its parts that is none.
 
     Examples
     --------

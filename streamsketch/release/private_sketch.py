@@ -11,7 +11,7 @@ from streamsketch.agreement import check_agreed, fingerprint_of
 from streamsketch.core import Exact, Ints, exact_fraction
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Cumulants, Guarantee, NoisePlace, Populations, compose
+from streamsketch.privacy import Claim, Cumulants, Guarantee, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import effect_of
@@ -189,6 +189,11 @@ class PrivateSketch(Published):
     def data_ids(self) -> tuple[bytes, ...]:
         """Random ids of the data inside, as many for any data; empty where the data are unknown."""
         return self._data_ids
+
+    @property
+    def claim(self) -> Claim:
+        """What shows that this is the release, or the sum, that its ids say: see `streamsketch.compose`."""
+        return Claim((self._projection, self._noise_place), self._values, self._noise)
 
     @property
     def parts(self) -> tuple[NoisePart, ...]:

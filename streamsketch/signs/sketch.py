@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Words, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
+from streamsketch.privacy import Claim, FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
 from streamsketch.release import RELEASE_ID_BYTES, Published, under
 
@@ -86,6 +86,11 @@ class Signs(Published):
     def summed_ids(self) -> frozenset[bytes]:
         """The ids of the releases inside: its own."""
         return frozenset([self._release_id])
+
+    @property
+    def claim(self) -> Claim:
+        """What shows that this is the release that its id says: see `streamsketch.compose`."""
+        return Claim((type(self), self._projection), self._words, None)
 
     @property
     def guarantee(self) -> Any:

@@ -142,10 +142,11 @@ def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path
         (["ab.parquet", "ac.parquet", "bc.parquet"], "Together, 3 releases, of which 2 count"),  # two make the third
         (["ab.parquet", "ac.parquet", "ad.parquet"], "ε and δ add up to ε = 3,"),
         (["ab.parquet", "large.parquet"], "ε and δ add up to ε = 3,"),
-        (["forged.parquet", "ab.parquet"], "ε and δ add up to ε = 5,"),
     ):
         shown = " ".join(forks.run("explain", *given, cwd=tmp_path).stdout.split())
         assert told in shown, (given, shown[shown.index("Together") :])
+    refused = forks.refused("explain", "ab.parquet", "forged.parquet", cwd=tmp_path)
+    assert "releases 1 and 2 of 2 have the id of one release, and differ: guarantees." in refused
 
 
 def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, forks: Forks) -> None:

@@ -1,0 +1,120 @@
+"""Whether releases are the copies and sums that their ids say: ids can be copied, cells and noise cannot be guessed."""
+
+import math
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.noise import Cumulants
+
+_CLOSE = 1e-9  # relative: of residuals, and of noise that was added up in another order
+_MOST_ENTRIES = 1 << 24  # of the system that is solved; more are left unknown
+_MOST_FACTOR = 1 << 20  # denominators of the factors that are looked for
+
+
+class Claim(NamedTuple):
+    """What a published vector shows of itself beside its ids."""
+
+    kind: Hashable
+    """What only vectors of one kind have in common: the map, and where noise was added."""
+    cells: NDArray[Any]
+    """What was published, (k,), whatever factor it has."""
+    noise: Cumulants | None
+    """Of one noise in the cells; None where sums are never made."""
+
+
+def check_claims(releases: Sequence[Any]) -> None:
+    """Check that vectors of one id are one release, and sums of vectors that are all given are their sums.
+
+    Raises
+    ------
+    InvalidInputError
+        If two vectors have the id of one release and differ in map, cells, noise or guarantee; if one with the ids of
+        several vectors is no sum of them, each with a factor, or has other noise than the sum.
+    """
+    single: dict[bytes, tuple[int, Any, Claim]] = {}
+    for place, release in enumerate(releases):
+        for row in getattr(release, "rows", ()):
+            if len(row.summed_ids) == 1:
+                (one,) = row.summed_ids
+                found = place, release.guarantee, row.claim
+                if one in single:
+                    _check_copy(found, single[one], len(releases))
+                single[one] = found
+    for place, release in enumerate(releases):
+        for row in getattr(release, "rows", ()):
+            if len(row.summed_ids) > 1 and all(one in single for one in row.summed_ids):
+                _check_sum(place, row.claim, [single[one][2] for one in row.summed_ids], len(releases))
+
+
+def _check_copy(one: tuple[int, Any, Claim], other: tuple[int, Any, Claim], count: int) -> None:
+    (first, guarantee, claim), (second, stated, known) = other, one
+    differs = {
+        "maps": claim.kind != known.kind,
+        "cells": not np.array_equal(claim.cells, known.cells),
+        "noise": claim.noise != known.noise,
+        "guarantees": guarantee != stated,
+    }
+    if any(differs.values()):
+        what = ", ".join(name for name, differ in differs.items() if differ)
+        raise InvalidInputError(
+            f"releases {first + 1} and {second + 1} of {count} have the id of one release, and differ: {what}. One was "
+            f"changed, or is another release under that id; ask who published them, and leave it out"
+        )
+
+
+def _check_sum(place: int, claim: Claim, parts: Sequence[Claim], count: int) -> None:
+    if any(part.kind != claim.kind for part in parts):
+        wrong = "map"
+    else:
+        known, factors = _factors(claim.cells, [part.cells for part in parts])
+        if known is None or (known and _is_noise_of(claim, parts, factors)):
+            return
+        wrong = "noise" if known else "vector"
+    raise InvalidInputError(
+        f"release {place + 1} of {count} has the ids of {len(parts)} releases that are given too, and its {wrong} is "
+        f"not that of a sum of them. It was changed, or is another release under these ids; ask who published it, and "
+        f"leave it out"
+    )
+
+
+def is_computed(claim: Claim, others: Sequence[Claim]) -> bool:
+    """Return whether a vector is known to be a sum of others, each with a factor."""
+    if any(other.kind != claim.kind for other in others):
+        return False
+    return _factors(claim.cells, [other.cells for other in others])[0] is True
+
+
+def _factors(cells: NDArray[Any], parts: Sequence[NDArray[Any]]) -> tuple[bool | None, list[Fraction]]:
+    """Return whether cells are a sum of parts with factors, None where that is not known, and the factors.
+
+    Of as many parts as cells any vector is such a sum, which then shows nothing, unless all factors are 1.
+    """
+    if np.array_equal(np.add.reduce(parts), cells):  # modulo 2^64, as sums are
+        return True, [Fraction(1)] * len(parts)
+    if len(parts) >= cells.size or len(parts) * cells.size > _MOST_ENTRIES:
+        return None, []
+    columns, wanted = np.array(parts, dtype=np.float64).T, cells.astype(np.float64)
+    solved = np.linalg.lstsq(columns, wanted, rcond=None)[0]
+    if np.linalg.norm(columns @ solved - wanted) > _CLOSE * np.linalg.norm(wanted):
+        return False, []
+    factors = [Fraction(value).limit_denominator(_MOST_FACTOR) for value in solved.tolist()]
+    common = math.lcm(*(factor.denominator for factor in factors))
+    total = sum(int(factor * common) * part.astype(object) for factor, part in zip(factors, parts, strict=True))
+    return (True, factors) if np.array_equal(total, common * cells.astype(object)) else (None, [])
+
+
+def _is_noise_of(claim: Claim, parts: Sequence[Claim], factors: Sequence[Fraction]) -> bool:
+    """Return whether the noise of a sum of independent releases is the sum of theirs."""
+    if claim.noise is None:
+        return True
+    total = Cumulants()
+    for part, factor in zip(parts, factors, strict=True):
+        total += (part.noise or Cumulants()).scaled(float(factor))
+    return math.isclose(claim.noise.k2, total.k2, rel_tol=_CLOSE) and math.isclose(
+        claim.noise.k4, total.k4, rel_tol=_CLOSE, abs_tol=_CLOSE * total.k2**2
+    )
