@@ -61,6 +61,8 @@ class Log:
         InvalidInputError
             If it is not the log that was read before.
         """
+        if not _is_place(place):
+            raise ss.InvalidInputError("the state of the stream does not say how far the log was read; take a backup")
         taken, after = place["bytes"], b""
         if self.is_file:
             size = os.fstat(self._descriptor).st_size
@@ -115,3 +117,15 @@ class Log:
 
 def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _is_place(place: dict[str, Any]) -> bool:
+    """Return whether a state's place is one that `Log.place` gave."""
+    numbers, texts = (place.get(name) for name in ("bytes", "line")), ("header", "head", "tail")
+    try:
+        bytes.fromhex(place["header"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return all(type(number) is int and 0 <= number < 1 << 62 for number in numbers) and all(
+        isinstance(place.get(name), str) for name in texts
+    )

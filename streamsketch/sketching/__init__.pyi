@@ -5,7 +5,7 @@ from .bounding.digests import UnitDigests
 from .bounding.objects import is_malformed
 from .bounding.runs import Runs
 from .bounding.summary import BoundingSummary
-from .bounding.units import SECRET_BYTES, Batch, UnitBounds, bound_units, unit_totals
+from .bounding.units import SECRET_BYTES, WHOLE, Batch, UnitBounds, bound_units, unit_totals
 from .encoding import encode_batch
 from .keyed import keyed_steps, public_names, warn_of_other_types
 from .sketch import Sketch
@@ -14,6 +14,7 @@ from .table import SketchTable
 __all__ = [
     "MAX_LIMIT",
     "SECRET_BYTES",
+    "WHOLE",
     "Batch",
     "Bounded",
     "BoundingSummary",

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.cli._lines import BadLines, Lines
+from streamsketch.cli._log import Log
 from streamsketch.release import Stream, StreamPolicy
 from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, started, wait_until_read
 from tests.endless.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, beat, bound_by, over_in, windows_of
@@ -241,6 +243,17 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
         told = json.loads(forks.succeeded(*FILE, "--bad-lines", "kept.csv", "--json", cwd=folder))
         assert told["bad_lines"] == count
     assert (folder / "kept.csv").read_text() == HEADER + 2 * "worse-time,north,a,1,Ann\n"
+
+
+@pytest.mark.parametrize("changes", [{"bytes": -1}, {"bytes": "9"}, {"line": None}, {"header": "z"}, {"head": 1}])
+def test_a_state_that_does_not_say_how_far_the_log_was_read_is_refused(changes: dict[str, Any], folder: Path) -> None:
+    (folder / "log.csv").write_text(HEADER)
+    with (folder / "log.csv").open("rb", buffering=0) as file, BadLines("skip") as bad:
+        log, lines = Log(file.fileno(), "log.csv"), Lines("log.csv", "csv", [], [], bad)
+        place = log.place(lines)
+        assert log.go_on(place, lines, iter([])) == b""
+        with pytest.raises(ss.InvalidInputError, match="does not say how far the log was read"):
+            log.go_on(place | changes, lines, iter([]))
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

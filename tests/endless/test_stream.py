@@ -244,6 +244,7 @@ def test_a_file_is_held_by_one(tmp_path: Path) -> None:
         pass
 
 
+OTHER_RELATIONS: list[Any] = [{}, [], None, 1, "l3"]
 GOOD: dict[str, Any] = {
     "policy": 1, "time": "at", "window": "1 hour", "start": "2026-11-22", "delay": 0, "epsilon": 1, "folder": "out",
     "public_keys": KEYS,
@@ -289,7 +290,7 @@ GOOD: dict[str, Any] = {
                 {"neighbours": {"relation": kind, "bound": "1", "unit": "sale", "max_keys": 1}},
                 "the relation must be one of l1, l2, one-coordinate",
             )
-            for kind in ({}, [], None, 1, "l3")
+            for kind in OTHER_RELATIONS
         ),
         (
             {"neighbours": {"relation": "l1", "bound": "1", "unit": "sale", "max_keys": 1}},

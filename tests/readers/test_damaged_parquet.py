@@ -55,6 +55,15 @@ def test_a_code_without_a_word_is_refused(width: int, code: int) -> None:
         read(with_codes(parquet(), width, code), ["item"])
 
 
+def test_text_in_delta_encodings_is_read() -> None:
+    """Which Arrow does not read as dictionaries."""
+    for encoding in ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"):
+        table = pa.table({"item": WORDS * 3, "n": range(9)})
+        pq.write_table(table, sink := io.BytesIO(), use_dictionary=False, column_encoding={"item": encoding})
+        found = pa.Table.from_batches(read(sink.getvalue(), ["item", "n"]))
+        assert found.to_pydict() == table.to_pydict()
+
+
 def test_the_command_names_the_file(tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "events.parquet").write_bytes(with_codes(parquet(), 32, (1 << 32) - 1))
     AGREEMENT.save(tmp_path / "agreement.json")

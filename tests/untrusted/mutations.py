@@ -163,3 +163,14 @@ def _change_field(fields: dict[str, Any], chance: random.Random) -> None:
             fields[name] = chance.choice((None, True, False, *_DOUBLES))
         case _:
             fields[name] = chance.choice((*_NUMBERS, -(1 << 63), 10**30, str(chance.choice(_NUMBERS))))
+
+
+def changed_footer(data: bytes, chance: random.Random) -> bytes:
+    """Change what is not a page: the footer, and the headers of pages, which lie in front of their values."""
+    size = int.from_bytes(data[-8:-4], "little")
+    start = len(data) - 8 - size
+    if chance.random() < 0.3:
+        place = chance.randrange(4, 60)
+        return data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
+    changed = changed_bytes(data[start:-8], chance)
+    return data[:start] + changed + len(changed).to_bytes(4, "little") + data[-4:]

@@ -1,14 +1,13 @@
-"""Every reader of bytes that other parties send: sound samples, how to change them, and what to do with the result."""
+"""Every reader of bytes that may be damaged: sound samples, how to change them, and what to do with the result."""
 
 import io
 import json
 import random
 import tempfile
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,22 +26,12 @@ from streamsketch.release import raw_bytes as raw
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.wire import releases as wire
 from tests.tampering import parts_of_raw, raw_from
+from tests.untrusted.inputs import input_readers
 from tests.untrusted.ledgers import ledger_bytes, read_ledger, resealed
-from tests.untrusted.mutations import changed_bytes, changed_json, changed_message
-
-Change = Callable[[bytes, random.Random], bytes]
+from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json, changed_message
+from tests.untrusted.reading import Change, Reader, from_file
 
 _FRAME, _CHECKSUM = 17, 16
-
-
-class Reader(NamedTuple):
-    """One reader."""
-
-    samples: list[bytes]
-    changes: list[Change]
-    read: Callable[[bytes], Any]
-    error: type[ss.StreamsketchError] | tuple[type[ss.StreamsketchError], ...]
-    """What it documents; nothing else may come out of ``read``."""
 
 
 def _framed(data: bytes, chance: random.Random) -> bytes:
@@ -67,27 +56,6 @@ def _coded(data: bytes, chance: random.Random) -> bytes:
     length = int.from_bytes(data[:4], "little")
     agreement = changed_json(data[22 : 22 + length], chance)
     return len(agreement).to_bytes(4, "little") + data[4:22] + agreement + data[22 + length :]
-
-
-def _footer(data: bytes, chance: random.Random) -> bytes:
-    """Change what is not a page: the footer, and the headers of pages, which lie in front of their values."""
-    size = int.from_bytes(data[-8:-4], "little")
-    start = len(data) - 8 - size
-    if chance.random() < 0.3:
-        place = chance.randrange(4, 60)
-        return data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
-    changed = changed_bytes(data[start:-8], chance)
-    return data[:start] + changed + len(changed).to_bytes(4, "little") + data[-4:]
-
-
-def _from_file(load: Callable[[Path], Any]) -> Callable[[bytes], Any]:
-    def read(data: bytes) -> Any:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "file"
-            path.write_bytes(data)
-            return load(path)
-
-    return read
 
 
 def _use_release(release: ss.PrivateSketch) -> None:
@@ -291,8 +259,8 @@ def _party_readers() -> dict[str, Reader]:
         ),
         "signed table": Reader(
             [table],
-            [changed_bytes, _footer],
-            _from_file(lambda path: ss.load(path, signer=public)),
+            [changed_bytes, changed_footer],
+            from_file(lambda path: ss.load(path, signer=public)),
             (refused, ss.WireFormatError),
         ),
         "public key": Reader(
@@ -302,7 +270,7 @@ def _party_readers() -> dict[str, Reader]:
             ss.InvalidInputError,
         ),
         "private key": Reader(
-            [private], [changed_bytes], _from_file(Key.load), (ss.InvalidInputError, ss.WireFormatError)
+            [private], [changed_bytes], from_file(Key.load), (ss.InvalidInputError, ss.WireFormatError)
         ),
     }
 
@@ -323,14 +291,17 @@ def readers() -> dict[str, Reader]:
         "release": Reader(
             [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, unsound
         ),
-        "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], _from_file(ss.load), unsound),
-        "signs": Reader([one.to_bytes() for one in published], [changed_bytes, _framed], _from_file(ss.load), unsound),
-        "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, _footer], _from_file(ss.load), unsound),
+        "load": Reader([releases[0].to_bytes()], [changed_bytes, _framed], from_file(ss.load), unsound),
+        "signs": Reader([one.to_bytes() for one in published], [changed_bytes, _framed], from_file(ss.load), unsound),
+        "table": Reader(_tables(ss.PrivateTable(two)), [changed_bytes, changed_footer], from_file(ss.load), unsound),
         "sign table": Reader(
-            _tables(signs.SignTable(two_signs)), [changed_bytes, _footer], _from_file(ss.load), unsound
+            _tables(signs.SignTable(two_signs)), [changed_bytes, changed_footer], from_file(ss.load), unsound
         ),
         "raw": Reader(
-            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], _from_file(raw_file.load_raw), unsound
+            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.load_raw), unsound
+        ),
+        "raw head": Reader(
+            [raw.encode(one) for one in raws], [changed_bytes, _raw_framed], from_file(raw_file.read_head), unsound
         ),
         "coder": Reader(
             [SketchCoder().encode(_sketch(projection)) for projection in _projections()],
@@ -354,7 +325,7 @@ def readers() -> dict[str, Reader]:
             ss.InvalidInputError,
         ),
         "ledger": Reader(
-            [ledger_bytes()], [changed_bytes, resealed], _from_file(read_ledger), (ss.InvalidInputError, LedgerError)
+            [ledger_bytes()], [changed_bytes, resealed], from_file(read_ledger), (ss.InvalidInputError, LedgerError)
         ),
     }
     for mechanism in mechanisms:
@@ -365,4 +336,4 @@ def readers() -> dict[str, Reader]:
             lambda data, mechanism=mechanism: local.Report.from_bytes(data, mechanism),  # type: ignore[misc]
             unsound,
         )
-    return found | _party_readers()
+    return found | _party_readers() | input_readers()

@@ -1,6 +1,7 @@
 """Parquet files as Arrow record batches."""
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +29,12 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa
         schema = pq.read_schema(file)
         check_columns(path, columns, schema.names)
         texts = [name for name in columns if _is_text(schema.field(name).type)]
-        parquet = pq.ParquetFile(file, read_dictionary=texts)
-        for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+        try:
+            found = _read(file, group, columns, texts)
+            first = list(islice(found, 1))
+        except (pa.ArrowException, OSError):
+            found, first = _read(file, group, columns, []), []  # Arrow makes no dictionaries of text in delta encodings
+        for batch in chain(first, found):
             batch.validate(full=True)  # codes without words, and text that is not UTF-8: Arrow's reader checks neither
             yield batch
     except InvalidInputError:
@@ -38,6 +43,10 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> Iterator[pa
         raise_if_of_the_file_system(error)
         # Arrow's own text may quote the file, which is private
         raise InvalidInputError(f"{path} is not a sound Parquet file ({type(error).__name__})") from None
+
+
+def _read(file: Any, group: int, columns: list[str], texts: list[str]) -> Iterator[pa.RecordBatch]:
+    yield from pq.ParquetFile(file, read_dictionary=texts).iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.core import write_new
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Guarantee
 from streamsketch.release.endless.draws import Draw, DrawSecret
 from streamsketch.release.endless.policy import StreamPolicy
@@ -103,7 +103,10 @@ class Stream:
         self.windows.counts.rows_late = header["rows_late"]
         self.windows.counts.rows_before_start = header["rows_before_start"]
         self.windows.counts.bounding = BoundingSummary(**header["bounding"])
-        self.windows.open = {number: self.windows.restored(data) for number, data in saved.windows.items()}
+        try:
+            self.windows.restore(saved.windows, saved.waiting)
+        except WireFormatError as error:
+            raise InvalidInputError(f"{self._path} is not the state of a stream: {error}") from None
         self._waiting = saved.waiting
 
     @property

@@ -2,8 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement, Events, missing
-from streamsketch.data import check_indices, key_column
+from streamsketch.core import current_limits
+from streamsketch.data import check_indices, key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.release.endless.policy import WITHIN, StreamPolicy
 from streamsketch.release.raw_bytes import RawSketch, decode, encode
 from streamsketch.sketching import (
     SECRET_BYTES,
+    WHOLE,
     BoundingSummary,
     Contributions,
     SketchTable,
@@ -28,7 +30,7 @@ from streamsketch.sketching import (
 Flags: TypeAlias = NDArray[np.bool_]
 
 NO_KEY = ""
-_BEFORE_ALL = -(1 << 61)
+_BEFORE_ALL, _FARTHEST = -(1 << 61), 1 << 61  # microseconds
 _MOST_AHEAD = 10_000  # windows: a clock that is wrong by years would release as many empty ones
 _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
@@ -79,15 +81,33 @@ class UnitsWindow:
 
     @classmethod
     def from_bytes(cls, data: bytes, agreement: Agreement, bounds: UnitBounds) -> Self:
-        """Return the window that `to_bytes` wrote."""
+        """Return the window that `to_bytes` wrote; raise `WireFormatError` for bytes that it does not write."""
         window = cls(agreement, bounds)
-        with pa.ipc.open_stream(data) as reader:
-            moment, batch = int(reader.schema.metadata[b"moment"]), reader.read_next_batch()
-        units = np.stack([batch.column(name).to_numpy() for name in _EVENT[:2]], axis=1)
-        keys = batch.column("key")
-        slots = [(key, moment) for key in keys.dictionary.to_pylist()]
-        rest: list[Any] = [keys.indices.to_numpy(), *(batch.column(name).to_numpy() for name in _EVENT[3:])]
-        window._parts = [Contributions(np.ascontiguousarray(units), slots, *rest)]
+        try:
+            schema, (batch,) = message_batches(data, current_limits().max_raw_bytes)
+            batch.validate(full=True)
+            moment, keys = int(schema.metadata[b"moment"]), batch.column("key")
+            units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
+            kinds = [*(column.type for column in (*units, *rest)), keys.type.index_type]
+            sound = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
+            sound &= batch.schema.names == list(_EVENT) and moment in (0, WHOLE)
+            sound &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
+            indices, steps = (column.to_numpy() for column in rest)
+            most = int(np.iinfo(np.int64).max) >> 1
+            sound &= bool(np.all((indices >= 0) & (indices < agreement.projection.dim) & (np.abs(steps) <= most)))
+            names = keys.dictionary.to_pylist()
+            events = Contributions(
+                np.stack([column.to_numpy() for column in units], axis=1),
+                [(name, moment) for name in names],
+                keys.indices.to_numpy(),
+                indices,
+                steps,
+            )
+        except Exception as error:  # noqa: BLE001 - damaged ones lead Arrow to raise whatever there is
+            raise WireFormatError("window", f"is not sound ({type(error).__name__})") from None
+        if not sound or len(set(names)) < len(names):
+            raise WireFormatError("window", "does not hold events as a stream writes them")
+        window._parts = [events]
         return window
 
 
@@ -153,10 +173,10 @@ class SumsWindow:
 
     @classmethod
     def from_bytes(cls, data: bytes, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> Self:
-        """Return the window that `to_bytes` wrote."""
+        """Return the window that `to_bytes` wrote; raise `WireFormatError` for bytes that it does not write."""
         window, raw = cls(agreement, public, tolerant=tolerant), decode(data)
-        if not isinstance(raw.state, SketchTable):
-            raise WireFormatError("window", "holds no table")
+        if not isinstance(raw.state, SketchTable) or raw.state.agreement != agreement or raw.releases:
+            raise WireFormatError("window", "holds no table under the stream's agreement")
         window._table, window._events = raw.state, raw.events
         return window
 
@@ -309,6 +329,23 @@ class Windows:
         if self._bounds is None:
             return SumsWindow(self._agreement, self._public_column, tolerant=self._tolerant)
         return UnitsWindow(self._agreement, self._bounds)
+
+    def restore(self, windows: dict[int, bytes], drawn: Iterable[int]) -> None:
+        """Take the windows of a state whose counts, ``next`` and ``newest`` were taken; those drawn lie before them.
+
+        Raises
+        ------
+        WireFormatError
+            For a window that is not sound, or that a stream has at another time.
+        """
+        first, end = self._policy.first, int(self._policy.numbers(np.array([_FARTHEST]))[0])
+        if not first <= self.next <= end:
+            raise WireFormatError("header.next", "is before the first window, or after all times")
+        if not all(self.next <= number <= end for number in windows):
+            raise WireFormatError("windows", "are over, or after all times")
+        if not all(first <= number < self.next for number in drawn):
+            raise WireFormatError("waiting", "are before the first window, or not over")
+        self.open = {number: self.restored(data) for number, data in windows.items()}
 
     def restored(self, data: bytes) -> UnitsWindow | SumsWindow:
         """Return a window from its bytes."""

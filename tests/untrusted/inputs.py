@@ -1,0 +1,272 @@
+"""Readers of a party's own inputs: event files, messages, logs, policies, agreements, and states of streams."""
+
+import gzip
+import hashlib
+import io
+import json
+import random
+import struct
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.utils.timestamp import Timestamp
+
+import streamsketch as ss
+from streamsketch.beam.claims import Claim
+from streamsketch.beam.root_keys import _decoded as root_key_of
+from streamsketch.beam.streams import DecodeMessages
+from streamsketch.cli._lines import BadLines, Lines
+from streamsketch.data import batches, parts_of
+from streamsketch.release import Stream, StreamPolicy
+from streamsketch.release.endless import state
+from tests.endless.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
+from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json
+from tests.untrusted.reading import Change, Reader, from_file
+
+ROWS = [
+    Row(second, ["north", "south"][second % 2], "abc"[second % 3], 1 + second % 3, f"c{second % 4}")
+    for second in range(1, 13)
+]
+NAMES = HEADER.strip().split(",")
+MESSAGES = pa.schema({"at": pa.timestamp("us", "UTC"), "shop": pa.string(), "item": pa.string(), "n": pa.int64()})
+
+
+def nested(change: Change, *names: str) -> Change:
+    """Return a change of one of the objects in a JSON object."""
+
+    def changed(data: bytes, chance: random.Random) -> bytes:
+        fields = json.loads(data)
+        name = chance.choice(names)
+        try:
+            fields[name] = json.loads(change(json.dumps(fields.get(name)).encode(), chance))
+        except (ValueError, RecursionError):
+            fields[name] = {}
+        return json.dumps(fields).encode()
+
+    return changed
+
+
+# --- event files ------------------------------------------------------------------------------------------------
+
+
+def _events() -> dict[str, list[bytes]]:
+    """Return files of the same events, by what their names end in."""
+    rows = batch_of(ROWS).to_pylist()
+    csv = HEADER + "".join(row.line for row in ROWS)
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    fields = [{"name": name, "type": ["null", "string"]} for name in NAMES]
+    avro = []
+    for codec in ("null", "deflate"):
+        fastavro.writer(sink := io.BytesIO(), {"type": "record", "name": "r", "fields": fields}, rows, codec=codec)
+        avro.append(sink.getvalue())
+    table = pa.Table.from_batches([batch_of(ROWS)])
+    typed = table.set_column(3, "n", pa.array([row.n for row in ROWS], pa.int32()))
+    parquet = []
+    for one, options in (
+        (table, {}),
+        (typed, {"compression": "zstd", "data_page_version": "2.0"}),
+        (table, {"use_dictionary": False, "column_encoding": dict.fromkeys(NAMES, "DELTA_BYTE_ARRAY")}),
+        (table, {"compression": "none", "row_group_size": 5}),
+    ):
+        pq.write_table(one, sink := io.BytesIO(), **options)
+        parquet.append(sink.getvalue())
+    return {
+        "csv": [csv.encode(), csv.replace("north", '"no,""rth"').encode()],
+        "csv.gz": [gzip.compress(csv.encode())],
+        "jsonl": [lines, lines.replace(b'"n": "', b'"n": 1, "m": "')],
+        "avro": avro,
+        "parquet": parquet,
+        "log": [b"one line\nanother\n\nthe last"],
+    }
+
+
+def _sketch_events(data: bytes, ending: str) -> None:
+    """Do what the command does with a file, in both ways."""
+    path, agreed = f"events.{ending}", ending != "log"
+    columns = AGREEMENT.names if agreed else ["line"]
+    file = io.BytesIO(data)
+    for part in range(parts_of(file, path)):
+        for batch in batches(file, path, part, columns, columns, any_text=agreed):
+            if agreed:
+                AGREEMENT.projection.table().add_events(AGREEMENT.events(batch))
+            AGREEMENT.projection.sketch().update(batch.column(columns[0]))
+
+
+def _event_readers() -> dict[str, Reader]:
+    return {
+        f"events in {ending}": Reader(
+            samples,
+            [changed_bytes, changed_footer] if ending == "parquet" else [changed_bytes],
+            lambda data, ending=ending: _sketch_events(data, ending),  # type: ignore[misc]
+            ss.InvalidInputError,
+        )
+        for ending, samples in _events().items()
+    }
+
+
+def _line_readers() -> dict[str, Reader]:
+    """Return the command's readers of streams, which leave bad lines out."""
+
+    def reading(form: str) -> Callable[[bytes], None]:
+        def read(data: bytes) -> None:
+            with BadLines("skip") as bad:
+                lines = Lines("a stream", form, NAMES, NAMES, bad, any_text=True)
+                for piece in lines.pieces(iter([data[:50], data[50:], b""])):
+                    lines.add(
+                        piece,
+                        lambda batch, first: AGREEMENT.projection.table().add_events(AGREEMENT.events(batch, first)),
+                    )
+
+        return read
+
+    events = _events()
+    return {
+        f"lines of {form}": Reader(events[form], [changed_bytes], reading(form), error)
+        for form, error in (("csv", ss.InvalidInputError), ("jsonl", ()))  # of the header
+    }
+
+
+# --- messages ---------------------------------------------------------------------------------------------------
+
+
+def _message_readers() -> dict[str, Reader]:
+    columns = [
+        pa.array([60_000_000 + row.at for row in ROWS], pa.timestamp("us", "UTC")),
+        pa.array([row.shop for row in ROWS]).dictionary_encode(),
+        pa.array([row.item for row in ROWS], pa.string_view()),
+        pa.array([row.n for row in ROWS]),
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, MESSAGES.names)
+    arrow = []
+    for compression in (None, "zstd"):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+            writer.write_batch(batch)
+        arrow.append(sink.getvalue().to_pybytes())
+    rows = [dict(zip(MESSAGES.names, (60_000_000 + row.at, row.shop, row.item, row.n), strict=True)) for row in ROWS]
+    texts = [json.dumps(rows[0]).encode(), "\n".join(map(json.dumps, rows)).encode()]
+    agreed = ss.Agreement(AGREEMENT.projection, index="item", key="shop", value="n", missing="drop")
+
+    def reading(form: Any) -> Callable[[bytes], None]:
+        def read(data: bytes) -> None:
+            for schema in (MESSAGES, agreed):
+                step: Any = DecodeMessages(schema, time="at", size=60, format=form)._step
+                step.start_bundle()
+                list(step.process(data, Timestamp(60)))
+                list(step.finish_bundle())
+
+        return read
+
+    # what cannot be read is an output, not an error: it would stop the stream
+    return {
+        "messages in arrow": Reader(arrow, [changed_bytes], reading("arrow"), ()),
+        "messages in json": Reader(texts, [changed_bytes, changed_json], reading("json"), ()),
+    }
+
+
+# --- policies, agreements, states ---------------------------------------------------------------------------------
+
+
+def _policies() -> list[bytes]:
+    near = {"relation": "l1", "bound": "3", "unit": "customer", "max_keys": 2}
+    policy = POLICY | {"epsilon": 1.0}
+    more = {"neighbours": near, "clip": "none", "delta": 1e-9, "mechanism": "gaussian", "offset": 0}
+    return [json.dumps(policy).encode(), json.dumps(policy | more).encode()]
+
+
+def _use_policy(data: bytes) -> None:
+    policy = StreamPolicy.from_json(data)
+    bounds = AGREEMENT if policy.neighbours is None else AGREEMENT.replace(neighbours=None)
+    str(policy.publisher(bounds).guarantee)
+    policy.name_of(policy.first + 1)
+    assert not policy.changed(json.loads(json.dumps(policy.to_dict())))
+
+
+def _stream(folder: Path, clip: str) -> Stream:
+    fields: dict[str, Any] = POLICY | {"epsilon": 1.0, "folder": str(folder), "clip": clip}
+    agreement = AGREEMENT
+    if clip == "none":
+        agreement, fields["neighbours"] = AGREEMENT.replace(neighbours=None), AGREEMENT.neighbours
+    del fields["policy"]
+    return Stream(StreamPolicy(**fields), agreement, folder / "s.raw-stream")
+
+
+def _state(clip: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        stream = _stream(Path(folder), clip)
+        stream.add(batch_of([*ROWS, *(row._replace(at=row.at + 90) for row in ROWS)]), 1)
+        stream.save({"bytes": 1})
+        stream._draw()
+        return (Path(folder) / "s.raw-stream").read_bytes()
+
+
+def _restated(data: bytes, chance: random.Random) -> bytes:
+    """Return a state that says something else, with a checksum that fits."""
+    start = len(state._MAGIC) + 9
+    (size,) = struct.unpack_from("<Q", data, start - 8)
+    header, rest = data[start : start + size], data[start + size : -16]
+    match chance.randrange(4):
+        case 0:
+            header = changed_json(header, chance)
+        case 1:
+            header = nested(changed_json, "bounding", "policy")(header, chance)
+        case 2 if rest:
+            bits = bytearray(rest)  # of the same length
+            for _ in range(chance.choice((1, 4))):
+                bits[chance.randrange(len(bits))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+            rest = bytes(bits)
+        case _:
+            rest = changed_bytes(rest, chance)
+            fields = json.loads(header)
+            if fields["windows"]:
+                fields["windows"][-1][1] += len(rest) - (len(data) - 16 - start - size)
+            header = json.dumps(fields).encode()
+    body = data[: start - 8] + struct.pack("<Q", len(header)) + header + rest
+    return body + hashlib.blake2b(body, digest_size=16, person=b"streamsketch.str").digest()
+
+
+def _state_reader(clip: str) -> Reader:
+    def read(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "s.raw-stream").write_bytes(data)
+            stream = _stream(Path(folder), clip)
+            json.dumps(stream.summary)
+            stream.windows.closing()
+            stream.add(batch_of(ROWS), 1)
+
+    return Reader([_state(clip)], [changed_bytes, _restated], read, ss.InvalidInputError)
+
+
+def input_readers() -> dict[str, Reader]:
+    """Return these readers by name."""
+    invalid = ss.InvalidInputError
+    inner = ("projection", "key", "unit", "neighbours")
+    agreement = AGREEMENT.to_json().encode()
+    return {
+        **_event_readers(),
+        **_line_readers(),
+        **_message_readers(),
+        "policy": Reader(_policies(), [changed_json, nested(changed_json, "neighbours")], _use_policy, invalid),
+        "agreement": Reader(
+            [agreement], [changed_json, nested(changed_json, *inner)], from_file(ss.Agreement.load), invalid
+        ),
+        "state of units": _state_reader("scale"),
+        "state of sums": _state_reader("none"),
+        "claim": Reader(
+            [Claim(bytes(8), bytes(8), bytes(32)).encode()],
+            [changed_json],
+            lambda data: Claim.decode(data, "claim"),
+            invalid,
+        ),
+        "root key": Reader(
+            [bytes(range(32)), bytes(range(32)).hex().encode()],
+            [changed_bytes],
+            lambda data: root_key_of(data, "key"),
+            invalid,
+        ),
+    }

@@ -1,0 +1,110 @@
+"""Every function of the package that reads bytes or files, and which reader of the tests changes what it gets."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import streamsketch
+
+_ROOT = Path(streamsketch.__file__).parent
+_NAMES = re.compile(
+    r"(?!_)(from_(bytes|json|text)|load\w*|decod\w*|read\w*|parse\w*|opened|\w*batch|\w*batches|csv_\w+|restored?|verify|"
+    r"kind_of|parts_of|statement_of|combine|go_on)"
+)
+_TAKES = {
+    "data",
+    "text",
+    "encoded",
+    "content",
+    "path",
+    "paths",
+    "payload",
+    "file",
+    "message",
+    "messages",
+    "lines",
+    "line",
+}
+_TAKES |= {"parts", "place", "windows", "contributions"}
+
+READERS: dict[str, tuple[str, ...]] = {
+    "agreement": ("agreement/agreement Agreement.from_json", "agreement/agreement Agreement.load"),
+    "claim": ("beam/claims Claim.decode",),
+    "coder": ("beam/coders SketchCoder.decode",),
+    "contribution": ("parties/contributions decode_contribution", "parties/rounds Round.combine"),
+    "envelope": ("parties/envelope opened", "parties/envelope parsed"),
+    "events in avro": ("data/readers/avro batches",),
+    "events in csv": ("data/readers/delimited batches",),
+    "events in jsonl": ("data/readers/json_lines batches",),
+    "events in log": ("data/readers/text_lines batches",),
+    "events in parquet": ("data/readers/formats batches", "data/readers/formats parts_of",
+                          "data/readers/parquet batches"),
+    "lines of csv": ("data/readers/delimited csv_header", "data/readers/delimited csv_piece"),
+    "lines of jsonl": ("data/readers/json_lines json_batch",),
+    "load": ("wire/registry decode_any", "wire/registry load", "wire/releases decode_release"),
+    "mean": ("beam/coders MeanAggregatorCoder.decode", "local/aggregation MeanAggregator.from_bytes",
+             "wire/local_reports decode_aggregator"),
+    "mechanism": ("local/mechanism Mechanism.from_json",),
+    "messages in arrow": ("data/arrow_messages message_batches",),
+    "messages in json": ("beam/streams/json_lines read_plain",),
+    "policy": ("release/endless/policy StreamPolicy.from_json", "release/endless/policy StreamPolicy.load"),
+    "private key": ("parties/keys Key.load",),
+    "projection": ("projections/base Projection.from_json",),
+    "public key": ("parties/keys PublicKey.from_text",),
+    "raw": ("release/raw_bytes decode", "release/raw_file load_raw"),
+    "raw head": ("release/raw_bytes read_header", "release/raw_file read_head"),
+    "release": ("beam/coders PrivateSketchCoder.decode", "release/published Published.from_bytes",
+                "wire/parsing parse", "wire/registry decode"),
+    "report of sqkr": ("local/report Report.from_bytes", "wire/local_reports decode_report"),
+    "round": ("parties/rounds Round.from_json",),
+    "signatures": ("parties/signing verify", "parties/statements statement_of"),
+    "signs": ("beam/coders SignSketchCoder.decode", "wire/signs decode_individual_signs", "wire/signs decode_signs"),
+    "state of sums": ("release/endless/windows SumsWindow.from_bytes",),
+    "state of units": ("release/endless/state read_state", "release/endless/windows UnitsWindow.from_bytes",
+                       "release/endless/windows Windows.restore", "release/endless/windows Windows.restored"),
+    "table": ("wire/registry kind_of", "wire/tables kind_of", "wire/tables read_table"),
+}  # fmt: skip
+"""Functions by the reader of the tests that changes the bytes they get."""
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "bytes and no more, within a limit": (
+        "beam/claims read_claim",
+        "core/limits read_bounded",
+        "core/limits read_open",
+    ),
+    "workers of one job, whose coders are Beam's, which run what they decode": (
+        "beam/shards decoded",
+        "beam/streams/slots decoded_key",
+    ),
+    "steps of readers above": (
+        "beam/read read_batches",
+        "cli/_agreeing load_projection",
+        "cli/_events file_batches",
+        "cli/_events read_file",
+        "cli/_log Log.go_on",
+        "cli/_reading load_files",
+        "cli/_reading load_published",
+        "cli/_reading load_raw_file",
+        "cli/_reading load_signs",
+        "cli/_reading load_sketches",
+        "cli/round combine",
+    ),
+}
+"""Functions that read what another reader checks, by why they need none of their own."""
+
+
+def found() -> Iterator[str]:
+    """Yield functions whose name and parameters are those of a reader, as ``folder/file name``."""
+    for path in sorted(_ROOT.rglob("*.py")):
+        module = path.relative_to(_ROOT).with_suffix("").as_posix()
+        tree = ast.parse(path.read_text())
+        classes = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name[0] != "_"]
+        scopes: list[ast.Module | ast.ClassDef] = [tree, *classes]
+        for scope in scopes:
+            for function in scope.body:
+                if isinstance(function, ast.FunctionDef) and _NAMES.fullmatch(function.name):
+                    given = function.args
+                    if _TAKES & {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}:
+                        owner = f"{scope.name}." if isinstance(scope, ast.ClassDef) else ""
+                        yield f"{module} {owner}{function.name}"
