@@ -41,12 +41,14 @@ _INDIVIDUAL_THEOREMS: dict[Method, str] = {
     "iDP-SignRP-G": "Li and Li 2023, Theorem A.1",
     "iDP-SignRP-RR": "Li and Li 2023, Theorem A.2",
     "iDP-SignOPORP": "Li and Li 2023, Appendix A",
+    "iDP-SignOPORP-G": "Li and Li 2023, Theorem A.1 and Appendix A.3",
 }
 _CORRECTED = "restricted to the calibration of this data set: as printed it is false (THEORY.md 6.5 and 8, 16)"
 _INDIVIDUAL_HOW: dict[Method, str] = {
     "iDP-SignRP-G": "has discrete Gaussian noise added before its sign is taken",
     "iDP-SignRP-RR": "has its sign flipped with probability 1/(exp(ε/N) + 1), where N are perturbed",
     "iDP-SignOPORP": "has its sign flipped with probability 1/(exp(ε) + 1)",
+    "iDP-SignOPORP-G": "has discrete Gaussian noise for one bin added before its sign is taken",
 }
 _NORMS = "Angles need the vectors' norms, if public; Hamming distances rank without them."
 

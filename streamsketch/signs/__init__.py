@@ -3,7 +3,7 @@
 The mechanisms of Li and Li 2023, on exact integer cells and with exact flips (THEORY.md 6). Differentially private:
 `DPSignRPRR`, `DPSignRPRRSmooth`, `DPSignOPORPRR`, `DPSignOPORPRRSmooth` and `DPSignLogistic`, which return a
 `SignSketch`. **Individually** differentially private, which is **not** differential privacy: `IDPSignRPG`,
-`IDPSignRPRR` and `IDPSignOPORP`, which return an `IndividualSignSketch`.
+`IDPSignRPRR`, `IDPSignOPORP` and `IDPSignOPORPG`, which return an `IndividualSignSketch`.
 """
 
 from streamsketch._lazy import attach

@@ -1,7 +1,7 @@
 from .angles import Expected, angle, cosine, expected, needs_norms
 from .flip_check import check_flips, check_individual, check_signs
 from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, words_of
-from .individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
+from .individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
 from .mechanisms import DPSignLogistic, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignRPRR, DPSignRPRRSmooth, SignMechanism
 from .retrieval import nearest
 from .sign_table import SignTable
@@ -17,6 +17,7 @@ __all__ = [
     "Expected",
     "FlipLaw",
     "IDPSignOPORP",
+    "IDPSignOPORPG",
     "IDPSignRPG",
     "IDPSignRPRR",
     "IndividualSignSketch",

@@ -317,8 +317,9 @@ def _gain(release: _Cells, group: int) -> Gain:
 def _near_gain(release: _Cells, method: Method, near: float, step: float) -> Gain:
     """Return the gain of the cells that were perturbed, whose number is taken to be its expectation."""
     count = max(1.0, release.cells * (2 * float(ndtr(near)) - 1))
-    if method == "iDP-SignRP-G":
-        noise = near_noise(math.ceil(count * step * step), math.ceil(count), release.budget)
+    if method in ("iDP-SignRP-G", "iDP-SignOPORP-G"):
+        moved = 1.0 if method == "iDP-SignOPORP-G" else count
+        noise = near_noise(math.ceil(moved * step * step), math.ceil(moved), release.budget)
         scale = release.deviation / math.sqrt(2 * noise.cumulants.k2)
         return lambda cells: cast("Floats", erf(cells * scale))
     share = release.budget.epsilon if method == "iDP-SignOPORP" else release.budget.epsilon / count

@@ -9,7 +9,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L2, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
-from streamsketch.signs.individual import IDPSignOPORP, IDPSignRPG, IDPSignRPRR
+from streamsketch.signs.individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.mechanisms import (
     WITHIN_63_BITS,
     DPSignLogistic,
@@ -23,6 +23,7 @@ from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignS
 
 _PLAIN = {kind.name: kind for kind in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic)}
 _INDIVIDUAL = {kind.name: kind for kind in (IDPSignRPRR, IDPSignOPORP)}
+_WITH_NOISE = {kind.name: kind for kind in (IDPSignRPG, IDPSignOPORPG)}
 _TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to ε, and is taken off again, in floats
 
 
@@ -90,8 +91,8 @@ def check_individual(
     if unread_matrix(projection, most_entries) is None:
         epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
         try:
-            if method == IDPSignRPG.name:
-                IDPSignRPG(epsilon=epsilon, delta=delta, neighbours=near).calibrated(projection)
+            if method in _WITH_NOISE:
+                _WITH_NOISE[method](epsilon=epsilon, delta=delta, neighbours=near).calibrated(projection)
             else:
                 _INDIVIDUAL[method](epsilon=epsilon, neighbours=near).calibrated(projection)
         except InvalidInputError as error:

@@ -228,6 +228,52 @@ class IDPSignOPORP(IDPSignRPRR):
         return Fraction(self.epsilon)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IDPSignOPORPG(IDPSignRPG):
+    """iDP-SignOPORP-G: Gaussian noise for the near bins of an `OPORP` (Li and Li 2023, Algorithm 6 and Appendix A.3).
+
+    (ε, δ)-**individual** differential privacy, **not** differential privacy, for ``OneCoordinate`` neighbours only. The
+    paper applies both of its algorithms to an OPORP and calls both iDP-SignOPORP; this is the one with noise, and
+    `IDPSignOPORP` the one with flips. The one coordinate meets one bin, so the noise hides one bin's step, where
+    `IDPSignRPG` hides those of all near bins together.
+
+    Parameters
+    ----------
+    epsilon, delta
+        As in `IDPSignRPG`.
+    neighbours
+        ``OneCoordinate(bound)``.
+
+    Raises
+    ------
+    InvalidInputError
+        As `IDPSignRPG`; for other neighbours; of `release`, for another projection than `OPORP`.
+
+    Examples
+    --------
+    >>> from streamsketch import OPORP, OneCoordinate
+    >>> x = OPORP(dim=100, sketch_dim=64, seed=1).sketch()
+    >>> x.update(range(100), 1)
+    >>> IDPSignOPORPG(epsilon=1, delta=1e-6, neighbours=OneCoordinate(1, unit="pixel")).release(x).method
+    'iDP-SignOPORP-G'
+    """
+
+    name: ClassVar[Method] = "iDP-SignOPORP-G"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_coordinate(self.name, self.neighbours)
+
+    def calibrated(self, projection: Projection) -> Calibrated[IndividualSignSketch]:
+        """Raise `InvalidInputError` for another projection than `OPORP`; see `IDPSignRPG`."""
+        require_oporp(self.name, projection)
+        return super().calibrated(projection)
+
+    def noise(self, steps: Ints) -> DiscreteGaussian:
+        """Return the noise for near bins, of which a neighbour moves one by at most its step."""
+        return super().noise(steps.max(keepdims=True))
+
+
 def near_noise(reach: int, count: int, budget: Budget) -> DiscreteGaussian:
     """Return noise for ``count`` cells that a neighbour moves by √``reach`` in ℓ2; the ℓ1 distance plays no part."""
     return DiscreteGaussian.calibrated(Sensitivity(1, reach, count), budget)

@@ -16,7 +16,10 @@ from streamsketch.release import RELEASE_ID_BYTES, Published, under
 if TYPE_CHECKING:
     from streamsketch.explanation import IndividualSignExplanation, SignExplanation
 
-Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]
+Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP", "iDP-SignOPORP-G"]
+
+_WITH_NOISE = ("iDP-SignRP-G", "iDP-SignOPORP-G")
+_OF_BINS = ("iDP-SignOPORP", "iDP-SignOPORP-G")
 
 _WORD_BITS = 64
 
@@ -223,7 +226,7 @@ class IndividualSignSketch(Signs):
     projection, packed, release_id
         As in `Signs`.
     method
-        ``"iDP-SignRP-G"``, ``"iDP-SignRP-RR"`` or ``"iDP-SignOPORP"``.
+        ``"iDP-SignRP-G"``, ``"iDP-SignRP-RR"``, ``"iDP-SignOPORP"`` or ``"iDP-SignOPORP-G"``.
     guarantee
         What was guaranteed: an `IndividualGuarantee`.
 
@@ -231,8 +234,8 @@ class IndividualSignSketch(Signs):
     ------
     InvalidInputError
         For another method or number of bytes, or bits behind the last cell; for a guarantee that the method does not
-        give: one of another mechanism, δ where only Gaussian noise has one or none where it has, and for iDP-SignOPORP
-        another projection than `OPORP` or neighbours than `OneCoordinate`.
+        give: one of another mechanism, δ where only Gaussian noise has one or none where it has, and for a method of an
+        OPORP another projection than `OPORP` or neighbours than `OneCoordinate`.
     """
 
     guarantee_type = IndividualGuarantee
@@ -277,15 +280,14 @@ def _check_made(projection: Projection, method: Method, guarantee: IndividualGua
     """Refuse what no mechanism of individual privacy makes: the guarantee would be somebody's invention."""
     if guarantee.mechanism != method:
         raise InvalidInputError(f"signs made by {method} were guaranteed by {guarantee.mechanism}: one must be wrong")
-    if (guarantee.delta > 0) != (method == "iDP-SignRP-G"):
+    if (guarantee.delta > 0) != (method in _WITH_NOISE):
         raise InvalidInputError(
-            f"only iDP-SignRP-G has a delta, and always one: got {method} with delta = {guarantee.delta!r}"
+            f"only {' and '.join(_WITH_NOISE)} have a delta, and always one: got {method} with delta = "
+            f"{guarantee.delta!r}"
         )
-    if method == "iDP-SignOPORP" and not (
-        isinstance(projection, OPORP) and isinstance(guarantee.neighbours, OneCoordinate)
-    ):
+    if method in _OF_BINS and not (isinstance(projection, OPORP) and isinstance(guarantee.neighbours, OneCoordinate)):
         raise InvalidInputError(
-            f"iDP-SignOPORP is for an OPORP and OneCoordinate neighbours, got {type(projection).__name__} and "
+            f"{method} is for an OPORP and OneCoordinate neighbours, got {type(projection).__name__} and "
             f"{guarantee.neighbours!r}"
         )
 

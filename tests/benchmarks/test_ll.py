@@ -183,7 +183,7 @@ def test_gaussian_noise_on_bins_is_for_one_moved_bin() -> None:
     steps = np.full(3, 255)
     one, all_near = (
         math.sqrt(kind(**mechanism).noise(steps).sigma_squared) / 255
-        for kind in (publishing.IDPSignOPORPG, ss.signs.IDPSignRPG)
+        for kind in (ss.signs.IDPSignOPORPG, ss.signs.IDPSignRPG)
     )
     assert one == pytest.approx(gaussian_noise.gaussian_sigma(1.0, 1e-6), rel=1e-4)
     assert all_near / one == pytest.approx(math.sqrt(3), rel=1e-4)

@@ -205,6 +205,7 @@ def test_a_bound_below_the_grid_is_a_strangers() -> None:
         (signs.IDPSignRPRR(epsilon=1, neighbours=PIXEL), RADEMACHER, "Theorem A.2"),
         (signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=SALE), RADEMACHER, "Theorem A.1"),
         (signs.IDPSignOPORP(epsilon=1, neighbours=PIXEL), OPORP, "Appendix A"),
+        (signs.IDPSignOPORPG(epsilon=1, delta=1e-6, neighbours=PIXEL), OPORP, "Appendix A.3"),
     ],
 )
 def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.Projection, named: str) -> None:

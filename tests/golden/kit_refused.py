@@ -325,7 +325,7 @@ def _signs(base: Message) -> list[tuple[str, str, Message]]:
 def _individual(base: Message) -> list[tuple[str, str, Message]]:
     guarantee = base["guarantee"]
     return [
-        ("another method", "a method is one of three", {"method": "iDP"}),
+        ("another method", "a method is one of four", {"method": "iDP"}),
         ("of another mechanism", "the mechanism is the method", {"guarantee": guarantee | {"mechanism": "other"}}),
         ("with steps", "the method is the record", {"guarantee": guarantee | mechanism(_ONE)}),
         ("with conditions", "individual guarantees have none", {"guarantee": guarantee | {"conditions": ["a"]}}),

@@ -38,6 +38,7 @@ def published() -> list[Message]:
         ("rademacher, individual", "rademacher", _method("iDP-SignRP-RR")),
         ("rademacher, individual by noise", "rademacher", _method("iDP-SignRP-G", delta=1e-6)),
         ("oporp, individual", "oporp", _method("iDP-SignOPORP")),
+        ("oporp, individual by noise", "oporp", _method("iDP-SignOPORP-G", delta=1e-6)),
     ]
     made = [
         _published(f"{name}, {which}", kind, stream, how)

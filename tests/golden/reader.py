@@ -225,6 +225,9 @@ def check_sketch(message: dict[str, Any]) -> None:
         need(len(set(alike)) == len(alike), "equal parts apart")
 
 
+OF_BINS = ("iDP-SignOPORP", "iDP-SignOPORP-G")
+
+
 def check_signs(message: dict[str, Any]) -> None:
     """Refuse published signs of either kind that are not sound."""
     check_projection(message["projection"])
@@ -240,13 +243,13 @@ def check_signs(message: dict[str, Any]) -> None:
         need(not bounded or guarantee["conditions"], "conditions are missing")
         check_ids(message["data_ids"], at_least=0)
         return
-    need(message["method"] in ("iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"), "an unknown method")
+    need(message["method"] in ("iDP-SignRP-G", "iDP-SignRP-RR", *OF_BINS), "an unknown method")
     need(guarantee["mechanism"] == message["method"], "another mechanism than the method")
     need("steps" not in guarantee, "the method is the record")
     need(not guarantee["conditions"] and not guarantee["neighbours"]["max_keys"], "conditions or max_keys")
-    need((guarantee["delta"] > 0) == (message["method"] == "iDP-SignRP-G"), "a delta the method does not have")
+    need((guarantee["delta"] > 0) == (message["method"].endswith("-G")), "a delta the method does not have")
     pair = message["projection"]["kind"], guarantee["neighbours"]["kind"]
-    need(message["method"] != "iDP-SignOPORP" or pair == ("oporp", "one-coordinate"), "not for iDP-SignOPORP")
+    need(message["method"] not in OF_BINS or pair == ("oporp", "one-coordinate"), "not for an OPORP's method")
 
 
 CHECKS = {"PrivateSketch": check_sketch, "SignSketch": check_signs, "IndividualSignSketch": check_signs}

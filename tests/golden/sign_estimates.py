@@ -191,7 +191,9 @@ def _gain(message: Message, place: float, deviation: float, step: float) -> floa
         return sign
     count = max(1.0, message["projection"]["sketch_dim"] * math.erf(near / math.sqrt(2)))
     epsilon, delta = message["guarantee"]["epsilon"], message["guarantee"]["delta"]
-    if message["method"] == "iDP-SignRP-G":
+    if message["method"] == "iDP-SignOPORP-G":
+        count = 1.0
+    if message["method"].endswith("-G"):
         return math.erf(place * deviation / math.sqrt(2 * _variance(math.ceil(count * step * step), epsilon, delta)))
     return sign * math.tanh((epsilon if message["method"] == "iDP-SignOPORP" else epsilon / count) / 2)
 

@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy import IndividualGuarantee, Neighbours
+from streamsketch.privacy import DiscreteGaussian, IndividualGuarantee, Neighbours
 from streamsketch.privacy.flips import rate_below
 from streamsketch.signs.individual import near_zero
 from streamsketch.signs.steps import cell_steps
@@ -30,7 +31,9 @@ MECHANISMS = [
     (signs.IDPSignOPORP(epsilon=1.0, neighbours=ss.OneCoordinate(2)), OPORP),
     (signs.IDPSignRPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(1)), RADEMACHER),
     (signs.IDPSignRPG(epsilon=2.0, delta=DELTA, neighbours=ss.L1(2)), RADEMACHER),
+    (signs.IDPSignOPORPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(2)), OPORP),
 ]
+INDIVIDUAL = (signs.IDPSignRPG, signs.IDPSignRPRR, signs.IDPSignOPORP, signs.IDPSignOPORPG)
 Mechanism = signs.IDPSignRPRR | signs.IDPSignRPG
 
 
@@ -148,7 +151,7 @@ def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism,
 
 
 def test_the_word_is_in_every_docstring_and_repr() -> None:
-    for thing in (signs.IDPSignRPG, signs.IDPSignRPRR, signs.IDPSignOPORP, signs.IndividualSignSketch):
+    for thing in (*INDIVIDUAL, signs.IndividualSignSketch):
         assert "**individual**" in str(thing.__doc__)
         assert "**not** differential privacy" in str(thing.__doc__)
     assert "individual" in str(IndividualGuarantee.__doc__).lower()
@@ -179,6 +182,26 @@ def test_a_refusal_of_gaussian_noise_does_not_depend_on_the_data(bound: int) -> 
         signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=ss.L1(2**30)).calibrated(projection)
 
 
+FOUR: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "neighbours": ss.OneCoordinate(4)}
+
+
+def test_noise_on_bins_hides_one_and_less_would_not_do() -> None:
+    """Noise for one moved bin, however many are near; that for a quarter of its step has another δ."""
+    mechanism = signs.IDPSignOPORPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(2))
+    steps = np.full(3, 2)
+    assert mechanism.noise(steps) == mechanism.noise(steps[:1])
+    shared = signs.IDPSignRPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(2)).noise(steps)
+    assert mechanism.noise(steps).sigma_squared < shared.sigma_squared / 2
+
+    class Broken(signs.IDPSignOPORPG):
+        def noise(self, steps: Ints) -> DiscreteGaussian:
+            return super().noise(steps // 4)
+
+    assert max(losses(signs.IDPSignOPORPG(**FOUR), OPORP, anew=False)) <= DELTA
+    broken = Broken(**FOUR)
+    assert max(losses(broken, OPORP, anew=False)) > DELTA
+
+
 def test_what_does_not_hold_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="one unit may touch one key only, got max_keys=2"):
         signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1, max_keys=2))
@@ -188,6 +211,10 @@ def test_what_does_not_hold_is_refused() -> None:
         signs.IDPSignOPORP(epsilon=1, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):
         signs.IDPSignOPORP(epsilon=1, neighbours=ss.OneCoordinate(1)).release(RADEMACHER.sketch())
+    with pytest.raises(ss.InvalidInputError, match="one coordinate, which meets one bin"):
+        signs.IDPSignOPORPG(epsilon=1, delta=DELTA, neighbours=ss.L1(1))
+    with pytest.raises(ss.InvalidInputError, match="use OPORP"):
+        signs.IDPSignOPORPG(epsilon=1, delta=DELTA, neighbours=ss.OneCoordinate(1)).release(RADEMACHER.sketch())
     with pytest.raises(ss.InvalidInputError, match="never gives delta = 0"):
         signs.IDPSignRPG(epsilon=1, delta=0, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="delta must be"):

@@ -7,6 +7,7 @@ import pickle
 import struct
 from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.privacy import FlippedSigns, IndividualGuarantee, Mechanism
-from streamsketch.signs.sketch import Signs, packed_signs
+from streamsketch.signs.sketch import Method, Signs, packed_signs
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.releases import MAGIC
 
@@ -183,10 +184,10 @@ def releases(draw: st.DrawFn) -> Signs:
     budget = draw(st.floats(1e-6, 100)), draw(st.floats(0, 0.99))
     release_id = draw(st.binary(min_size=8, max_size=8))
     if draw(st.booleans()):
-        method = draw(st.sampled_from(["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP"]))
-        if method == "iDP-SignOPORP":
+        method = draw(st.sampled_from(get_args(Method)))
+        if "OPORP" in method:
             projection, relation = ss.OPORP(dim=k, sketch_dim=k, seed=1), ss.OneCoordinate
-        delta = max(budget[1], 1e-300) if method == "iDP-SignRP-G" else 0.0
+        delta = max(budget[1], 1e-300) if method.endswith("-G") else 0.0
         individual = IndividualGuarantee(budget[0], delta, relation(bound), method)
         return signs.IndividualSignSketch(projection, packed, method, individual, release_id=release_id)
     rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
@@ -302,8 +303,12 @@ def test_hostile_fields_name_their_place(change: str, where: str) -> None:
         ),
         ("m.guarantee.mechanism = 'DP-Sign-logistic'", "signs", "one must be wrong"),
         ("m.method = 'iDP-SignRP-RR'", "signs", "one must be wrong"),
-        ("m.method = m.guarantee.mechanism = 'iDP-SignRP-RR'", "signs", "only iDP-SignRP-G has a delta"),
-        ("m.guarantee.delta = 0", "signs", "only iDP-SignRP-G has a delta"),
+        (
+            "m.method = m.guarantee.mechanism = 'iDP-SignRP-RR'",
+            "signs",
+            "only iDP-SignRP-G and iDP-SignOPORP-G have a delta",
+        ),
+        ("m.guarantee.delta = 0", "signs", "only iDP-SignRP-G and iDP-SignOPORP-G have a delta"),
         (
             "m.method = m.guarantee.mechanism = 'iDP-SignOPORP'; m.guarantee.delta = 0",
             "signs",
