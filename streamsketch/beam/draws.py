@@ -48,7 +48,7 @@ class KeyedDraw(ABC):
 
     def named(self, total: Sketch) -> tuple[bytes, ...]:
         """Return what the draw depends on beside key and window."""
-        public = total.projection.to_json(), repr(self._guarantee)
+        public = total.projection.to_json(), self._guarantee.to_json()
         return (*(text.encode() for text in public), total.state().astype("<i8").tobytes())
 
     @abstractmethod

@@ -1,6 +1,7 @@
 """What a release guarantees, and how guarantees add up."""
 
 import dataclasses
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -103,6 +104,11 @@ class Guarantee:
             "conditions": list(self.conditions),
             "basis": self.basis,
         }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as canonical JSON, without what is None: later fields leave the text of today as it is."""
+        fields = {name: value for name, value in self.to_dict().items() if value is not None}
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def __str__(self) -> str:
         conditions = f", only if: {'; '.join(self.conditions)}" if self.conditions else ""

@@ -62,8 +62,8 @@ class DrawSecret:
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""
         named = hashlib.sha512()
-        public = repr(publisher.guarantee).encode(), publisher.projection.to_json().encode()
-        for part in (number.to_bytes(8, "little", signed=True), *public):
+        public = publisher.guarantee.to_json(), publisher.projection.to_json()
+        for part in (number.to_bytes(8, "little", signed=True), *map(str.encode, public)):
             _add(named, part)
         for key, sketch in sketches.items():
             _add(named, canonical_bytes(key))
