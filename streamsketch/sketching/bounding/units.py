@@ -73,9 +73,9 @@ def bound_units(
     max_keys
         How many keys a unit keeps; by default as many as ``neighbours`` says, each clipped to the bound by itself.
         More are possible if ``neighbours`` is an `L1` that says 1: the bound then holds for all keys **together**, at
-        the noise of a unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`; do
-        not release such a table by another sign mechanism. Under `L2` it is refused: ``L2(bound/√m, max_keys=m)`` has
-        the ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity.
+        the noise of a unit with one key. That is proved for noise added to cells and for `signs.DPSignLogistic`;
+        other sign mechanisms refuse such a table. Under `L2` it is refused here: ``L2(bound/√m, max_keys=m)`` has the
+        ℓ2 sensitivity that one ball for m keys would have, and states its ℓ1 sensitivity.
     clip
         ``"scale"`` shrinks a unit's vector as a whole, ``"cut"`` keeps some of its values; `L2` takes the first. It
         truncates each value, so the resolution must be fine enough for what is left of the small ones.
