@@ -2,7 +2,7 @@ from .agreement import Agreement, Events
 from .casts import missing
 from .columns import TYPES, Column, is_type
 from .infer import agree
-from .same import Agreed, check_agreed, check_fingerprint, check_same, fingerprint_of
+from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
 
 __all__ = [
     "TYPES",
@@ -12,6 +12,7 @@ __all__ = [
     "Events",
     "agree",
     "check_agreed",
+    "check_alike",
     "check_fingerprint",
     "check_same",
     "fingerprint_of",

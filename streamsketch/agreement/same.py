@@ -49,15 +49,32 @@ def check_agreed(first: Agreed, second: Agreed) -> Agreed:
     return first if isinstance(first, Agreement) else second
 
 
+def check_alike(first: Agreed, second: Agreed) -> None:
+    """Raise unless two sketches of one projection follow one agreement, or nothing is known of an agreement of either.
+
+    Raises
+    ------
+    IncompatibleAgreementsError
+        If their agreements differ, or only one of them has one.
+    """
+    if (first is None) != (second is None):
+        known = fingerprint_of(second if first is None else first)
+        raise IncompatibleAgreementsError(
+            f"one follows the agreement {known}, and of the other no agreement is known: the same row may have entered "
+            f"it as another index, as 7 and '7' are two. Sketch both streams under the agreement; or, if the other was "
+            f"sketched alike, assert it of its release: release.under('{known}')"
+        )
+    check_agreed(first, second)
+
+
 def check_same(*sketches: Any) -> None:
-    """Raise unless sketches or releases are of one projection and, those that have one, of one agreement.
+    """Raise unless sketches or releases are of one projection, and of one agreement or all of none.
 
     Raises
     ------
     IncompatibleProjectionsError, IncompatibleAgreementsError
-        As `Projection.check_same` and `check_agreed`.
+        As `Projection.check_same` and `check_alike`.
     """
-    first = next((sketch for sketch in sketches if sketch.agreement is not None), sketches[0])
     for sketch in sketches:
         sketches[0].projection.check_same(sketch.projection)
-        check_agreed(first.agreement, sketch.agreement)
+        check_alike(sketches[0].agreement, sketch.agreement)

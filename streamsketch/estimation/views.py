@@ -48,7 +48,7 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     TypeError
         If one is not a sketch.
     IncompatibleProjectionsError, IncompatibleAgreementsError
-        If the projections differ, or the agreements of two that have one.
+        If the projections or the agreements differ, or only some follow an agreement.
     DependentNoiseError
         If two contain the noise of one release.
     InvalidInputError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
-from streamsketch.agreement import check_agreed, fingerprint_of
+from streamsketch.agreement import check_alike
 from streamsketch.core import Exact, Ints, exact_fraction
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
@@ -162,7 +162,7 @@ class PrivateSketch(Published):
         return self._agreement
 
     def under(self, agreement: str | None) -> Self:
-        """Return the same release, of data that followed the agreement with this fingerprint."""
+        """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
         return under(self, agreement)
 
     @property
@@ -245,8 +245,7 @@ class PrivateSketch(Published):
         TypeError
             If ``other`` is not a PrivateSketch.
         IncompatibleProjectionsError, IncompatibleAgreementsError
-            If the projections or the agreements differ; of a release without an agreement nothing is known, and so of
-            the sum.
+            If the projections or the agreements differ, or only one release follows an agreement.
         InvalidInputError
             If the populations are said to be disjoint but both releases are of the same data, or of parts of them.
         DependentNoiseError
@@ -294,7 +293,7 @@ class PrivateSketch(Published):
                 f"Call release() on a Sketch first"
             )
         self._projection.check_same(other._projection)
-        agreed = fingerprint_of(check_agreed(self._agreement, other._agreement))
+        check_alike(self._agreement, other._agreement)
         check_independent([self, other])
         check_same_place([self, other])
         guarantee = compose([self, other], populations=populations)
@@ -316,7 +315,7 @@ class PrivateSketch(Published):
             release_ids=self._release_ids + other._release_ids,
             data_ids={*self._data_ids, *other._data_ids},
             parts=[] if unstated else [*self.as_parts(), *other.as_parts()],
-        ).under(agreed)
+        ).under(self._agreement)
 
     def __add__(self, other: object) -> "PrivateSketch":
         raise TypeError(_SAY_POPULATIONS.format(name="added", method="combine"))

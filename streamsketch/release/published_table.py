@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,12 +57,12 @@ class PublishedTable(Published, Mapping[Any, Row]):
                     f"a table holds {self.row_type.__name__} objects, got a {type(release).__name__}. Call release() "
                     f"first: raw sketches have no public format"
                 )
-            check_same(first, release)
-            if release.agreement != first.agreement:
+            if (release.agreement is None) != (first.agreement is None):
                 raise InvalidInputError(
                     f"a table is one release of one agreement, and {short(key)} has none where {short(first_key)} has "
                     f"one, or the reverse; release all keys of one table"
                 )
+            check_same(first, release)
             if release.guarantee != first.guarantee:
                 raise InvalidInputError(
                     f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
@@ -103,6 +103,10 @@ class PublishedTable(Published, Mapping[Any, Row]):
     def rows(self) -> tuple[Row, ...]:
         """The releases, in the order of their keys."""
         return tuple(self._rows.values())
+
+    def under(self, agreement: str | None) -> Self:
+        """Return the same releases, of data that, as you assert, followed the agreement with this fingerprint."""
+        return type(self)({key: release.under(agreement) for key, release in self.items()})
 
     def __getitem__(self, key: Any) -> Row:
         try:

@@ -82,7 +82,7 @@ class Signs(Published):
         return self._agreement
 
     def under(self, agreement: str | None) -> Self:
-        """Return the same release, of data that followed the agreement with this fingerprint."""
+        """Return the same release, of data that, as you assert, followed the agreement with this fingerprint."""
         return under(self, agreement)
 
     @property

@@ -164,7 +164,7 @@ BROUGHT_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {
     "inner product": ss.inner_product,
     "cosine": ss.cosine,
     "pairwise": lambda x, y: ss.pairwise([x, y]),
-    "pairwise, behind one that says nothing": lambda x, y: ss.pairwise([release(None), x, y]),
+    "profiles": lambda x, y: ss.pairwise([x, y], by="profile"),
     "combine": lambda x, y: x.combine(y, populations="disjoint"),
     "subtract": lambda x, y: x.subtract(y, populations="overlapping"),
     "a table": lambda x, y: ss.PrivateTable({"x": x, "y": y}),
@@ -187,13 +187,38 @@ def test_sketches_and_releases_of_two_agreements_are_refused_too() -> None:
         ss.squared_distance(ss.sketch(ROWS, SALES), release(RETURNS))  # type: ignore[arg-type]
 
 
-def test_what_says_nothing_is_compared_as_before_and_a_sum_with_it_says_nothing() -> None:
+@pytest.mark.parametrize("name", [name for name in BROUGHT_TOGETHER if name != "a table"])
+def test_what_says_nothing_is_refused_beside_what_follows_an_agreement(name: str) -> None:
+    """The same rows: an integer under the agreement, text without one, and so other indices."""
     x, y = release(SALES), release(None)
     for one, other in itertools.permutations([x, y]):
-        assert ss.squared_distance(one, other) is not None
-        assert one.combine(other, populations="disjoint").agreement is None
-    total = x.combine(release(SALES), populations="disjoint")
+        with pytest.raises(ss.IncompatibleAgreementsError, match=f"one follows the agreement {SALES.fingerprint}, and"):
+            BROUGHT_TOGETHER[name](one, other)
+    assert BROUGHT_TOGETHER[name](y, release(None)) is not None
+    assert BROUGHT_TOGETHER[name](x, y.under(SALES.fingerprint)) is not None  # the assertion
+
+
+def test_exact_sketches_are_refused_too_and_what_is_merged_says_nothing() -> None:
+    with pytest.raises(ss.IncompatibleAgreementsError, match="no agreement is known"):
+        ss.squared_distance(bare(), release(SALES))
+    ours = ss.sketch(ROWS, SALES)
+    assert isinstance(ours, ss.Sketch)
+    ours.merge(bare())
+    with pytest.raises(ss.IncompatibleAgreementsError, match="no agreement is known"):
+        ss.squared_distance(ours, release(SALES))
+
+
+def test_sums_and_multiples_follow_the_agreement_of_their_parts() -> None:
+    total = release(SALES).combine(release(SALES), populations="disjoint")
     assert total.scaled(Fraction(1, 2)).agreement == SALES.fingerprint
+    assert release(None).combine(release(None), populations="disjoint").agreement is None
+
+
+def test_a_table_may_be_asserted_to_follow_an_agreement() -> None:
+    table = ss.PrivateTable({"x": release(None)})
+    found = table.under(SALES.fingerprint)
+    assert (found["x"].agreement, found["x"].under(None)) == (SALES.fingerprint, table["x"])
+    assert table.under(None) == table
 
 
 def test_a_table_is_of_one_agreement() -> None:
@@ -212,6 +237,8 @@ def test_signs_of_two_agreements_are_refused() -> None:
         ss.signs.hamming_distance(x, y)
     with pytest.raises(ss.IncompatibleAgreementsError):
         ss.signs.cosine(x, y)
+    with pytest.raises(ss.IncompatibleAgreementsError, match="no agreement is known"):
+        ss.signs.hamming_distance(x, x.under(None))
 
 
 # --- more than the bound --------------------------------------------------------------------------------------------
