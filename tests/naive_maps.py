@@ -53,8 +53,24 @@ def sign_of(word: int) -> int:
 # --- sparse signs -------------------------------------------------------------------------------------------
 
 
+def nonzeros(text: str, index: int) -> list[list[int]]:
+    """Return what is not zero in column ``index`` of A as [row, entry]; some maps have 2^24 rows."""
+    fields = json.loads(text)
+    if COLUMNS[fields["kind"]] is block_column:
+        return [[row, sign] for row, sign in sorted(block_nonzeros(fields, index))]
+    return [[row, entry] for row, entry in enumerate(column(text, index)) if entry]
+
+
 def block_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
     """SJLT by blocks, CountSketch, Rademacher (one row a block)."""
+    dense = [0] * fields["sketch_dim"]
+    for row, sign in block_nonzeros(fields, index):
+        dense[row] = sign
+    return dense
+
+
+def block_nonzeros(fields: dict[str, Any], index: int) -> list[tuple[int, int]]:
+    """Return the rows and signs of a column made by blocks."""
     if fields["kind"] == "rademacher":
         fields = fields | {"sparsity": fields["sketch_dim"]}
     twin = naive.Map(
@@ -65,10 +81,7 @@ def block_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:
         independence=fields["independence"],
         resolution=Fraction(fields["resolution"]),
     )
-    dense = [0] * fields["sketch_dim"]
-    for row, sign in twin.column(index):
-        dense[row] = sign
-    return dense
+    return list(twin.column(index))
 
 
 def graph_column(fields: dict[str, Any], _text: str, index: int) -> list[int]:

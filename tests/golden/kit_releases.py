@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tests import naive, naive_maps
-from tests.golden import laws, reader
+from tests.golden import laws, reader, rotations
 
 FOLDER = Path(__file__).parent
 Message = dict[str, Any]
+BASES = ("asserted", "", "enforced")
+"""On what a bound rests, of a sum the first that one of its parts has."""
 
 
 def load(name: str) -> Any:
@@ -35,25 +37,9 @@ def projection_fields(text: str) -> Message:
 
 
 @functools.cache
-def rotation_columns() -> dict[str, dict[int, list[int]]]:
-    """Return the golden columns of rotations, which no twin has the bits of."""
-    found: dict[str, dict[int, list[int]]] = {}
-    for golden in load("projections"):
-        if '"rotation"' in golden["json"]:
-            k = json.loads(golden["json"])["sketch_dim"]
-            dense = {int(index): [0] * k for index in golden["columns"]}
-            for index, nonzeros in golden["columns"].items():
-                for row, entry in nonzeros:
-                    dense[int(index)][row] = entry
-            found[golden["json"]] = dense
-    return found
-
-
-@functools.cache
 def column(text: str, index: int) -> list[int]:
-    """Return a column of A."""
-    rotations = rotation_columns()
-    return rotations[text][index] if text in rotations else naive_maps.column(text, index)
+    """Return a column of A, of a map of few cells."""
+    return rotations.columns(text)[index] if '"rotation"' in text else naive_maps.column(text, index)
 
 
 def wrapped(cell: int) -> int:
@@ -67,6 +53,17 @@ def sketched(text: str, steps: dict[int, int]) -> list[int]:
     for index, value in steps.items():
         cells = [cell + entry * value for cell, entry in zip(cells, column(text, index), strict=True)]
     return cells
+
+
+def with_noise(text: str, steps: dict[int, int], noise: list[int], place: str) -> list[int]:
+    """Return the cells of a stream with noise at its place."""
+    if place == "":
+        return [wrapped(cell + one) for cell, one in zip(sketched(text, steps), noise, strict=True)]
+    if place == "input":
+        return sketched(text, {j: steps.get(j, 0) + one for j, one in enumerate(noise)})
+    rows = naive_maps.fjlt_matrix(text)
+    added = [sum(entry * noise[at] for at, entry in row) for row in rows]
+    return [cell + one for cell, one in zip(sketched(text, steps), added, strict=True)]
 
 
 # --- noise --------------------------------------------------------------------------------------------------------
@@ -118,7 +115,7 @@ def mechanism(steps: list[Message]) -> Message:
 def guarantee(steps: list[Message], **changes: Any) -> Message:
     """Return a guarantee for L1(1)."""
     neighbours = {"kind": "l1", "bound": Fraction(1), "unit": "event", "max_keys": 0} | changes.pop("neighbours", {})
-    made = {"epsilon": 1.0, "delta": 0.0, "neighbours": neighbours, "conditions": []}
+    made = {"epsilon": 1.0, "delta": 0.0, "neighbours": neighbours, "conditions": [], "basis": ""}
     return made | mechanism(steps) | changes
 
 
@@ -134,14 +131,7 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
     moved = {"": most_moved(fields), "input": 1, "hadamard": laws.padded(fields)}[place]
     scale = changes.pop("scale", moved * size * neighbours.get("max_keys", 1))
     noise = changes.pop("drawn", drawn(scale, count, name))
-    if place == "":
-        cells = [wrapped(cell + one) for cell, one in zip(sketched(text, steps), noise, strict=True)]
-    elif place == "input":
-        cells = sketched(text, {j: steps.get(j, 0) + one for j, one in enumerate(noise)})
-    else:
-        rows = naive_maps.fjlt_matrix(text)
-        added = [sum(entry * noise[at] for at, entry in row) for row in rows]
-        cells = [cell + one for cell, one in zip(sketched(text, steps), added, strict=True)]
+    cells = with_noise(text, steps, noise, place)
     stated = {"kind": "laplace", "amount": Fraction(scale), "layers": 0}
     message = {
         "projection": fields,
@@ -187,7 +177,8 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
         "guarantee": guarantees[0]
         | {one: together([guarantee[one] for guarantee in guarantees]) for one in ("epsilon", "delta")}
         | composed(guarantees)
-        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"]})},
+        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"]})}
+        | {"basis": next(basis for basis in BASES if basis in [guarantee["basis"] for guarantee in guarantees])},
         "multiplier": step,
         "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
         "data_ids": sorted({*x["data_ids"], *y["data_ids"]}),
@@ -286,6 +277,10 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     )
     for basis in ("enforced", "asserted"):
         add(released(f"a bound that is {basis}", counts, [(1, 3)], guarantee={"basis": basis}))
+    also = add(released("another bound that is enforced", counts, [(2, 3)], guarantee={"basis": "enforced"}))
+    enforced, asserted = (made[f"a bound that is {basis}"] for basis in ("enforced", "asserted"))
+    add(summed("a sum of bounds that are enforced", enforced, also, 1, "disjoint"))
+    add(summed("a sum of bounds, one asserted", enforced, asserted, 1, "overlapping"))
     add(released("an empty stream", counts, []))
     for name, steps in _mechanisms():
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps)))
@@ -304,6 +299,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     mixed = add(summed("a difference of multiples", half, made["a negative multiple"], -1, "disjoint"))
     add(scaled("a multiple of a sum", mixed, Fraction(-3, 7)))
     add(summed("a sum with other noise", both, made["under conditions"], 1, "overlapping"))
+    add(summed("a sum with a bound on unknown ground", x, enforced, 1, "disjoint"))
     add(summed("a sum with unknown data", x, made["of unknown data"], 1, "overlapping"))
     unsaid = {name: said for name, said in both["message"]["guarantee"].items() if name != "steps"}
     bare = both["message"] | {"parts": [], "data_ids": [], "guarantee": unsaid}

@@ -14,9 +14,11 @@ from typing import Any
 from tests import naive
 from tests.golden import estimates, laws, reader, sign_estimates
 from tests.golden.kit_local import local
+from tests.golden.kit_parties import contributions
 from tests.golden.kit_refused import refused
 from tests.golden.kit_releases import Message, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
+from tests.golden.kit_statements import statements
 from tests.golden.kit_tables import refused_tables, tables
 from tests.golden.sign_estimates import json_of
 
@@ -36,10 +38,15 @@ def kit() -> dict[str, list[Message]]:
         "streams": [_stream(golden) for golden in load("sketches")],
         "releases": [_release(case) for case in made.values()],
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
-        "signs": [_signs(case) for case in signs.values()],
-        "sign_estimates": list(_sign_estimates({name: case["message"] for name, case in signs.items()})),
+        "signs": [signs_of(case) for case in signs.values()],
+        "sign_estimates": [
+            sign_estimate_of(names, [signs[one]["message"] for one in names])
+            for names in ([name, f"{name[:-1]}y"] for name in signs if name.endswith(", x"))
+        ],
         "local": local(),
         "tables": tables(made, signs),
+        "contributions": contributions(),
+        "statements": statements(made, signs),
         "refused": [*refused(made, signs), *refused_tables(made)],
     }
 
@@ -131,32 +138,39 @@ def _release(case: Message) -> Message:
 
 
 def _estimates(made: dict[str, Message]) -> Iterable[Message]:
-    for name, message in made.items():
-        yield _estimate("squared_norm", [name], estimates.squared_norm(message))
+    cases: list[Message] = [{"estimate": "squared_norm", "of": [name]} for name in made]
     pairs = [(name, f"{name[:-1]}y") for name in made if name.endswith(", x")]
     pairs += [
         ("a multiple", "a part, y"),
         ("a part, x", "a negative multiple"),
         ("a sum of two alike", "of unknown data"),
     ]
-    for names in pairs:
-        x, y = (made[name] for name in names)
-        yield _estimate("squared_distance", names, estimates.squared_distance(x, y))
-        yield _estimate("inner_product", names, estimates.inner_product(x, y))
+    cases += [{"estimate": kind, "of": [*names]} for names in pairs for kind in ("squared_distance", "inner_product")]
     for kind in ("sjlt-block", "count-sketch", "identity", "uniform", "rotation"):
-        names = (f"{kind}, x", f"{kind}, y")
-        yield _estimate("cosine", names, estimates.cosine(*(made[name] for name in names)))
-    yield {"estimate": "cosine", "of": ["an empty stream", "a part, x"], "undefined": True}
-    names = ("count-sketch, x", "count-sketch, y")
-    norms = estimates.normalised_inner_product(*(made[name] for name in names), Fraction(75), Fraction(70))
-    yield _estimate("normalised_inner_product", names, norms) | {"norms": [75.0, 70.0]}
-    parts = ["a part, x", "a part, y", "a part, z", "of unknown data"]
-    table = estimates.pairwise([made[name] for name in parts])
-    yield {
-        "estimate": "pairwise",
-        "of": parts,
-        "pairs": [[_estimate("squared_distance", [], one) for one in row] for row in table],
-    }
+        cases.append({"estimate": "cosine", "of": [f"{kind}, x", f"{kind}, y"]})
+    cases.append({"estimate": "cosine", "of": ["an empty stream", "a part, x"]})
+    of = ["count-sketch, x", "count-sketch, y"]
+    cases.append({"estimate": "normalised_inner_product", "of": of, "norms": [75.0, 70.0]})
+    cases.append({"estimate": "pairwise", "of": ["a part, x", "a part, y", "a part, z", "of unknown data"]})
+    return [estimate_of(case, [made[name] for name in case["of"]]) for case in cases]
+
+
+def estimate_of(case: Message, messages: list[Message]) -> Message:
+    """Return a case with the estimate that it names, or marked as undefined."""
+    kind, of = case["estimate"], case["of"]
+    if kind == "pairwise":
+        table = estimates.pairwise(messages)
+        return {
+            "estimate": kind,
+            "of": of,
+            "pairs": [[_estimate("squared_distance", [], one) for one in row] for row in table],
+        }
+    norms = {"norms": case["norms"]} if "norms" in case else {}
+    try:
+        found = getattr(estimates, kind)(*messages, *(Fraction(norm) for norm in norms.get("norms", ())))
+    except estimates.UndefinedError:
+        return {"estimate": kind, "of": of, "undefined": True}
+    return _estimate(kind, of, found) | norms
 
 
 def _estimate(kind: str, names: Iterable[str], found: estimates.Expected) -> Message:
@@ -184,7 +198,8 @@ def above(slack: Any) -> float:
 # --- signs ----------------------------------------------------------------------------------------
 
 
-def _signs(case: Message) -> Message:
+def signs_of(case: Message) -> Message:
+    """Return a case of published signs."""
     message = case["message"]
     k = message["projection"]["sketch_dim"]
     signs = "".join("-+"[message["signs"][i // 8] >> i % 8 & 1] for i in range(k))
@@ -193,27 +208,22 @@ def _signs(case: Message) -> Message:
     return head | rest | {"bytes": reader.write(case["kind"], message).hex()}
 
 
-def _sign_estimates(made: dict[str, Message]) -> Iterable[Message]:
-    for name in made:
-        if not name.endswith(", x"):
+def sign_estimate_of(names: list[str], pair: list[Message]) -> Message:
+    """Return the estimates of two releases."""
+    norms = (NORMS["x"], NORMS["y"])
+    case: Message = {"of": names, "norms": list(norms), "hamming": sign_estimates.hamming(*pair)}
+    for kind in ("angle", "cosine"):
+        try:
+            found = getattr(sign_estimates, kind)(*pair, norms)
+        except estimates.UndefinedError:
+            case[kind] = {"undefined": True}
             continue
-        names = [name, f"{name[:-1]}y"]
-        pair = [made[one] for one in names]
-        norms = (NORMS["x"], NORMS["y"])
-        case: Message = {"of": names, "norms": list(norms), "hamming": sign_estimates.hamming(*pair)}
-        for kind in ("angle", "cosine"):
-            try:
-                found = getattr(sign_estimates, kind)(*pair, norms)
-            except estimates.UndefinedError:
-                case[kind] = {"undefined": True}
-                continue
-            case[kind] = {
-                part: {"value": float(f"{getattr(found, part):.13g}"), "within": above(slack)}
-                for part, slack in zip(
-                    ("value", "projection_variance", "noise_variance"), found.tolerances, strict=True
-                )
-            } | {"range": [found.lowest, found.highest]}
-        yield case
+        parts = ("value", "projection_variance", "noise_variance")
+        case[kind] = {
+            part: {"value": float(f"{getattr(found, part):.13g}"), "within": above(slack)}
+            for part, slack in zip(parts, found.tolerances, strict=True)
+        } | {"range": [found.lowest, found.highest]}
+    return case
 
 
 if __name__ == "__main__":

@@ -292,7 +292,7 @@ def check_guarantee(guarantee: dict[str, Any]) -> None:
         need(not hidden, "a text with characters that are not printable")
     need(len(guarantee["conditions"]) <= 64, "more than 64 conditions")
     need(guarantee["conditions"] == sorted(set(guarantee["conditions"])), "conditions out of order or repeated")
-    need(guarantee.get("basis", "asserted") in ("enforced", "asserted"), "an unknown basis of the bound")
+    need(guarantee["basis"] in ("", "enforced", "asserted"), "an unknown basis of the bound")
     if "steps" in guarantee:
         check_steps(guarantee["steps"])
         need(guarantee["mechanism"] == text_of(guarantee["steps"]), "another text than that of the steps")

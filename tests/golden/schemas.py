@@ -54,7 +54,7 @@ SCHEMAS: dict[str, dict[int, tuple[str, str, str]]] = {
         4: ("mechanism", "string", "default"),
         5: ("conditions", "string", "repeated"),
         6: ("steps", "Step", "listed"),
-        7: ("basis", "string", "optional"),
+        7: ("basis", "string", "default"),
     },
     "Step": {
         1: ("noise", "AddedNoise", "optional"),

@@ -68,6 +68,15 @@ def parts_of(case: dict[str, Any]) -> list[NoisePart]:
     ]
 
 
+def as_it_was(found: Any) -> Any:
+    """Return a message without what no guarantee said when these bytes were written."""
+    if isinstance(found, list):
+        return [as_it_was(one) for one in found]
+    if isinstance(found, dict):
+        return {name: as_it_was(one) for name, one in found.items() if (name, one) != ("basis", "")}
+    return found
+
+
 @each
 def test_a_reader_written_from_the_description_finds_every_field(case: dict[str, Any]) -> None:
     message = reader.read(case["kind"], bytes.fromhex(case["bytes"]))
@@ -75,7 +84,7 @@ def test_a_reader_written_from_the_description_finds_every_field(case: dict[str,
     if "values" in message:
         message["values"] = reader.cells_of(message)
         assert strings(message.pop("values")) == case["values"]
-    assert plain(message) == {name: case[name] for name in message}
+    assert as_it_was(plain(message)) == {name: case[name] for name in message}
     assert json_of(projection) == case["projection"]
 
 

@@ -1,0 +1,198 @@
+"""Rounds of the conformance kit: public test keys, written-down shares, and contributions by the pure reader."""
+
+import base64
+import hashlib
+import json
+import math
+import random
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from tests import naive
+from tests.golden import party_reader, reader
+from tests.golden.kit_releases import Message, ids, laplace, projection_fields, sketched, wrapped
+from tests.golden.kit_tables import keys_of
+from tests.golden.parquet import Column
+from tests.golden.party_reader import Round, Secret, canonical
+
+PROJECTION = {
+    "dim": 1000,
+    "independence": 4,
+    "kind": "count-sketch",
+    "resolution": "1/1",
+    "seed": 7,
+    "sketch_dim": 8,
+}
+NAMES = ("North", "Süd", "", "西 \U0001f511")
+VISIT = {"relation": "l1", "bound": "1", "unit": "visité", "max_keys": 1}
+
+
+def secret(name: str) -> Secret:
+    """Return a private key; no secret, as the kit is public."""
+    return Secret(*(hashlib.sha256(f"{half} of {name}".encode()).digest() for half in ("signing", "agreement")))
+
+
+SECRETS = [secret(name) for name in NAMES]
+
+
+def rounded(scale: Fraction) -> Fraction:
+    """Return a scale as this library rounds it up."""
+    if max(scale.numerator.bit_length(), scale.denominator.bit_length()) <= 48:
+        return scale
+    whole = math.floor(scale).bit_length()
+    parts = 1 << (max(0, 24 - whole) if whole else 47)
+    return Fraction(math.ceil(scale * parts), parts)
+
+
+def agreed(name: str, count: int, **changes: Any) -> Message:
+    """Return what parties agree on."""
+    fields = {"format": 2, "projection": PROJECTION, "epsilon": 0.5, "delta": 0.0, "neighbours": VISIT}
+    fields |= {"mechanism": "auto", "honest": count} | changes
+    relation = fields["neighbours"]
+    steps = math.floor(Fraction(relation["bound"]) / Fraction(PROJECTION["resolution"])) * relation["max_keys"]
+    scale = steps / Fraction(fields["epsilon"])
+    fields["noise"] = {"kind": "laplace", "amount": str(rounded(scale))}
+    members = zip(SECRETS[:count], NAMES, strict=False)
+    fields["parties"] = [party_reader.text_of_key(one.public, called) for one, called in members]
+    return fields | {"round": random.Random(name).randbytes(16).hex()}  # noqa: S311 - test data
+
+
+def signed(fields: Message, signers: Iterable[Secret]) -> str:
+    """Return a round's text with signatures."""
+    whole = party_reader.digest("round.2\n", canonical(fields, ascii_alone=False).encode())
+    signatures = [
+        json.loads(party_reader.sealed(whole + hashlib.sha256(one.signing + whole).digest(), party_reader.ROUND, one))
+        for one in signers
+    ]
+    return canonical(fields | {"signatures": signatures}, ascii_alone=False)
+
+
+def contributions() -> list[Message]:
+    """Return all cases, those that must be refused last."""
+    three = signed(agreed("three", 3), SECRETS[:3])
+    four = signed(agreed("four", 4, honest=2, neighbours=VISIT | {"bound": "7/2", "max_keys": 3}), SECRETS[3::-1])
+    small = agreed("small", 2, epsilon=1e-05, delta=1e-06, mechanism="laplace", neighbours=VISIT | {"max_keys": 2})
+    cases = [
+        _case("three parties", three),
+        _case("two of four are honest", four),
+        _case("signed by nobody, with small numbers", signed(small, [])),
+        _case("cells that wrap around", three, offset=2**63 - 5),
+        _case("of a key, text", four, Column("text", ["Ä"])),
+        _case("of a key, bytes", four, Column("bytes", [b"\xff\0"])),
+        _case("of a key, an integer", four, Column("integer", [-7])),
+    ]
+    return [*cases, *_refused(cases[0], three)]
+
+
+def hashed(key: Column | None) -> bytes | None:
+    """Return a key as it is hashed."""
+    return None if key is None else naive.canonical_bytes(key.values[0])
+
+
+def _case(name: str, text: str, key: Column | None = None, offset: int = 0) -> Message:
+    found = party_reader.read_round(text, hashed(key))
+    places = range(len(found.parties))
+    sent = [_cells(f"{name} {place}", offset) for place in places]
+    data = [ids(f"data of {name} {place}", 16) for place in places]
+    made = [party_reader.contributed(found, SECRETS[place], sent[place], data[place]) for place in places]
+    return {
+        "name": name,
+        "round": text,
+        "key": None if key is None else keys_of(key),
+        "fingerprint": found.name.hex(),
+        "session": found.session.hex(),
+        "secrets": [[half.hex() for half in SECRETS[place]] for place in places],
+        "contributions": [
+            {"cells": [str(cell) for cell in cells], "data_ids": [one.hex() for one in each], "bytes": envelope}
+            for cells, each, envelope in zip(sent, data, made, strict=True)
+        ],
+        "release": reader.write("PrivateSketch", message_of(found, made)).hex(),
+    }
+
+
+def _cells(name: str, offset: int) -> list[int]:
+    """Return exact cells of a few events, with a share of the noise."""
+    source = random.Random(name)  # noqa: S311 - test data
+    exact = sketched(json.dumps(PROJECTION), {source.randrange(1000): source.randrange(-9, 10) for _ in range(5)})
+    return [wrapped(cell + source.randrange(-3, 4) + offset) for cell in exact]
+
+
+def message_of(found: Round, made: list[str]) -> Message:
+    """Return the release of a round."""
+    total, guarantee = party_reader.combined(found, made), party_reader.guarantee_of(found)
+    noise = guarantee["steps"][0]["noise"]
+    one, draws = laplace(noise["amount"]), len(found.parties) / found.fields["honest"]
+    return {
+        "projection": projection_fields(json.dumps(found.fields["projection"])),
+        "values": reader.values_message(total["cells"]),
+        "noise": {"k2": draws * one["k2"], "k4": draws * one["k4"], "place": ""},
+        "guarantee": guarantee | {"mechanism": reader.text_of(guarantee["steps"])},
+        "multiplier": Fraction(1),
+        "release_ids": [total["release_id"]],
+        "data_ids": total["data_ids"],
+        "parts": [],
+    }
+
+
+# --- what must be refused -----------------------------------------------------------------------------------------
+
+
+def _refused(case: Message, text: str) -> list[Message]:
+    made = [one["bytes"] for one in case["contributions"]]
+    payload = base64.b64decode(json.loads(made[1])["payload"])
+    fields = json.loads(text)
+    partly = fields | {"signatures": fields["signatures"][:2]}
+    twice = fields | {"parties": [fields["parties"][0], *fields["parties"][:2]], "signatures": []}
+    other = agreed("another", 3)
+    foreign = json.loads(signed(other, SECRETS[:3]))["signatures"]
+    stale = party_reader.read_round(signed(agreed("three", 3), []))
+    ahead = payload[:32] + b"\2" + payload[33:]
+    short = payload[:36] + b"\7" + payload[37:]
+
+    def second(data: bytes, key: Secret = SECRETS[1], kind: str = party_reader.CONTRIBUTION) -> list[str]:
+        return [made[0], party_reader.sealed(data, kind, key), made[2]]
+
+    forged = made[1].replace('"sig":"', '"sig":"A', 1).replace('=="}', '="}', 1)
+    loose = _spare_bits(made[1])
+    first = base64.b64decode(json.loads(made[0])["payload"])
+    changes: list[tuple[str, str, str, list[str]]] = [
+        ("a party is missing", "the masks cancel in the sum of all alone", text, made[:2]),
+        ("a party twice", "each party contributes once", text, [*made, made[1]]),
+        ("of another session", "the signatures are part of the session", text, second(stale.session + payload[32:])),
+        ("another place", "the place is the signer's", text, second(ahead)),
+        ("seven cells", "there are k cells", text, second(short)),
+        ("a byte more", "the length follows from k", text, second(payload + b"\0")),
+        ("the data of another", "no two parties contribute the same data", text, second(payload[:-128] + first[-128:])),
+        ("signed by another", "the signer is a party", text, second(payload, SECRETS[3])),
+        ("of another type", "the type is part of what is signed", text, second(payload, kind="text/plain")),
+        ("a signature that does not fit", "it was changed", text, [made[0], forged, made[2]]),
+        ("base64 with spare bits", "there is one way to write it", text, [made[0], loose, made[2]]),
+        ("a round that some signed", "all have signed, or nobody", _text(partly), made),
+        ("a key twice in a round", "each party has keys of its own", _text(twice), made),
+        ("signatures of another round", "they are over its name", _text(fields | {"signatures": foreign}), made),
+    ]
+    return [
+        {
+            "name": name,
+            "reason": why,
+            "round": agreement,
+            "key": None,
+            "contributions": [{"bytes": one} for one in sent],
+        }
+        for name, why, agreement, sent in changes
+    ]
+
+
+def _spare_bits(envelope: str) -> str:
+    """Return an envelope with a bit set behind the last byte of its signature."""
+    fields = json.loads(envelope)
+    mark = fields["signatures"][0]["sig"]
+    assert mark.endswith("==")
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    changed = mark[:-3] + alphabet[alphabet.index(mark[-3]) ^ 1] + "=="
+    return canonical(fields | {"signatures": [fields["signatures"][0] | {"sig": changed}]})
+
+
+def _text(fields: Message) -> str:
+    return canonical(fields, ascii_alone=False)
