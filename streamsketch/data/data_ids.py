@@ -41,15 +41,24 @@ class DataIds(NamedTuple):
     """The id of the sketch that others were merged into."""
     parts: frozenset[bytes]
     """The ids of all data in the sketch, ``own`` included."""
+    related: frozenset[bytes] = frozenset()
+    """Ids of tables that these data are a key of, or of keys in them: for a ledger alone, as tables and keys differ."""
 
     def merged(self, other: "DataIds") -> "DataIds":
         """Return the ids of this sketch after a merge of ``other`` into it."""
-        return self if other.parts <= self.parts else DataIds(self.own, self.parts | other.parts)
+        if other.parts <= self.parts and other.related <= self.related:
+            return self
+        return DataIds(self.own, self.parts | other.parts, self.related | other.related)
 
     def of_key(self, key: object) -> "DataIds":
         """Return the ids of one key's data in a table; they differ from those of other keys."""
         suffix = canonical_bytes(key)
-        return DataIds(_derived(self.own, suffix), frozenset(_derived(one, suffix) for one in self.parts))
+        derived = frozenset(_derived(one, suffix) for one in self.parts)
+        return DataIds(_derived(self.own, suffix), derived, self.parts | self.related)
+
+    def with_keys(self, keys: Iterable[object]) -> "DataIds":
+        """Return the ids of a table, related to those of its keys."""
+        return self._replace(related=self.related.union(*(self.of_key(key).parts for key in keys)))
 
     def published(self) -> tuple[bytes, ...]:
         """Return `PUBLISHED` ids, ascending: whatever the number of parts, and the same in every release."""
@@ -63,7 +72,7 @@ class DataIds(NamedTuple):
 
     def recognised(self) -> frozenset[bytes]:
         """Return all ids under which these data or a part of them may be published: secret, as they count the parts."""
-        return frozenset([*self.published(), *(_published(one, b"") for one in self.parts)])
+        return frozenset([*self.published(), *(_published(one, b"") for one in self.parts | self.related)])
 
 
 def new() -> DataIds:

@@ -224,7 +224,8 @@ class Publisher(ABC, Generic[Published]):
         calibrated = self.calibrated(table.projection).on(table, assert_bounds=assert_bounds)
         sketches = sketches_to_release(table, public_keys, keys_are_public=keys_are_public)
         warn_of_exceeded(table.largest, self.neighbours, table.projection)
-        charge(ledger, dataset, calibrated.guarantee, table)
+        ids = table.data_ids.with_keys(sketches)
+        charge_for(ledger, dataset, calibrated.guarantee, table.projection, ids)
         return {key: calibrated.release(sketch) for key, sketch in sketches.items()}
 
 

@@ -112,3 +112,32 @@ def test_a_merge_that_goes_on_is_known_by_the_sketch_it_was_merged_into(ledger: 
     total.merge(PROJECTION.sketch())
     with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
         (PROJECTION.sketch() + total).release(epsilon=1.0, ledger=ledger, dataset="scratch", **TO)
+
+
+@pytest.mark.parametrize("first", ["table", "key"])
+@pytest.mark.parametrize("inherit", [name for name in INHERITED if name != "raw file"])
+@pytest.mark.parametrize("parts", [1, 3 * PUBLISHED])
+def test_a_table_and_its_keys_are_known_by_each_other(
+    ledger: ss.Ledger, tmp_path: Path, first: str, inherit: str, parts: int
+) -> None:
+    table = PROJECTION.table(["a", "b"])
+    for _ in range(parts - 1):
+        table.merge(PROJECTION.table(["b"]))
+    key, whole = INHERITED[inherit](table["a"], tmp_path), INHERITED[inherit](table, tmp_path)
+    of_all: dict[str, Any] = TO | {"keys_are_public": True}
+    signs = ss.signs.DPSignLogistic(epsilon=1.0, **TO)
+    if first == "table":
+        table.release(epsilon=1.0, ledger=ledger, dataset="sales", **of_all)
+        later: list[Callable[..., Any]] = [key.release, PROJECTION.sketch().__add__(key).release]
+        how = [TO, TO]
+        with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+            signs.release(key, ledger=ledger, dataset="scratch")
+    else:
+        table["a"].release(epsilon=1.0, ledger=ledger, dataset="sales", **TO)
+        later, how = [whole.release, whole.release], [of_all, TO | {"public_keys": ["c", "a"]}]
+        table["b"].release(epsilon=1.0, ledger=ledger, dataset="scratch", **TO)  # of other people
+        with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+            signs.release_table(whole, keys_are_public=True, ledger=ledger, dataset="scratch")
+    for release, more in zip(later, how, strict=True):
+        with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+            release(epsilon=50.0, ledger=ledger, dataset="scratch", **more)
