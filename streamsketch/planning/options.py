@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
 from streamsketch.planning.facts import Goal, Protection, Streams
 from streamsketch.planning.tails import ErrorLaw
-from streamsketch.privacy import NOISES, Candidate, Noise, candidates
+from streamsketch.privacy import L2, NOISES, Candidate, Neighbours, Noise, Sensitivity, candidates
 from streamsketch.projections import (
     MAX_MASS,
     MAX_SKETCH_DIM,
@@ -25,12 +25,13 @@ from streamsketch.projections import (
     Projection,
     Rademacher,
 )
-from streamsketch.release import OutputNoise, sensitivity_of
+from streamsketch.release import OutputNoise, moved_by_rotation, sensitivity_of
 
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256
 _FINER = 16  # rounding Gaussian noise to the grid adds 3 grid steps² to its variance: on a finer grid, next to none
 _TRUNCATION = 1e-3  # of a squared distance
+_SOON_SQUARED = 256  # cells of a map whose norm takes a few milliseconds; of larger ones a plan looks at dozens
 _WORTH = 0.99  # of the variance: a change that saves less than 1 % is not worth it
 
 
@@ -184,7 +185,19 @@ def _with_each_mechanism(
 
 
 def _candidates(projection: Projection, protection: Protection) -> list[Candidate]:
-    return candidates(sensitivity_of(projection, protection.neighbours), protection.budget)
+    return candidates(planned_sensitivity(projection, protection.neighbours), protection.budget)
+
+
+def planned_sensitivity(projection: Projection, neighbours: Neighbours) -> Sensitivity:
+    """Return how far one unit moves a sketch, or about so far where the norm of a large map is found by its seed.
+
+    The seed is chosen after the plan, and norms of two seeds differ by as much as those found and expected.
+    """
+    if isinstance(neighbours, L2) and isinstance(projection, BlockHashed) and projection.sketch_dim > _SOON_SQUARED:
+        bound = projection.expected_spectral_bound
+        if bound is not None:
+            return moved_by_rotation(bound, projection.sketch_dim, projection.grid, neighbours)
+    return sensitivity_of(projection, neighbours)
 
 
 def _on_finer_grid(

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
 from streamsketch.estimation import rounded
-from streamsketch.planning.options import Option
+from streamsketch.planning.options import Option, planned_sensitivity
 from streamsketch.privacy import NOISES
 from streamsketch.projections import BlockHashed, Rademacher
-from streamsketch.release import sensitivity_of
 
 if TYPE_CHECKING:
     from streamsketch.planning.planner import Plan
@@ -195,7 +194,7 @@ def _on_mechanism(plan: "Plan") -> Iterator[str]:
     if other is None:
         return
     rule, exact = (chosen, other) if chosen.by_rule else (other, chosen)
-    sensitivity = sensitivity_of(chosen.projection, plan.neighbours)
+    sensitivity = planned_sensitivity(chosen.projection, plan.neighbours)
     power = sensitivity.l1**2 // sensitivity.l2_squared
     sign = "<" if math.log(plan.delta) < -power else "≥"
     says = f"δ = {plan.delta:g} {sign} exp(-{power}), so the rule of thumb selects {rule.mechanism.title()} noise"

@@ -17,7 +17,7 @@ from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_onl
 from streamsketch.projections.kernels import slots as slot_kernels
 from streamsketch.projections.kernels.pipeline import layout_of
 from streamsketch.projections.kernels.tiles import Adders, Bounds, adders, scratch_size
-from streamsketch.projections.spectral import block_bound, work_of
+from streamsketch.projections.spectral import block_bound, expected_bound, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
@@ -119,6 +119,11 @@ class BlockHashed(Projection):
         if self.dim * self.sketch_dim > _MOST_COUNTED or self.blocks == self.sketch_dim:
             return None
         return block_bound(self.replace(resolution=Fraction(1)), self.blocks)  # the grid does not change A
+
+    @property
+    def expected_spectral_bound(self) -> int | None:
+        """About what `spectral_bound` is for any seed, for plans; None where it is not found by powers of AAᵀ."""
+        return expected_bound(self, self.blocks) if self.dim * self.sketch_dim <= _MOST_COUNTED else None
 
     @property
     def spectral_entries(self) -> int:

@@ -39,6 +39,13 @@ def block_bound(projection: Projection, sparsity: int) -> int:
     return min(counted, eigenvalue_bound(gram)) if gram.size else counted
 
 
+def expected_bound(projection: Projection, sparsity: int) -> int | None:
+    """Return about what `block_bound` is, whatever the seed: s(1 + √(dim/k))²; None where it is not found by powers."""
+    if not _is_squared(projection, sparsity):
+        return None
+    return math.ceil(sparsity * (1 + math.sqrt(projection.dim / projection.sketch_dim)) ** 2)
+
+
 def work_of(projection: Projection, sparsity: int) -> int:
     """Return the work for `block_bound`, in entries of a random matrix that are enumerated in the same time."""
     squared = projection.sketch_dim**3 if _is_squared(projection, sparsity) else 0

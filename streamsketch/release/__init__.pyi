@@ -36,7 +36,15 @@ from .raw_file import (
     united,
 )
 from .raw_release import release_held, release_raw
-from .sensitivity import check_carried, check_neighbours, check_whole_steps, grid_steps, guarantee_of, sensitivity_of
+from .sensitivity import (
+    check_carried,
+    check_neighbours,
+    check_whole_steps,
+    grid_steps,
+    guarantee_of,
+    moved_by_rotation,
+    sensitivity_of,
+)
 from .spending import Spending, spending_of
 
 __all__ = [
@@ -88,6 +96,7 @@ __all__ = [
     "is_raw",
     "load_raw",
     "mismatch",
+    "moved_by_rotation",
     "noise_unit",
     "read_head",
     "release_held",

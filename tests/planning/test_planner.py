@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
+from streamsketch.projections import block_hashed, spectral
 
 FAR = ss.Streams(dim=ss.HASHED_DIM, squared_distances=4e6)
 NEAR = ss.Streams(dim=ss.HASHED_DIM, squared_distances=[4e3, 4e4])
@@ -251,3 +252,27 @@ def test_plans_that_cannot_be_are_refused() -> None:
         ss.plan({"dim": 9}, **ONE)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="neighbours must be a Neighbours"):
         ss.plan(NEAR, epsilon=1, neighbours=1)  # type: ignore[arg-type]
+
+
+def test_plans_for_whole_vectors_expect_norms_of_large_maps_and_find_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound on such a norm takes up to seconds, and depends on a seed that is chosen later."""
+    found = spectral.block_bound
+
+    def quick(projection: ss.Projection, sparsity: int) -> int:
+        assert projection.sketch_dim <= 256 or sparsity == 1
+        return found(projection, sparsity)
+
+    monkeypatch.setattr(block_hashed, "block_bound", quick)
+    goal = ss.Goal(max_cells=2048, max_nonzeros=4)
+    streams = ss.Streams(dim=3000, squared_distances=1e4)
+    plan = ss.plan(streams, epsilon=1.0, delta=1e-6, neighbours=ss.L2(1), goal=goal)
+    assert any(one.cells == 2048 and one.nonzeros == 4 for one in plan.options)
+    assert str(plan)
+
+
+@pytest.mark.parametrize("sparsity", [4, 16])
+def test_norms_are_about_what_plans_expect(sparsity: int) -> None:
+    projection = ss.SJLT(dim=4000, sketch_dim=512, sparsity=sparsity, seed=3)
+    assert projection.spectral_bound == pytest.approx(projection.expected_spectral_bound, rel=0.04)
+    for other in (projection.replace(sketch_dim=4096), projection.replace(dim=1 << 40)):
+        assert other.expected_spectral_bound is None
