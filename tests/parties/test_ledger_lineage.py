@@ -55,9 +55,9 @@ def test_copies_and_merges_are_charged_to_where_the_data_came_from(ledger: ss.Le
         PROJECTION.sketch().release(epsilon=0.5, **TO, ledger=ledger)
 
 
-@pytest.mark.parametrize("inherit", INHERITED.values(), ids=INHERITED)
+@pytest.mark.parametrize("inherit", ["itself", "raw file"])
 @pytest.mark.parametrize("order", ["it into others", "others into it"])
-@pytest.mark.parametrize("parts", [1, PUBLISHED - 1, PUBLISHED, 3 * PUBLISHED])
+@pytest.mark.parametrize("parts", [PUBLISHED - 1, PUBLISHED, 3 * PUBLISHED])
 @pytest.mark.parametrize("make", [PROJECTION.sketch, PROJECTION.table], ids=["sketch", "table"])
 def test_a_spent_part_is_found_among_any_number(
     ledger: ss.Ledger,
@@ -65,7 +65,7 @@ def test_a_spent_part_is_found_among_any_number(
     make: Any,
     parts: int,
     order: str,
-    inherit: Any,
+    inherit: str,
 ) -> None:
     how = TO if make == PROJECTION.sketch else TO | {"keys_are_public": True}
     spent = make()
@@ -76,7 +76,7 @@ def test_a_spent_part_is_found_among_any_number(
         total.merge(other)
     if make == PROJECTION.table:
         total.update(["a"], [1])
-    total = inherit(total, tmp_path)
+    total = INHERITED[inherit](total, tmp_path)
     with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
         total.release(epsilon=50.0, ledger=ledger, dataset="scratch", **how)
     assert ledger.left("scratch").epsilon == 1000.0
