@@ -17,7 +17,7 @@ STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version
 DEMO = pipelines.private_distances \
 	  --input pipelines/data/flights.parquet --key carrier --index route,scheduled_hour --unit flight \
 	  --public-key 9E,AA,AS,B6,DL,EV,F9,FL,HA,MQ,OO,UA,US,VX,WN,YV \
-	  --epsilon 1 --delta 1e-9 --sketch-dim 1024 --sparsity 4 --output $(OUT) \
+	  --epsilon 1 --sketch-dim 1024 --sparsity 1 --output $(OUT) \
 	  --look-at-truth --possible-indices 1962240
 
 help:  ## list the targets
