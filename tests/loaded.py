@@ -5,5 +5,5 @@ import streamsketch as ss
 for name in ss.__all__:  # which are loaded when somebody needs them
     getattr(ss, name)
 table = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1).table()
-table.update(["a"], ["b"], [2.0])
+table.update(["a"], ["b"], [1.0])
 table["a"].release(epsilon=1.0, neighbours=ss.L1(1)).to_bytes()

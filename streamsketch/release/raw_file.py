@@ -214,7 +214,10 @@ def key_part(file: BinaryIO, header: dict[str, Any], start: int, size: int, proj
     """Return the keys in a file that was read up to its header, which began at ``start``."""
     if header["keys"] is None:
         return KeyPart(0, b"")
-    file.seek(8 * header["keys"] * (projection.sketch_dim + 1), os.SEEK_CUR)
+    cells = 8 * header["keys"] * (projection.sketch_dim + 1)
+    if cells > size:
+        raise WireFormatError("header.keys", f"{header['keys']} need {cells} bytes, and the file has {size}")
+    file.seek(cells, os.SEEK_CUR)
     left = start + size - CHECKSUM_BYTES - file.tell()
     return KeyPart(header["keys"], file.read(max(0, left)))
 

@@ -316,6 +316,14 @@ def test_counts_beyond_63_bits_are_refused(field: str) -> None:
         raw.decode(_raw_bytes(projection, **{field: 10**4000}))
 
 
+@pytest.mark.parametrize("keys", [500, 1 << 62, (1 << 63) - 1])
+def test_a_head_with_more_keys_than_the_file_has_cells_is_refused(keys: int, tmp_path: Path) -> None:
+    projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
+    (tmp_path / "a.raw-sketch").write_bytes(_raw_bytes(projection, keys=keys))
+    with pytest.raises(ss.WireFormatError, match=f"header.keys: {keys} need .* bytes"):
+        raw_file.read_head(tmp_path / "a.raw-sketch")
+
+
 # --- Beam -----------------------------------------------------------------------------------------------------
 
 
