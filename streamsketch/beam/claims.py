@@ -51,7 +51,7 @@ class Claim(NamedTuple):
             nonce = None if fields["nonce"] is None else bytes.fromhex(fields["nonce"])
             claim = Claim(bytes.fromhex(fields["launch"]), bytes.fromhex(fields["root_key"]), nonce)
             sound = fields["format"] == _FORMAT and len(nonce or bytes(NONCE_BYTES)) == NONCE_BYTES
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             sound = False
         if not sound:
             raise InvalidInputError(f"{path} is not a claim of a run; give the run another id")

@@ -259,7 +259,7 @@ def input_readers() -> dict[str, Reader]:
         "state of sums": _state_reader("none"),
         "claim": Reader(
             [Claim(bytes(8), bytes(8), bytes(32)).encode()],
-            [changed_json],
+            [changed_json, lambda _, chance: b"[" * chance.choice((1, 10**5))],
             lambda data: Claim.decode(data, "claim"),
             invalid,
         ),
