@@ -11,7 +11,7 @@ from typing import Any
 
 from tests import naive
 from tests.golden import party_reader, reader
-from tests.golden.kit_releases import Message, ids, laplace, projection_fields, sketched, wrapped
+from tests.golden.kit_releases import Message, ids, laplace, load, projection_fields, sketched, wrapped
 from tests.golden.kit_tables import keys_of
 from tests.golden.parquet import Column
 from tests.golden.party_reader import Round, Secret, canonical
@@ -60,9 +60,9 @@ def agreed(name: str, count: int, **changes: Any) -> Message:
 
 def signed(fields: Message, signers: Iterable[Secret]) -> str:
     """Return a round's text with signatures."""
-    whole = party_reader.digest("round.2\n", canonical(fields, ascii_alone=False).encode())
+    whole, kind = party_reader.name_of(fields, 2), party_reader.ROUNDS[2]
     signatures = [
-        json.loads(party_reader.sealed(whole + hashlib.sha256(one.signing + whole).digest(), party_reader.ROUND, one))
+        json.loads(party_reader.sealed(whole + hashlib.sha256(one.signing + whole).digest(), kind, one))
         for one in signers
     ]
     return canonical(fields | {"signatures": signatures}, ascii_alone=False)
@@ -82,7 +82,34 @@ def contributions() -> list[Message]:
         _case("of a key, bytes", four, Column("bytes", [b"\xff\0"])),
         _case("of a key, an integer", four, Column("integer", [-7])),
     ]
-    return [*cases, *_refused(cases[0], three)]
+    written = [one for form in (1, 2) for one in _golden(form)]
+    return [*cases, *written, *_refused(cases[0], three)]
+
+
+def _golden(form: int) -> list[Message]:
+    """Return the rounds of a format that this library wrote once; of their parties' keys nobody knows."""
+    golden = load(f"round_{form}")
+    key = Column("text", [golden["key"]])
+    parts = (("", None, golden["contributions"]), (", of a key", key, golden["of_key"]))
+    return [
+        _read(f"as this library wrote it in format {form}{of}", golden["round"], one, made) for of, one, made in parts
+    ]
+
+
+def _read(name: str, text: str, key: Column | None, made: list[str]) -> Message:
+    found = party_reader.read_round(text, hashed(key))
+    read = [party_reader.read_contribution(found, one) for one in made]
+    sent = zip(read, made, strict=True)
+    return _head(name, text, key, found) | {
+        "contributions": [{"data_ids": [i.hex() for i in one.data_ids], "bytes": envelope} for one, envelope in sent],
+        "release": reader.write("PrivateSketch", message_of(found, made)).hex(),
+    }
+
+
+def _head(name: str, text: str, key: Column | None, found: Round) -> Message:
+    shown = None if key is None else keys_of(key)
+    names = {"fingerprint": found.name.hex(), "session": found.session.hex()}
+    return {"name": name, "round": text, "key": shown} | names
 
 
 def hashed(key: Column | None) -> bytes | None:
@@ -96,12 +123,7 @@ def _case(name: str, text: str, key: Column | None = None, offset: int = 0) -> M
     sent = [_cells(f"{name} {place}", offset) for place in places]
     data = [ids(f"data of {name} {place}", 16) for place in places]
     made = [party_reader.contributed(found, SECRETS[place], sent[place], data[place]) for place in places]
-    return {
-        "name": name,
-        "round": text,
-        "key": None if key is None else keys_of(key),
-        "fingerprint": found.name.hex(),
-        "session": found.session.hex(),
+    return _head(name, text, key, found) | {
         "secrets": [[half.hex() for half in SECRETS[place]] for place in places],
         "contributions": [
             {"cells": [str(cell) for cell in cells], "data_ids": [one.hex() for one in each], "bytes": envelope}

@@ -14,7 +14,7 @@ from tests.golden.mechanisms import need
 from tests.golden.reader import Refused
 
 CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
-ROUND = "application/vnd.streamsketch.round.v2+json"
+ROUNDS = {form: f"application/vnd.streamsketch.round.v{form}+json" for form in (1, 2)}
 STATEMENT = "application/vnd.in-toto+json"
 KEY_PREFIX = "streamsketch-key-1"
 PREDICATE = "urn:streamsketch:file:v1"
@@ -125,22 +125,32 @@ def read_round(text: str, key: bytes | None = None) -> Round:
     """Return a round that all have signed, or that nobody has; for a key of a table as it is hashed."""
     fields = json.loads(text)
     signatures = fields.pop("signatures")
-    need(fields["format"] == 2, "a round of another format")
+    form = fields.get("format", 1)
+    need(form in ROUNDS and (form == 1) == ("format" not in fields), "a round of another format")
     parties = [key_of(line) for line in fields["parties"]]
     for halves in zip(*parties, strict=True):
         need(len(set(halves)) == len(parties) > 1, "fewer than two parties, or a key twice")
     need(2 <= fields["honest"] <= len(parties) <= 1024, "another number of honest parties")
-    whole = digest("round.2\n", canonical(fields, ascii_alone=False).encode())
+    whole = name = name_of(fields, form)
     by_id, added = {party.id: party for party in parties}, {}
     for one in signatures:
-        payload, signer = opened(json.dumps(one), ROUND, by_id)
-        need(payload[:32] == whole and len(payload) == 64, "a signature of another round")
+        payload, signer = opened(json.dumps(one), ROUNDS[form], by_id)
+        need(payload[:32] == whole and len(payload) == 32 * form, "a signature of another round")
         need(signer not in added, "signed twice")
         added[signer] = payload[32:]
     need(len(added) in (0, len(parties)), "signed by some alone")
+    if form == 1:
+        if key is not None:
+            name = name_of(fields | {"round": digest("key.1", whole, key)[:16].hex()}, form)
+        return Round(fields, whole, name, name, parties)
     name = whole if key is None else digest("key.2", whole, key)
     session = digest("session.2", name, *(added[party] for party in parties if added))
     return Round(fields, whole, name, session, parties)
+
+
+def name_of(fields: Fields, form: int) -> bytes:
+    """Return the name of a round of these fields."""
+    return digest(f"round.{form}\n", canonical(fields, ascii_alone=False).encode())
 
 
 def digest(domain: str, *parts: bytes) -> bytes:
