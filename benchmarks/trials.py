@@ -90,6 +90,8 @@ class Sample:
         The standard error that theory predicts from the true vectors; None where it has no closed form.
     refused
         How many estimates were refused: cosines of a sketch that looks empty. They are not among the values.
+    safe
+        The share of 95 % intervals by Chebyshev's inequality that hold the truth.
     """
 
     truth: float
@@ -99,6 +101,7 @@ class Sample:
     high: Floats
     predicted: float | None
     refused: int = 0
+    safe: float = math.nan
 
     @property
     def observed(self) -> float:
@@ -163,14 +166,18 @@ def _sample(
     name: str, found: list[ss.Estimate], projection: ss.Projection, pair: tuple[Ints, Ints], noises: list[Cumulants]
 ) -> Sample:
     intervals = np.array([estimate.interval() for estimate in found])
+    truth = truth_of(name, *pair)
+    slack = 1e-9 * max(1.0, abs(truth))
+    ends = [estimate.interval(method="chebyshev") for estimate in found]
     variance = predicted_variance(name, projection, *pair, noises or [Cumulants()])
     return Sample(
-        truth_of(name, *pair),
+        truth,
         np.array([estimate.value for estimate in found]),
         np.array([estimate.standard_error for estimate in found]),
         intervals[:, 0],
         intervals[:, 1],
         None if variance is None else math.sqrt(max(variance, 0.0)),
+        safe=float(np.mean([low - slack <= truth <= high + slack for low, high in ends])),
     )
 
 

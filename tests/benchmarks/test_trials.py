@@ -97,8 +97,12 @@ def test_the_computed_coverage_of_one_nonzero_is_a_sum_over_cells_met() -> None:
 def test_the_chi_square_coverage_is_that_of_simulated_intervals() -> None:
     """At five standard errors and a fixed seed."""
     estimates = np.random.default_rng(7).chisquare(32, 100_000) / 32
-    covered = np.abs(estimates - 1) <= 1.96 * math.sqrt(2 / 32) * estimates
-    assert abs(covered.mean() - coverage.chi_square_coverage(32)) < 5 * math.sqrt(0.08 * 0.92 / 100_000)
+    reach = 1.96 * math.sqrt(2 / 32)
+    for expected, errors in ((coverage.chi_square_coverage(32), 1.0), (coverage.plain_coverage(32), estimates)):
+        covered = np.abs(estimates - 1) <= reach * errors
+        assert abs(covered.mean() - expected) < 5 * math.sqrt(0.08 * 0.92 / 100_000)
+    assert coverage.plain_coverage(32) < 0.93
+    assert 0.95 < coverage.chi_square_coverage(32) < 0.96
     assert coverage.chi_square_coverage(1 << 20) == pytest.approx(0.95, abs=1e-3)
 
 
