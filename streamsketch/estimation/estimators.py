@@ -189,14 +189,16 @@ def cosine(x: AnySketch, y: AnySketch) -> Estimate:
     an SJLT). It is evaluated such that the interval extends to the farthest cosine within two standard errors, since
     with few cells the estimate may be near ±1 by chance. The noise's part combines its effects on the two norms and the
     inner product, with the covariances 2·K2·⟨x, y⟩. Where it grows with the cosine, it is evaluated at the farthest
-    one within two standard errors, as in Fieller's interval. The value may exceed 1 by its error; intervals are clipped
-    to [-1, 1].
+    one within two standard errors, as in Fieller's interval. Both parts are then evaluated again at the least cosine
+    within two standard errors of them together, where they are larger for two like streams. The value may exceed 1 by
+    its error; intervals are clipped to [-1, 1].
 
     In simulations of streams near the limit below which the cosine is undefined, an interval was returned and missed
     the cosine in at most 5.4 % of cases (THEORY.md 4).
 
-    In simulations without noise 95 % intervals covered in at least 93 % of cases for a ≤ 1/8 (eight cells), and in 86 %
-    for two streams of one item each, which may collide in all their cells. With fewer cells the interval is [-1, 1].
+    In simulations 95 % intervals covered in at least 95 % of cases with 8 to 1024 cells, and in at least 93 % where
+    most streams of that size would be refused; without noise in 86 % for two streams of one item each, which may
+    collide in all their cells. With fewer than 8 cells, a > 1/8, the interval is [-1, 1].
 
     Parameters
     ----------

@@ -121,13 +121,13 @@ def cosines(
     farthest = _farthest(bounded, product_part, growth)
     # ΣM² of the form's diagonal is between 0 and half its squared Frobenius norm, which is (1 - ρ²)²
     coefficient = variance.norms + max(variance.fourth, 0.0) / 2
-    return Estimates(
-        np.asarray(value),
-        np.asarray(_map_variance(bounded, coefficient)),
-        np.asarray(np.maximum(product_part + farthest**2 * growth, 0.0)),
-        lowest=-1.0,
-        highest=1.0,
-    )
+    of_map = _map_variance(bounded, coefficient)
+    of_noise = np.maximum(product_part + farthest**2 * growth, 0.0)
+    # and again at the least cosine within two standard errors, where both parts may be larger
+    least = np.maximum(bounded - _TWO_ERRORS * np.sqrt(of_map + of_noise), 0.0)
+    of_map = np.maximum(of_map, coefficient * (1 - least**2) ** 2)
+    of_noise = np.maximum(product_part + np.where(growth < 0, least, farthest) ** 2 * growth, 0.0)
+    return Estimates(np.asarray(value), np.asarray(of_map), np.asarray(of_noise), lowest=-1.0, highest=1.0)
 
 
 def _values(block: "Block") -> Floats:

@@ -242,10 +242,20 @@ def cosine(x: Message, y: Message) -> Expected:
         v = max(min(value, Decimal(1)), Decimal(-1))
         own = decimal(sum(shares) + k * shares[0] * shares[1])
         across, along = decimal(sum(norm_parts) / 4), decimal(2 * sum(shares))
-        noise = max(own + _farthest(abs(v), own, across - along) ** 2 * (across - along), Decimal(0))
-        projection = _cosine_variance(abs(v), law.a + max(law.c, Fraction(0)) / 2)
+        growth, alpha, z = across - along, law.a + max(law.c, Fraction(0)) / 2, decimal(TWO_ERRORS)
+        noise = max(own + _farthest(abs(v), own, growth) ** 2 * growth, Decimal(0))
+        projection = _cosine_variance(abs(v), alpha)
         near = decimal(tolerance(views[0]) * condition**2)
-        bounds = (4 * near, 16 * near, 16 * near * (own + across + along))
+        at_first = 16 * near, 16 * near * (own + across + along)
+        first, off = projection + noise, sum(at_first)
+        f = max(abs(v) - z * first.sqrt(), Decimal(0))
+        projection = max(projection, decimal(alpha) * (1 - f * f) ** 2)
+        if growth < 0:
+            noise = max(own + f * f * growth, Decimal(0))
+        moved = (
+            2 * (abs(growth) + 2 * decimal(alpha)) * z * (min(off / first.sqrt(), off.sqrt()) if first else off.sqrt())
+        )
+        bounds = (4 * near, *(one + moved for one in at_first))
         return Expected(value, projection, noise, Decimal(-1), Decimal(1), bounds)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch.estimation.distances import Block, distances_between
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.shapes import cosines
 from streamsketch.projections import MapVariance
 from streamsketch.release.noise_effect import InputNoise, OutputNoise
 
@@ -103,6 +104,31 @@ def test_intervals_of_inner_products_cover(cells: int, cosine: float) -> None:
         low, high = product.interval()
         covered += low <= truth <= high
     assert 0.92 < covered / draws < 0.99
+
+
+@pytest.mark.parametrize("cells", [8, 16, 64])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("cosine", [0.0, 0.6, 0.8, 0.97])
+def test_intervals_of_cosines_cover(cells: int, share: float, cosine: float) -> None:
+    """Of the streams that have one: 94 % and more, less four and a half standard errors of a share."""
+    rng = np.random.default_rng(cells)
+    x, other = rng.standard_normal((2, DRAWS, cells)) / math.sqrt(cells)
+    y = cosine * x + math.sqrt(1 - cosine**2) * other
+    noisy = [one + math.sqrt(share / cells) * rng.standard_normal(one.shape) for one in (x, y)]
+    k2 = np.full(DRAWS, share / cells)
+    norms = [(one**2).sum(axis=1) - share for one in noisy]
+    found = cosines(
+        (noisy[0] * noisy[1]).sum(axis=1),
+        (norms[0], norms[1]),
+        (k2, k2),
+        (0 * k2, 0 * k2),
+        OutputNoise(cells),
+        MapVariance(1 / cells, 1 / cells, 0.0),
+    )
+    low, high = found.interval()
+    known = ~np.isnan(found.value)
+    held = ((low <= cosine) & (cosine <= high))[known]
+    assert held.mean() > 0.94 - 4.5 * math.sqrt(0.06 * 0.94 / known.sum())
 
 
 @pytest.mark.parametrize("make", [ss.CountSketch, ss.OPORP, ss.Rademacher], ids=lambda one: one.__name__)
