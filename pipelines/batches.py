@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import streamsketch as ss
-from streamsketch.data import times_in, window_names
+from streamsketch.intake import times_in, window_names
 
 
 def text_columns(arguments: argparse.Namespace) -> list[str]:

@@ -44,8 +44,9 @@ from streamsketch.beam import (
     read_batches,
 )
 from streamsketch.core import names_given
-from streamsketch.data import check_delimiter, window_seconds
+from streamsketch.data import check_delimiter
 from streamsketch.estimation import block_of, drowned
+from streamsketch.intake import window_seconds
 from streamsketch.release import AdditiveNoise
 
 _RUNNERS_WITH_OPTIONS = ("PortableRunner", "FlinkRunner", "SparkRunner")

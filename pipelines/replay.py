@@ -19,6 +19,7 @@ from pipelines.flink.kafka import Record
 from pipelines.stream_distances import build, projection_of, schema_of
 from streamsketch.beam.streams import PartitionClock, configure_stream
 from streamsketch.beam.streams.slots import slot_of
+from streamsketch.intake import Tumbling
 
 
 class Check(NamedTuple):
@@ -117,14 +118,14 @@ def _plain_sums(
     """Return the sums of each slot by a plain loop over the rows that name a unit."""
     projection = projection_of(arguments)
     counts: Counter[tuple[int, str, tuple[str, ...]]] = Counter()
-    size, offset = (round(seconds * 10**6) for seconds in (arguments.window, arguments.offset))
+    windows = Tumbling(*(round(seconds * 10**6) for seconds in (arguments.window, arguments.offset)))
     rows = zip(*(table.column(name).to_pylist() for name in table.schema.names if name != arguments.time), strict=True)
     names = [name for name in table.schema.names if name != arguments.time]
     moments = table.column(arguments.time).cast(pa.int64()).to_pylist()
     for moment, values in zip(moments, rows, strict=True):
         row = dict(zip(names, values, strict=True))
         if arguments.unit_column is None or row[arguments.unit_column] is not None:
-            start = (moment - offset) // size * size + offset
+            start = windows.start_of(moment)
             index = tuple(row[name] for name in arguments.index)
             counts[start, row[arguments.key], index] += row[arguments.value] if arguments.value else 1
     sketches: dict[tuple[int, str], ss.Sketch] = {}

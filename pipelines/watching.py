@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import streamsketch as ss
 from pipelines.databases import connection
 from streamsketch.beam.streams.slots import Slot, named_key, window_start
+from streamsketch.intake import Tumbling
 
 
 class Sink(ABC):
@@ -122,8 +123,8 @@ class Watch:
     ) -> None:
         self._sink, self._clock, self._alarms = sink, clock, alarms
         self._stale_after, self._patience = stale_after, patience
-        self._size, begin = round(size * 10**6), round(offset * 10**6)
-        self._since = (round(start * 10**6) - begin) // self._size * self._size + begin
+        windows = Tumbling(round(size * 10**6), round(offset * 10**6))
+        self._size, self._since = windows.size, windows.start_of(round(start * 10**6))
         names = [named_key(key) for key in keys]
         self._keys = set(names) | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
         self._count = len(set(names))

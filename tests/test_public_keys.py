@@ -21,7 +21,7 @@ from tests.commands.running import Forks
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)
 SALE = ss.L1(1, unit="sale")
 ROWS = pa.table({"shop": ["a", "b"], "item": ["x", "y"], "who": ["u", "v"]})
-AGREEMENT = ss.Agreement(PROJECTION, key="shop", index="item", unit="who", neighbours=ss.L1(1, unit="who"))
+AGREEMENT = ss.Agreement(PROJECTION, key="shop", index="item", unit="who", neighbours=SALE)
 NUMBERED = AGREEMENT.replace(key={"shop": "integer"})
 COLUMNS = (ROWS["shop"], ROWS["item"], None, ROWS["who"])
 FLIPS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=SALE)

@@ -107,7 +107,7 @@ def test_noise_covers_all_keys_that_one_unit_may_be_in() -> None:
     for most in (1, 3):
         near = ss.L1(1, unit="sale", max_keys=most)
         table = released(neighbours=near)
-        assert table.guarantee == AdditiveNoise(epsilon=1.0, neighbours=near).guarantee(PROJECTION)
+        assert table.guarantee == AdditiveNoise(epsilon=1.0, neighbours=near).guarantee(PROJECTION).on("asserted")
         assert str(table.guarantee.mechanism) == f"discrete Laplace, scale {4 * most}"
         assert table.explain().check.verdict == "enough"
 
@@ -134,7 +134,7 @@ def test_keys_of_a_release_keep_the_ids_of_their_data() -> None:
 
 def test_signs_of_a_table_are_one_release(tmp_path: Path) -> None:
     signs = MECHANISM.release_table(secret(), public_keys=["z", "a"])
-    assert (list(signs), signs.guarantee) == (["a", "z"], MECHANISM.guarantee(PROJECTION))
+    assert (list(signs), signs.guarantee) == (["a", "z"], MECHANISM.guarantee(PROJECTION).on("asserted"))
     signs.save(tmp_path / "signs.parquet")
     again = ss.load(tmp_path / "signs.parquet")
     assert type(again) is ss.signs.SignTable

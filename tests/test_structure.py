@@ -23,6 +23,7 @@ ORDER = [
     "projections",
     "privacy",
     "agreement",
+    "intake",
     "sketching",
     "release",
     "estimation",

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
-from streamsketch.agreement.fields import RELATIONS, VERSION, arguments_of
+from streamsketch.agreement.fields import VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
@@ -28,7 +28,7 @@ from streamsketch.data import (
     warn_of_truncation,
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import Neighbours
+from streamsketch.privacy import NEIGHBOURS, Neighbours
 from streamsketch.projections import Projection
 
 Missing: TypeAlias = Literal["refuse", "drop"]
@@ -158,7 +158,7 @@ class Agreement:
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
             return
-        if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in RELATIONS:
+        if not isinstance(self.neighbours, Neighbours) or self.neighbours.kind not in NEIGHBOURS:
             raise TypeError(
                 f"neighbours must be L1(…), L2(…) or OneCoordinate(…), got a {type(self.neighbours).__name__}"
             )

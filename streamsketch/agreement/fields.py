@@ -5,11 +5,10 @@ from typing import Any
 from streamsketch.agreement.columns import Column, columns_of
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, L2, Neighbours, OneCoordinate
+from streamsketch.privacy import Neighbours
 from streamsketch.projections import projection_from_fields
 
 VERSION = 1
-RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 
 
 def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "key": None if fields["key"] is None else _read_column(fields["key"], "the key column"),
         "value": fields["value"],
         "unit": None if fields["unit"] is None else _read_column(fields["unit"], "the unit column"),
-        "neighbours": None if fields["neighbours"] is None else _read_neighbours(fields["neighbours"]),
+        "neighbours": None if fields["neighbours"] is None else Neighbours.from_dict(fields["neighbours"]),
         "missing": fields["missing"],
         "title": fields["title"],
     }
@@ -56,16 +55,3 @@ def _read_column(given: Any, what: str) -> Column:
     fields = _object(given, what, {"name", "type"})
     (column,) = columns_of([(fields["name"], fields["type"])], what, "text")
     return column
-
-
-def _read_neighbours(given: Any) -> Neighbours:
-    fields = _object(given, "the neighbours", {"relation", "bound", "unit", "max_keys"})
-    kind = fields["relation"]
-    if not isinstance(kind, str) or kind not in RELATIONS:
-        raise InvalidInputError(
-            f"the relation of an agreement must be one of {', '.join(RELATIONS)}, got {short(kind)}"
-        )
-    neighbours = RELATIONS[kind](fields["bound"], fields["unit"], fields["max_keys"])
-    if neighbours.to_dict() != fields:
-        raise InvalidInputError(f"the neighbours of an agreement must be {neighbours.to_dict()}, got {short(fields)}")
-    return neighbours

@@ -19,8 +19,8 @@ from streamsketch.beam.once import LATE
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.shards import by_shard, decoded
-from streamsketch.beam.windows import is_the_one_pane, require_tumbling, windowed_as
-from streamsketch.core import Exact, short
+from streamsketch.beam.windows import is_the_one_pane, require_tumbling, tumbling_of, windowed_as
+from streamsketch.core import Exact, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
@@ -134,8 +134,7 @@ class BoundContributions(beam.PTransform):
         super().__init__()
         if not isinstance(projection, Projection):
             raise TypeError(f"BoundContributions needs a Projection, got a {type(projection).__name__}")
-        if type(shards) is not int or not 1 <= shards <= 1 << 16:
-            raise InvalidInputError(f"shards must be an integer from 1 to 65536, got {short(shards)}")
+        check_int(shards, "shards", 1, 1 << 16)
         check_clip(clip)
         self._neighbours = L1(l1, unit=unit if unit_name is None else unit_name, max_keys=max_keys)
         self._limit, self._clip = self._neighbours.grid_steps(projection.grid), clip
@@ -203,7 +202,7 @@ class BoundContributions(beam.PTransform):
         neighbours, enforced = self._neighbours_in(windowing), not self._already_enforced
         windows = windowing.windowfn
         is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
-        span = Span(self._neighbours.unit, windows.size.micros, windows.offset.micros) if is_by_window else None
+        span = Span(self._neighbours.unit, tumbling_of(windows)) if is_by_window else None
         return SecretCollection(events, self._projection, neighbours, enforced=enforced, span=span)
 
     def display_data(self) -> dict[str, Any]:

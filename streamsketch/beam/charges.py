@@ -16,6 +16,7 @@ from streamsketch.beam.marked import Span
 from streamsketch.beam.runs import Fixed, RunSecret, label_in, run_secret
 from streamsketch.beam.steps import Step
 from streamsketch.beam.streams.logs import log_event
+from streamsketch.beam.windows import tumbling_of
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.parties import Ledger
 from streamsketch.privacy import Guarantee
@@ -118,7 +119,7 @@ class WindowCharge:
         if moment not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[moment] = self._charged(run, self._span.start(moment))
+            self._known[moment] = self._charged(run, self._span.stretches.start_of(moment))
         if not self._known[moment]:
             Metrics.counter(METRICS, "refused").inc()
         return self._known[moment]
@@ -126,7 +127,7 @@ class WindowCharge:
     def _charged(self, run: RunSecret, start: int) -> bool:
         once = run.derive("charge", f"{self._label}\0{start}").hex()
         began = beam.utils.timestamp.Timestamp(micros=start).to_rfc3339()
-        note = f"Beam: {self._span.size / 10**6:g} s from {began}, {self._label}"[:200]
+        note = f"Beam: {self._span.stretches.size / 10**6:g} s from {began}, {self._label}"[:200]
         projection = Projection.from_json(self._projection)
         try:
             ledger = Ledger(self._charge.ledger)
@@ -145,4 +146,4 @@ def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:
     windows = windowing.windowfn
     if not isinstance(windows, FixedWindows):
         raise InvalidInputError("a stream is charged by its windows: window the events by TumblingWindows(size)")
-    return Span(unit, windows.size.micros, windows.offset.micros)
+    return Span(unit, tumbling_of(windows))

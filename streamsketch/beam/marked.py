@@ -7,6 +7,7 @@ import apache_beam as beam
 
 from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
 
@@ -18,17 +19,12 @@ class Span(NamedTuple):
     ----------
     unit
         The privacy unit, without the stretch.
-    size, offset
-        Length and start of the stretches, in microseconds.
+    stretches
+        In microseconds.
     """
 
     unit: str
-    size: int
-    offset: int
-
-    def start(self, moment: int) -> int:
-        """Return the start of a moment's stretch."""
-        return (moment - self.offset) // self.size * self.size + self.offset
+    stretches: Tumbling
 
 
 class MarkedCollection(beam.PCollection):

@@ -10,8 +10,7 @@ from streamsketch.beam.blocks import Gather, KeyedBlock, Make, gaps, keyed_block
 from streamsketch.beam.compare import blocks_of, key_kinds, references_of
 from streamsketch.beam.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.runner import refuse_broken_runner
-from streamsketch.core import short
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import check_int
 from streamsketch.estimation import By, Estimates, check_by
 from streamsketch.release import PrivateSketch
 
@@ -48,8 +47,7 @@ class Search(beam.PTransform):
         **options: Any,
     ) -> None:
         super().__init__()
-        if type(top) is not int or top < 1:
-            raise InvalidInputError(f"top must be an integer >= 1, got {short(top)}")
+        check_int(top, "top", 1)
         check_form(results)
         self._top, self._results, self._make, self._find = top, results, make, find
         self._options = options

@@ -192,8 +192,9 @@ class ReleaseOnce(beam.PTransform, ABC):
             )
         if bounded is not None and isinstance(sketches, SecretCollection) and sketches.enforced:
             return agreed, "enforced"
-        agreement = _agreement_of(sketches)
-        return agreed, UNKNOWN.basis_for(agreed, None if agreement is None else agreement.neighbours)
+        agreement, span = _agreement_of(sketches), getattr(sketches, "span", None)
+        whole = agreed if span is None else dataclasses.replace(agreed, unit=span.unit)  # implies its part in a window
+        return agreed, UNKNOWN.basis_for(whole, None if agreement is None else agreement.neighbours)
 
     def _agreed_projection(self, sketches: beam.PCollection) -> Projection:
         known = sketches.projection if isinstance(sketches, SecretCollection) else None

@@ -24,8 +24,9 @@ from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
 from streamsketch.beam.events import column_of
-from streamsketch.data import times_in, value_type, window_seconds
+from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling, times_in, window_seconds
 from streamsketch.release import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -92,7 +93,7 @@ class TumblingWindows(beam.PTransform):
 
 class _SplitByTime(beam.DoFn):
     def __init__(self, windows: FixedWindows, column: str, time_format: str | None) -> None:
-        self._size, self._offset = _micros(windows.size), _micros(windows.offset)
+        self._windows = tumbling_of(windows)
         self._column, self._format = column, time_format
 
     def process(self, element: Any) -> Iterator[TimestampedValue]:
@@ -109,7 +110,7 @@ class _SplitByTime(beam.DoFn):
         rows, moments = self._moments(column)
         if not len(rows):
             return
-        numbers = self._numbers(moments)
+        numbers = self._windows.number(moments)
         if len(rows) == element.num_rows and (numbers == numbers[0]).all():
             yield from self._placed(element, int(numbers[0]))
             return
@@ -124,16 +125,12 @@ class _SplitByTime(beam.DoFn):
             return None
         ends = pc.min_max(column)
         _, moments = self._moments(pa.array([ends["min"].value, ends["max"].value], pa.int64()).cast(column.type))
-        numbers = self._numbers(moments)
+        numbers = self._windows.number(moments)
         return int(numbers[0]) if numbers.size == 2 and numbers[0] == numbers[1] else None
-
-    def _numbers(self, moments: Numbers) -> Numbers:
-        """Return the numbers of the windows that moments are in."""
-        return (moments - self._offset) // self._size
 
     def _placed(self, rows: Any, number: int) -> Iterator[TimestampedValue]:
         """Yield the rows of one window."""
-        moment = Timestamp(micros=number * self._size + self._offset)
+        moment = Timestamp(micros=self._windows.start(number))
         for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.combine_chunks().to_batches():
             yield TimestampedValue(_without_unused_words(batch), moment)
 
@@ -155,8 +152,8 @@ class _SplitByTime(beam.DoFn):
             column = times_in(column, self._column, self._format)
         whole = column.cast(pa.int64()).to_numpy() // divisor
         # a window's size away from both ends, its start and end fit; so does every product below, being between them
-        low = -((-MIN_TIMESTAMP.micros - self._size) // unit)
-        high = (GlobalWindow().max_timestamp().micros - self._size) // unit
+        low = -((-MIN_TIMESTAMP.micros - self._windows.size) // unit)
+        high = (GlobalWindow().max_timestamp().micros - self._windows.size) // unit
         fits = (whole >= low) & (whole <= high)
         return rows[fits], whole[fits] * unit
 
@@ -172,6 +169,11 @@ def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
     ]
     types = [(name, column.type) for name, column in zip(batch.schema.names, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types, batch.schema.metadata))  # which says it was cast
+
+
+def tumbling_of(windows: FixedWindows) -> Tumbling:
+    """Return Beam's windows as ours."""
+    return Tumbling(_micros(windows.size), _micros(windows.offset))
 
 
 def _micros(length: TimestampTypes) -> int:
@@ -261,12 +263,11 @@ class WindowRange:
 
     def first(self, windowing: Windowing) -> Timestamp:
         """Return the start of the first window."""
-        size, offset = _micros(windowing.windowfn.size), _micros(windowing.windowfn.offset)
-        return Timestamp(micros=(self.start.micros - offset) // size * size + offset)
+        return Timestamp(micros=tumbling_of(windowing.windowfn).start_of(self.start.micros))
 
     def _starts(self, windowing: Windowing, stop: Timestamp) -> list[Timestamp]:
-        first, size = self.first(windowing).micros, _micros(windowing.windowfn.size)
-        return [Timestamp(micros=moment) for moment in range(first, stop.micros, size)]
+        starts = tumbling_of(windowing.windowfn).starts(self.start.micros, stop.micros)
+        return [Timestamp(micros=start) for start in starts]
 
     def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
         """Return each key once in each of these windows, windowed as told."""

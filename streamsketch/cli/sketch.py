@@ -18,7 +18,8 @@ from streamsketch.cli._lines import BadLines
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
-from streamsketch.data import check_delimiter, window_seconds
+from streamsketch.data import check_delimiter
+from streamsketch.intake import window_seconds
 from streamsketch.release import SUFFIX, RawHead, State, append_raw, read_head
 
 _SKETCH_DIM, _SPARSITY = 1024, 4

@@ -4,7 +4,7 @@ from .files import append, appending, held, locked, remove_partial, write_new, w
 from .hashing import MAX_KEY, WORD_BITS, BitSlices, Words, add_product, evaluate, field_elements, polynomials
 from .jit import compiles_for, kernel, part
 from .limits import Limits, check_length, current_limits, json_fields, read_bounded, read_open
-from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction, short
+from .numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_int, check_resolution, exact_fraction, short
 from .text import MAX_TEXT, NO_BREAK, aligned, check_text, filled, is_printable, names_given, printable
 from .warn import warn_outside
 from .words import bytes_at, put_word
@@ -34,6 +34,7 @@ __all__ = [
     "bytes_at",
     "carryless",
     "check_contiguous",
+    "check_int",
     "check_length",
     "check_resolution",
     "check_text",

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
+from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError, WireFormatError
 
 _VARIABLE = "STREAMSKETCH_LIMITS"
@@ -71,9 +72,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if type(value) is not int or value < 1:
-                raise InvalidInputError(f"{field.name} must be a positive integer, got {value!r:.60}")
+            check_int(getattr(self, field.name), field.name, 1)
 
 
 _NAMES = tuple(field.name for field in dataclasses.fields(Limits))

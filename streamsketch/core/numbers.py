@@ -50,6 +50,26 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
     )
 
 
+def check_int(value: object, name: str, least: int, most: int | None = None) -> int:
+    """Return a public parameter that must be an integer, of Python or NumPy, from ``least`` to ``most``.
+
+    Raises
+    ------
+    InvalidInputError
+        For another type, bool included, or a value out of range.
+
+    Examples
+    --------
+    >>> check_int(3, "max_keys", 1)
+    3
+    """
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_int or value < least or (most is not None and value > most):  # type: ignore[operator]
+        wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidInputError(f"{name} must be an integer {wanted}, got {short(value)}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
 def check_resolution(resolution: Fraction, name: str = "resolution") -> None:
     """Raise `InvalidInputError` unless a resolution is a positive ratio of 63-bit integers."""
     if resolution <= 0 or max(resolution.numerator, resolution.denominator) > INT64_MAX:

@@ -23,7 +23,6 @@ from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
 from .readers.opening import uncompressed
 from .tables import batches_of, names_of, schema_of
-from .windows import times_in, window_names, window_seconds
 
 __all__ = [
     "HASHED_DIM",
@@ -64,12 +63,9 @@ __all__ = [
     "quantise_one",
     "schema_of",
     "steps_of",
-    "times_in",
     "times_of",
     "uncompressed",
     "value_column",
     "value_type",
     "warn_of_truncation",
-    "window_names",
-    "window_seconds",
 ]

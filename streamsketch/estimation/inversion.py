@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import MapVariance, Real
 from streamsketch.release import InputNoise, OutputNoise
@@ -76,8 +77,7 @@ def inverted(stated: Stated, reach: float) -> Intervals:
 
 def selected(stated: Stated, candidates: int, confidence: float) -> Intervals:
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
-    if type(candidates) is not int or candidates < 1:
-        raise InvalidInputError(f"candidates must be an integer of at least 1, got {candidates!r:.40}")
+    check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
     z = -float(ndtri((1 - confidence) / (2 * candidates)))
     lowest, highest = stated.lowest, stated.highest

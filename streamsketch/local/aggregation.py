@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, short
+from streamsketch.core import Ints, Words, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local.agreed import power_below
 from streamsketch.local.normal import Floats
@@ -69,8 +69,7 @@ class MeanAggregator(Encoded):
         InvalidInputError
             If no reports can sum to this state.
         """
-        if type(count) is not int or not 0 <= count <= MAX_COUNT:
-            raise InvalidInputError(f"an aggregator holds 0 to {MAX_COUNT} reports, got {short(count)}")
+        check_int(count, "the number of reports", 0, MAX_COUNT)
         if not isinstance(totals, np.ndarray):
             raise InvalidInputError(f"totals must be an array, got a {type(totals).__name__}")
         if totals.dtype != np.int64 or totals.shape != (mechanism.state_dim,):

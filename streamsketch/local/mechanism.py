@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, json_fields, short
+from streamsketch.core import Ints, Words, check_int, json_fields, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.local.normal import Floats, dot_rows, round_to_steps, squared_lengths
@@ -157,8 +157,7 @@ class Mechanism(ABC):
         InvalidInputError
             If ``n`` is not positive.
         """
-        if type(n) is not int or n < 1:
-            raise InvalidInputError(f"the number of reports must be a positive integer, got {short(n)}")
+        check_int(n, "the number of reports", 1)
         limit = self.limiting_squared_error
         return (self.squared_error - limit) / n + limit
 
@@ -266,10 +265,7 @@ class Mechanism(ABC):
     # --- checks of fields ---------------------------------------------------------------------------------------
 
     def _set_int(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else least - 1
-        if not least <= whole <= most:
-            raise InvalidInputError(f"{name} must be an integer from {least} to {most}, got {short(value)}")
+        whole = check_int(getattr(self, name), name, least, most)
         object.__setattr__(self, name, whole)
 
     def _set_float(self, name: str, least: float, most: float) -> None:

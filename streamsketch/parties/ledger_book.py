@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
-from streamsketch.core import check_text, short
+from streamsketch.core import check_int, check_text, short
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import Budget, epsilon_to_rho
 from streamsketch.release import Spending
@@ -268,8 +268,8 @@ def check_dataset(
         raise InvalidInputError(f"accounting must be one of {', '.join(ACCOUNTINGS)}, got {short(accounting)}")
     if accounting == "filter" and budget.delta == 0:
         raise InvalidInputError("accounting='filter' takes delta > 0, say 1e-9; sums need none")
-    if period_days is not None and (type(period_days) is not int or not 1 <= period_days <= _MOST_DAYS):
-        raise InvalidInputError(f"period_days must be an integer from 1 to {_MOST_DAYS}, got {short(period_days)}")
+    if period_days is not None:
+        check_int(period_days, "period_days", 1, _MOST_DAYS)
     return budget
 
 

@@ -7,14 +7,13 @@ from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.parties.identity import FORMAT, canonical
 from streamsketch.parties.keys import PublicKey
-from streamsketch.privacy import L1, Neighbours, OneCoordinate
+from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
 
 if TYPE_CHECKING:
     from streamsketch.parties.rounds import Round
 
 _MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
-_RELATIONS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, OneCoordinate)}
 
 
 def fields_in(text: str | bytes) -> dict[str, Any]:
@@ -52,13 +51,11 @@ def format_of(fields: dict[str, Any]) -> Any:
 
 def arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Round` for its fields."""
-    neighbours = fields["neighbours"]
-    relation = _RELATIONS[neighbours["relation"]]
     return {
         "projection": Projection.from_json(json.dumps(fields["projection"])),
         "epsilon": fields["epsilon"],
         "delta": fields["delta"],
-        "neighbours": relation(neighbours["bound"], neighbours["unit"], neighbours["max_keys"]),
+        "neighbours": Neighbours.from_dict(fields["neighbours"]),
         "mechanism": fields["mechanism"],
         "parties": [PublicKey.from_text(line) for line in fields["parties"]],
         "honest": fields["honest"],

@@ -7,7 +7,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import cast
 
-from streamsketch.core import Exact, check_resolution, exact_fraction, short
+from streamsketch.core import Exact, check_int, check_resolution, exact_fraction, short
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Budget, Neighbours
@@ -56,10 +56,10 @@ class Streams:
     step: Exact | None = 1
 
     def __post_init__(self) -> None:
-        _check_int("dim", self.dim, HASHED_DIM)
-        _check_int("spread", self.spread, HASHED_DIM)
+        check_int(self.dim, "dim", 1, HASHED_DIM)
+        check_int(self.spread, "spread", 1, HASHED_DIM)
         if self.events is not None:
-            _check_int("events", self.events, _MOST_EVENTS)
+            check_int(self.events, "events", 1, _MOST_EVENTS)
         if self.step is not None:
             step = exact_fraction(self.step, "step")
             check_resolution(step, "step")
@@ -149,8 +149,8 @@ class Goal:
             raise InvalidInputError(
                 f"confidence must lie in [0.5, 1 - 1e-9], got {short(self.confidence)}; 0.95 is usual"
             )
-        _check_int("max_cells", self.max_cells, MAX_SKETCH_DIM)
-        _check_int("max_nonzeros", self.max_nonzeros, MAX_SKETCH_DIM)
+        check_int(self.max_cells, "max_cells", 1, MAX_SKETCH_DIM)
+        check_int(self.max_nonzeros, "max_nonzeros", 1, MAX_SKETCH_DIM)
 
     @property
     def miss(self) -> float:
@@ -168,8 +168,3 @@ class Protection:
 
 def _is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _check_int(name: str, value: object, high: int) -> None:
-    if type(value) is not int or not 1 <= value <= high:
-        raise InvalidInputError(f"{name} must be an int in [1, {high}], got {short(value)}")

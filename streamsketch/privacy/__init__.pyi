@@ -24,7 +24,7 @@ from .mechanism import (
     StatedInText,
     Step,
 )
-from .neighbours import L1, L2, Neighbours, OneCoordinate
+from .neighbours import L1, L2, NEIGHBOURS, Neighbours, OneCoordinate
 from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
 from .zcdp import epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
@@ -35,6 +35,7 @@ __all__ = [
     "MAX_CONDITIONS",
     "MAX_SIGMA_SQUARED",
     "MAX_STEPS",
+    "NEIGHBOURS",
     "NOISES",
     "NO_DATA",
     "UNKNOWN",

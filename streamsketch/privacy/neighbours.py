@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from streamsketch.core import Exact, check_text, exact_fraction, short
+from streamsketch.core import Exact, check_int, check_text, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 
 MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
@@ -43,8 +43,7 @@ class Neighbours(ABC):
         if bound <= 0:
             raise InvalidInputError(f"the bound of a neighbour relation must be positive, got {short(self.bound)}")
         check_text("the privacy unit", self.unit)
-        if type(self.max_keys) is not int or not 1 <= self.max_keys <= MOST_KEYS:
-            raise InvalidInputError(f"max_keys must be an integer from 1 to {MOST_KEYS}, got {short(self.max_keys)}")
+        object.__setattr__(self, "max_keys", check_int(self.max_keys, "max_keys", 1, MOST_KEYS))
         object.__setattr__(self, "bound", bound)
 
     @abstractmethod
@@ -83,14 +82,13 @@ class Neighbours(ABC):
         InvalidInputError
             For other fields, an unknown relation, or values that `to_dict` does not write.
         """
-        kinds = {kind.kind: kind for kind in (L1, L2, OneCoordinate)}
         names = {"relation", "bound", "unit", "max_keys"}
         if not isinstance(fields, Mapping) or fields.keys() != names:
             raise InvalidInputError(f"neighbours are an object of {', '.join(sorted(names))}, got {short(fields)}")
         kind = fields["relation"]
-        if not isinstance(kind, str) or kind not in kinds:
-            raise InvalidInputError(f"the relation must be one of {', '.join(kinds)}, got {short(kind)}")
-        found = kinds[kind](fields["bound"], fields["unit"], fields["max_keys"])
+        if not isinstance(kind, str) or kind not in NEIGHBOURS:
+            raise InvalidInputError(f"the relation must be one of {', '.join(NEIGHBOURS)}, got {short(kind)}")
+        found = NEIGHBOURS[kind](fields["bound"], fields["unit"], fields["max_keys"])
         if found.to_dict() != fields:
             raise InvalidInputError(f"the neighbours must be {found.to_dict()}, got {short(fields)}")
         return found
@@ -210,3 +208,7 @@ class L2(Neighbours):
             f"{self!r} bounds a Euclidean norm, and what is asked for rests on sums of absolute values: use "
             f"L1(bound) here, with √m times this bound for units of at most m items"
         )
+
+
+NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
+"""The relations by their names in JSON and in the exchange format."""

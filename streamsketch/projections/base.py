@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch import data
-from streamsketch.core import Exact, Ints, check_resolution, exact_fraction, json_fields, short
+from streamsketch.core import Exact, Ints, check_int, check_resolution, exact_fraction, json_fields, short
 from streamsketch.data import HASHED_DIM, check_indices
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError
 from streamsketch.projections.kernels.tiles import batch_bounds
@@ -66,12 +66,7 @@ class Projection(ABC):
         object.__setattr__(self, "resolution", resolution)
 
     def _set_int(self, name: str, low: int, high: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {short(value)}")
-        if not low <= value <= high:
-            raise InvalidInputError(f"{name} must be an int in [{low}, {high}], got {short(value)}")
-        object.__setattr__(self, name, int(value))
+        object.__setattr__(self, name, check_int(getattr(self, name), name, low, high))
 
     # --- what the map is -----------------------------------------------------------------------------------
 

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import WORD_BITS, Exact, Ints, Words, evaluate, exact_fraction, kernel, polynomials, short
+from streamsketch.core import (
+    WORD_BITS,
+    Exact,
+    Ints,
+    Words,
+    check_int,
+    evaluate,
+    exact_fraction,
+    kernel,
+    polynomials,
+    short,
+)
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, register
@@ -122,9 +133,8 @@ class FJLT(Hadamard, RandomNorms):
         """
         if isinstance(beta, bool) or not (isinstance(beta, Real) and 0 < beta < 1):
             raise InvalidInputError(f"beta must be a probability in (0, 1), got {beta!r:.40}")
-        if isinstance(dim, bool) or not (isinstance(dim, int | np.integer) and 1 <= dim <= HASHED_DIM):
-            raise InvalidInputError(f"dim must be an int in [1, {HASHED_DIM}], got {short(dim)}")
-        wanted = Fraction(math.log(beta) ** 2) / (1 << (int(dim) - 1).bit_length())
+        dim = check_int(dim, "dim", 1, HASHED_DIM)
+        wanted = Fraction(math.log(beta) ** 2) / (1 << (dim - 1).bit_length())
         return min(Fraction(math.ceil(wanted * _DENSITY_STEPS), _DENSITY_STEPS), Fraction(1))
 
     # --- the sparse matrix ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import short
+from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import block_of, check_comparable, distances_between
 from streamsketch.release import PrivateSketch
@@ -66,8 +66,7 @@ def nearest(
         raise InvalidInputError(
             f"nearest needs queries and a collection, got {len(queries)} and {len(collection)} releases"
         )
-    if type(top) is not int or not 1 <= top <= len(collection):
-        raise InvalidInputError(f"top must be an integer from 1 to {len(collection)}, got {short(top)}")
+    check_int(top, "top", 1, len(collection))
     kinds = {isinstance(release, PrivateSketch) for release in (*queries, *collection)}
     if len(kinds) > 1:
         raise InvalidInputError("queries and collection must be of one kind: all published signs, or all PrivateSketch")

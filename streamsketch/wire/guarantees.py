@@ -8,8 +8,7 @@ from typing import cast
 from streamsketch.core import short
 from streamsketch.errors import WireFormatError
 from streamsketch.privacy import (
-    L1,
-    L2,
+    NEIGHBOURS,
     NOISES,
     AddedNoise,
     Basis,
@@ -20,9 +19,7 @@ from streamsketch.privacy import (
     IndividualGuarantee,
     KeySelection,
     Mechanism,
-    Neighbours,
     NoisePlace,
-    OneCoordinate,
     Shape,
     Shares,
     StatedInText,
@@ -32,7 +29,6 @@ from streamsketch.release import check_carried
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.ratios import at, ratio_message, ratio_of
 
-_NEIGHBOURS: dict[str, type[Neighbours]] = {relation.kind: relation for relation in (L1, L2, OneCoordinate)}
 _BASES: dict[str, Basis | None] = {"": None, "enforced": "enforced", "asserted": "asserted"}
 _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "hadamard"}
 
@@ -104,11 +100,11 @@ def guarantee_of(message: wire_pb2.Guarantee) -> Guarantee:
 
 
 def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
-    relation = _NEIGHBOURS.get(message.neighbours.kind)
+    relation = NEIGHBOURS.get(message.neighbours.kind)
     if relation is None:
         raise WireFormatError(
             "guarantee.neighbours.kind",
-            f"must be one of {', '.join(_NEIGHBOURS)}, got {short(message.neighbours.kind)}",
+            f"must be one of {', '.join(NEIGHBOURS)}, got {short(message.neighbours.kind)}",
         )
     bound = ratio_of("guarantee.neighbours.bound", message.neighbours.bound)
     neighbours = relation(bound, message.neighbours.unit, message.neighbours.max_keys or 1)

@@ -34,7 +34,7 @@ def test_large_keys_are_released_small_ones_are_not_and_the_choice_is_paid_for(t
     assert release.noise == alone.noise
     choice = KeySelection(Budget(0.5, 1e-9))
     mechanism = Mechanism([*alone.guarantee.mechanism.steps, choice])
-    assert release.guarantee == Guarantee(1.5, 1e-9, alone.guarantee.neighbours, mechanism)
+    assert release.guarantee == Guarantee(1.5, 1e-9, alone.guarantee.neighbours, mechanism, basis="enforced")
     assert str(choice) == "Laplace threshold for the keys, ε = 0.5, δ = 1e-09"
     assert ss.PrivateSketch.from_bytes(release.to_bytes()) == release
 

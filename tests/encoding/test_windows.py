@@ -3,13 +3,14 @@
 import datetime as dt
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.data import times_in, window_names, window_seconds
+from streamsketch.intake import Tumbling, times_in, window_names, window_seconds
 
 NOON = dt.datetime.fromisoformat("2024-05-31T12:00")
 
@@ -59,3 +60,23 @@ def test_a_window_begins_at_most_its_length_before_each_of_its_times(nanoseconds
     start = int(dt.datetime.fromisoformat(name).replace(tzinfo=dt.UTC).timestamp()) * 10**9
     assert start <= nanoseconds < start + seconds * 10**9
     assert start % (seconds * 10**9) == 0
+
+
+@pytest.mark.parametrize("offset", [0, 7, 3_599_999_999])
+@pytest.mark.parametrize("size", [1, 60_000_000, 3_600_000_000])
+def test_each_time_is_in_one_window(size: int, offset: int) -> None:
+    windows = Tumbling(size, offset)
+    times = np.array([-(1 << 60), -size - 1, -size, -1, 0, 1, size - 1, size, size + offset, 1 << 60])
+    starts, ends = windows.start_of(times), windows.end_of(times)
+    assert ((starts <= times) & (times < ends) & (ends - starts == size)).all()
+    assert ((starts - offset) % size == 0).all()
+    assert [windows.start_of(int(time)) for time in times] == starts.tolist()
+    assert np.array_equal(windows.start(windows.number(times)), starts)
+    assert list(windows.starts(offset - 1, offset + size + 1)) == [offset - size, offset, offset + size]
+
+
+def test_windows_are_named_by_their_start() -> None:
+    hour, day = 3_600_000_000, 86_400_000_000
+    assert Tumbling(day).name(1) == "1970-01-02"
+    assert Tumbling(day, 6 * hour).name(0) == "1970-01-01T0600Z"
+    assert Tumbling(hour // 3600).name(59) == "1970-01-01T000059Z"

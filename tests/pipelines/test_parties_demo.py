@@ -39,7 +39,10 @@ def test_five_processes_publish_one_sum_with_one_noise(tmp_path: Path, monkeypat
     whole = parties_demo.sketch_of(FLIGHTS, agreement).state()
     merged = sum((ss.PrivateSketch.from_bytes(one.release).values for one in sent), np.zeros(4096, np.int64))
     noise = released.noise
-    assert noise == parties_demo.sketch_of(FLIGHTS, agreement).release(epsilon=1.0, neighbours=ss.L1(1)).noise
+    assert (
+        noise
+        == parties_demo.sketch_of(FLIGHTS, agreement).release(epsilon=1.0, neighbours=ss.L1(1, unit="flight")).noise
+    )
     for values, times in ((released.values, 1), (merged, 5)):  # wrong once in 10^9
         error = ((values - whole).astype(float) ** 2).mean()
         spread = math.sqrt((times * noise.k4 + 2 * (times * noise.k2) ** 2) / 4096)

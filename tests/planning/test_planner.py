@@ -128,7 +128,7 @@ def test_a_plan_releases_what_it_says() -> None:
     sketch = plan.projection(seed=3).sketch()
     sketch.update(["a", "b"], [3, 4])
     released = sketch.release(**plan.release_arguments)
-    assert released.guarantee == plan.guarantee
+    assert released.guarantee == plan.guarantee.on("asserted")
     assert released.noise == plan.chosen.noise.cumulants
 
 
@@ -197,7 +197,7 @@ def test_hopeless_plans_fit_too() -> None:
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"dim": 0, "squared_distances": 1}, "dim must be an int in"),
+        ({"dim": 0, "squared_distances": 1}, "dim must be an integer from 1"),
         ({"dim": 9}, "needs squared_distances"),
         ({"dim": 9, "events": 5, "step": "1/100"}, "needs squared_distances"),
         ({"dim": 9, "squared_distances": []}, "is empty"),

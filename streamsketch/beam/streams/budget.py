@@ -20,9 +20,10 @@ from streamsketch.beam.marked import SecretCollection, Span
 from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import windowed_as
-from streamsketch.core import Exact
+from streamsketch.core import Exact, check_int
 from streamsketch.data import arrow_column
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling
 from streamsketch.privacy import L1
 from streamsketch.projections import Projection
 from streamsketch.sketching import UnitDigests
@@ -67,8 +68,7 @@ class BoundAcrossWindows(beam.PTransform):
         **columns: Any,
     ) -> None:
         super().__init__()
-        if type(max_windows) is not int or not 1 <= max_windows < 1 << 20:
-            raise InvalidInputError(f"max_windows must be an integer from 1 to 1048575, got {max_windows!r:.40}")
+        check_int(max_windows, "max_windows", 1, (1 << 20) - 1)
         self._unit, self._shards = unit, shards
         self._max_windows, self._period = max_windows, Fraction(str(period))
         if self._period <= 0:
@@ -98,7 +98,8 @@ class BoundAcrossWindows(beam.PTransform):
                 f"{size / 10**6:g}"
             )
         run, label = run_secret(events.pipeline), label_in(events.pipeline)
-        admit = _Admit(int(period), offset, self._max_windows)
+        periods = Tumbling(int(period), offset)
+        admit = _Admit(periods, self._max_windows)
         admitted = (
             events
             | "Shard units"
@@ -109,7 +110,7 @@ class BoundAcrossWindows(beam.PTransform):
             | "Admit" >> beam.ParDo(admit).with_output_types(events.element_type)
             | "Back to their windows" >> windowed_as(windowing)
         )
-        span = Span(self._unit_name, int(period), offset)
+        span = Span(self._unit_name, periods)
         return SecretCollection(admitted | self._bound, self._projection, self._neighbours, enforced=True, span=span)
 
     def display_data(self) -> dict[str, Any]:
@@ -194,8 +195,8 @@ class _Admit(beam.DoFn):
     FORGOTTEN = ReadModifyWriteStateSpec("forgotten", VarIntCoder())
     OVER = TimerSpec("over", TimeDomain.WATERMARK)
 
-    def __init__(self, period: int, offset: int, max_windows: int) -> None:
-        self._period, self._offset, self._max_windows = period, offset, max_windows
+    def __init__(self, periods: Tumbling, max_windows: int) -> None:
+        self._periods, self._max_windows = periods, max_windows
 
     def process(
         self,
@@ -225,8 +226,8 @@ class _Admit(beam.DoFn):
         self, held: NDArray[Any], units: NDArray[np.uint64], window: int
     ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         """Return which units may contribute in a window, and the entries of those that have not yet."""
-        start = self._end(window) - self._period
-        now = held[(held["window"] >= start) & (held["window"] < start + self._period)]
+        start, end = self._periods.start_of(window), self._periods.end_of(window)
+        now = held[(held["window"] >= start) & (held["window"] < end)]
         own = np.empty(len(units), dtype=_ENTRY)
         own["low"], own["high"], own["window"] = units[:, 0], units[:, 1], window
         names, unit_of = np.unique(np.concatenate([now, own])[["low", "high"]], return_inverse=True)
@@ -254,8 +255,4 @@ class _Admit(beam.DoFn):
 
     def _over(self, window: int) -> Timestamp:
         """Return when the period of a window is over, or Beam's time is."""
-        return Timestamp(micros=min(self._end(window), GlobalWindow().max_timestamp().micros))
-
-    def _end(self, window: int) -> int:
-        """Return the end of the period that a window is in."""
-        return (window - self._offset) // self._period * self._period + self._offset + self._period
+        return Timestamp(micros=min(self._periods.end_of(window), GlobalWindow().max_timestamp().micros))

@@ -15,6 +15,7 @@ from streamsketch.beam.results import in_form, taken
 from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.beam.windows import windowed_as
+from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import By, Estimate, check_by, pairwise
 from streamsketch.release import PrivateSketch
@@ -139,9 +140,7 @@ class WindowDistances(beam.PTransform):
         super().__init__()
         check_by(by)
         self._by: By = by
-        if type(keys) is not int or keys < 1:
-            raise InvalidInputError(f"keys must be an integer >= 1, got {keys!r:.40}")
-        self._keys = keys
+        self._keys = check_int(keys, "keys", 1)
 
     def expand(self, releases: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""

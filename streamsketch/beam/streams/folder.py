@@ -21,6 +21,7 @@ from streamsketch.beam.streams.lateness import Clock, PartitionClock, agree_on_c
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling
 
 
 class ReadGrowingFolder(beam.PTransform):
@@ -193,9 +194,9 @@ class _Read(beam.DoFn):
 
     def _windows(self, moments: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
         """Yield the places of each window's times, by window."""
-        _, size, offset = self._micros
-        ends, far = np.iinfo(np.int64), abs(offset)
-        numbers = (np.clip(moments, ends.min + far, ends.max - far) - offset) // size
+        windows, ends = Tumbling(*self._micros[1:]), np.iinfo(np.int64)
+        far = abs(windows.offset)
+        numbers = windows.number(np.clip(moments, ends.min + far, ends.max - far))
         order = np.argsort(numbers, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             if places.size:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.once import LATE
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling
 
 Clock: TypeAlias = Literal["events", "heartbeats"]
 
@@ -69,7 +70,7 @@ class PartitionClock:
         self, delay: int, size: int, offset: int = 0, newest: int | None = None, *, clock: Clock = "events"
     ) -> None:
         check_clock(clock)
-        self._delay, self._size, self._offset, self._clock = delay, size, offset, clock
+        self._delay, self._windows, self._clock = delay, Tumbling(size, offset), clock
         margin = size + delay  # so that what follows stays within 64 bits
         self._low, self._high = MIN_TIMESTAMP.micros + margin, GlobalWindow().max_timestamp().micros - margin
         self.newest = newest
@@ -81,8 +82,7 @@ class PartitionClock:
 
     def is_late(self, moment: int, *, heartbeat: bool = False) -> bool:
         """Say whether a record with this timestamp is late, then let the clock go on with it, if it moves the clock."""
-        end = (moment - self._offset) // self._size * self._size + self._offset + self._size
-        late = end <= self.watermark or not self._low <= moment <= self._high
+        late = self._windows.end_of(moment) <= self.watermark or not self._low <= moment <= self._high
         if heartbeat or self._clock == "events":
             self.go_on(moment)
         return late
@@ -99,8 +99,7 @@ class PartitionClock:
         newest = np.maximum.accumulate(np.append(before, np.where(heartbeats & sound, moments, before)))
         if (heartbeats & sound).any():
             self.newest = int(newest[-1])
-        safe = np.clip(moments, self._low, self._high)
-        ends = (safe - self._offset) // self._size * self._size + self._offset + self._size
+        ends = self._windows.end_of(np.clip(moments, self._low, self._high))
         late: NDArray[np.bool_] = (ends <= newest[:-1] - self._delay) | ~sound
         return late
 

@@ -23,6 +23,7 @@ from streamsketch.beam.streams.json_lines import plain_types, read_plain
 from streamsketch.core import current_limits
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling
 
 Format: TypeAlias = Literal["arrow", "json"]
 
@@ -82,7 +83,9 @@ class DecodeMessages(beam.PTransform):
         if format not in ("arrow", "json"):
             raise InvalidInputError(f"format must be 'arrow' or 'json', got {format!r}")
         _check_time(schema, time)
-        self._step = _Decode(schema, time, (round(size * 10**6), round(offset * 10**6)), format, count_private_data)
+        self._step = _Decode(
+            schema, time, Tumbling(round(size * 10**6), round(offset * 10**6)), format, count_private_data
+        )
 
     def expand(self, messages: beam.PCollection) -> Any:
         """Apply the transform."""
@@ -134,11 +137,11 @@ class _Decode(beam.DoFn):
         self,
         schema: pa.Schema | Agreement,
         time: str,
-        window: tuple[int, int],
+        windows: Tumbling,
         format: Format,  # noqa: A002
         count: bool,  # noqa: FBT001
     ) -> None:
-        self._schema, self._time, self._window, self._format, self._count = schema, time, window, format, count
+        self._schema, self._time, self._windows, self._format, self._count = schema, time, windows, format, count
         self._names = list(dict.fromkeys([*schema.names, time]))
         self._plain = plain_types(schema, time)
 
@@ -276,8 +279,7 @@ class _Decode(beam.DoFn):
 
     def _start(self, moment: int) -> int:
         """Return the start of a moment's window; the mark itself of what sources marked as late."""
-        size, offset = self._window
-        return moment if moment <= MIN_TIMESTAMP.micros else (moment - offset) // size * size + offset
+        return moment if moment <= MIN_TIMESTAMP.micros else self._windows.start_of(moment)
 
     def _split(self, batch: pa.RecordBatch, moment: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         if moment <= MIN_TIMESTAMP.micros:

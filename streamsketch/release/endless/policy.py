@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from streamsketch.agreement import Agreement
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short
-from streamsketch.data import keys_named, times_in, window_names, window_seconds
+from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.intake import Tumbling, times_in, window_seconds
 from streamsketch.privacy import Budget, Neighbours
 from streamsketch.release.publish import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
@@ -148,6 +149,11 @@ class StreamPolicy:
 
     # --- windows --------------------------------------------------------------------------------------------
 
+    @property
+    def windows(self) -> Tumbling:
+        """The windows, in microseconds."""
+        return Tumbling(self.size, self.offset_micros)
+
     @staticmethod
     def moments(column: pa.Array, name: str, form: str | None) -> Ints:
         """Return times in microseconds since 1970: int64, (n,); errors as `times_in`, and for years beyond 70,000."""
@@ -158,8 +164,7 @@ class StreamPolicy:
 
     def numbers(self, moments: Ints) -> Ints:
         """Return the number of each moment's window: int64, (n,)."""
-        found: Ints = (moments - self.offset_micros) // self.size
-        return found
+        return self.windows.number(moments)
 
     def over(self, newest: Ints) -> Ints:
         """Return the number of the first window that is not over once a time was seen: int64, (n,)."""
@@ -167,15 +172,11 @@ class StreamPolicy:
 
     def start_of(self, number: int) -> int:
         """Return where a window starts, in microseconds since 1970."""
-        return number * self.size + self.offset_micros
+        return self.windows.start(number)
 
     def name_of(self, number: int) -> str:
         """Return a window's start as a file is named: a date, or a time in UTC without colons."""
-        # of a grid that holds all starts, so that each is the start of its window there
-        grid = np.gcd.reduce([self.size, self.offset_micros])
-        start = pa.array([self.start_of(number)], pa.timestamp("us"))
-        name: str = window_names(start, int(grid) / _MICROS)[0].as_py()
-        return name.replace(":", "")
+        return self.windows.name(number)
 
     # --- guarantee ------------------------------------------------------------------------------------------
 

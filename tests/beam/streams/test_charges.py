@@ -17,13 +17,14 @@ from streamsketch.beam.charges import Charge, WindowCharge
 from streamsketch.beam.marked import Span
 from streamsketch.beam.streams import configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
+from streamsketch.intake import Tumbling
 from streamsketch.release import AdditiveNoise
 from tests.beam.streams.job import KEYS, Row, end, options, published, put, run
 from tests.beam.streams.prism import BASE, MINUTE
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 NEAR = ss.L1(10, unit="aircraft in one window of 60 s", max_keys=1)
-SPAN = Span("aircraft", MINUTE * 10**6, 0)
+SPAN = Span("aircraft", Tumbling(MINUTE * 10**6))
 ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
 
 
@@ -63,7 +64,7 @@ def test_a_window_is_charged_once_however_often_it_is_tried_and_by_whom(root_key
 def test_windows_of_a_period_that_units_are_bounded_in_are_one_charge(root_key: Path, tmp_path: Path) -> None:
     path, claims = ledger_of(tmp_path, 2.0), str(tmp_path / "claims")
     secret = StreamSecret("flights", claim_epoch(claims, "flights"), claims, root_key)
-    charge = charge_of(path, Span("aircraft", 3 * MINUTE * 10**6, 0))
+    charge = charge_of(path, Span("aircraft", Tumbling(3 * MINUTE * 10**6)))
     assert [charge.covers(secret, window(minute)) for minute in range(7)] == [True] * 6 + [False]
     assert charges(path) == [1.0, 1.0]
 

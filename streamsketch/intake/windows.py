@@ -2,20 +2,71 @@
 
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsketch.core import short
-from streamsketch.data.columns import value_type
+from streamsketch.core import Ints, short
+from streamsketch.data import value_type
 from streamsketch.errors import InvalidInputError
 
 _SECOND, _DAY = 10**6, 86_400 * 10**6
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
 _LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
+
+
+Whole = TypeVar("Whole", int, Ints)
+
+
+class Tumbling(NamedTuple):
+    """Windows of one length, one after the other, numbered from ``offset`` after 1970-01-01T00:00Z.
+
+    Times are integers or int64 arrays, in microseconds since 1970.
+
+    Parameters
+    ----------
+    size, offset
+        Length of the windows, and where the one of number 0 starts, in microseconds.
+
+    Examples
+    --------
+    >>> hours = Tumbling(3_600_000_000)
+    >>> hours.number(5_000_000_000), hours.start_of(5_000_000_000), hours.end_of(5_000_000_000)
+    (1, 3600000000, 7200000000)
+    """
+
+    size: int
+    offset: int = 0
+
+    def number(self, times: Whole) -> Whole:
+        """Return the number of the window that each time is in."""
+        return (times - self.offset) // self.size
+
+    def start(self, numbers: Whole) -> Whole:
+        """Return where windows start."""
+        return numbers * self.size + self.offset
+
+    def start_of(self, times: Whole) -> Whole:
+        """Return where the window of each time starts."""
+        return self.start(self.number(times))
+
+    def end_of(self, times: Whole) -> Whole:
+        """Return where the window of each time ends, which is not in it."""
+        return self.start_of(times) + self.size
+
+    def starts(self, first: int, stop: int) -> range:
+        """Return the starts of all windows that overlap [first, stop)."""
+        return range(self.start_of(first), stop, self.size)
+
+    def name(self, number: int) -> str:
+        """Return a window's start as a file is named: a date, or a time in UTC without colons."""
+        # of a grid that holds all starts, so that each is the start of its window there
+        grid = int(np.gcd(self.size, self.offset))
+        (name,) = _names(np.array([self.start(number)], dtype="datetime64[us]"), grid)
+        return name.replace(":", "")
 
 
 def window_seconds(length: float | str) -> float:
@@ -93,10 +144,14 @@ def window_names(times: pa.Array, seconds: float) -> pa.Array:
 
     Windows follow each other from 1970-01-01T00:00Z on.
     """
-    size = round(seconds * _SECOND)
-    moments = times.cast(pa.int64())
-    starts = (np.floor_divide(moments.to_numpy(zero_copy_only=False), size) * size).astype("datetime64[us]")
+    windows = Tumbling(round(seconds * _SECOND))
+    starts = windows.start_of(times.cast(pa.int64()).to_numpy(zero_copy_only=False)).astype("datetime64[us]")
     distinct, places = np.unique(starts, return_inverse=True)
-    unit: Any = "D" if size % _DAY == 0 else "m" if size % (60 * _SECOND) == 0 else "s" if size % _SECOND == 0 else "us"
-    names = [text if unit == "D" else f"{text}Z" for text in np.datetime_as_string(distinct, unit=unit).tolist()]
+    names = _names(distinct, windows.size)
     return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))
+
+
+def _names(starts: Any, grid: int) -> list[str]:
+    """Return starts, datetime64[us], as text that shows multiples of a grid of so many microseconds."""
+    unit: Any = "D" if grid % _DAY == 0 else "m" if grid % (60 * _SECOND) == 0 else "s" if grid % _SECOND == 0 else "us"
+    return [text if unit == "D" else f"{text}Z" for text in np.datetime_as_string(starts, unit=unit).tolist()]
