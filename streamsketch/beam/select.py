@@ -39,7 +39,7 @@ class SelectedKeys(MarkedCollection):
 
     def __init__(self, keys: beam.PCollection, budget: Budget, neighbours: Neighbours) -> None:
         super().__init__(keys)
-        self.guarantee = Guarantee.of(budget, neighbours, Mechanism((KeySelection(budget),)))
+        self.guarantee = Guarantee.of(budget, neighbours, Mechanism((KeySelection(budget),)), basis="enforced")
 
     def added_to(self, guarantee: Guarantee) -> Guarantee:
         """Return what a release of these keys guarantees: ε and δ add up (Dwork and Roth 2014, Theorem 3.16)."""
