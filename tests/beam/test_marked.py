@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import pytest
 
 import streamsketch as ss
@@ -157,3 +158,62 @@ def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path)
     sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
         sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"], projection=other)
+
+
+AGREED = ss.Agreement(
+    PROJECTION, key="shop", index="item", value="sold", neighbours=ss.L1(3, unit="plane", max_keys=2), missing="drop"
+)
+BATCH = pa.table({"shop": ["a"], "item": ["x"], "sold": [1]})
+SAID = {"neighbours": ss.L1(3, unit="plane", max_keys=2)}
+# how the sketches were made, what the release is told, and what its guarantee says of the bound
+ROADS: dict[str, tuple[Callable[[beam.Pipeline], beam.PCollection], dict[str, Any], str]] = {
+    "bounded": (lambda given: bounded(given, "A") | "SA" >> SketchPerKey(PROJECTION), {}, "enforced"),
+    "bounded, and said again": (lambda given: bounded(given, "B") | "SB" >> SketchPerKey(PROJECTION), SAID, "enforced"),
+    "asserted of the events": (
+        lambda given: (
+            given
+            | "C" >> beam.Create([("a", "x", 1)])
+            | "BC" >> BoundContributions(PROJECTION, **BOUNDS, already_enforced=True)
+            | "SC" >> SketchPerKey(PROJECTION)
+        ),
+        {},
+        "asserted",
+    ),
+    "nothing bounded": (
+        lambda given: given | "D" >> beam.Create([("a", "x", 1)]) | "SD" >> SketchPerKey(PROJECTION),
+        SAID,
+        "asserted",
+    ),
+    "a step in between": (
+        lambda given: bounded(given, "E") | "SE" >> SketchPerKey(PROJECTION) | "E2" >> beam.Map(lambda keyed: keyed),
+        SAID | {"projection": PROJECTION},
+        "asserted",
+    ),
+    "an agreement": (
+        lambda given: given | "F" >> beam.Create([BATCH]) | "SF" >> SketchPerKey(AGREED),
+        SAID,
+        "asserted",
+    ),
+}
+
+
+def test_each_guarantee_says_whether_its_bound_was_enforced(tmp_path: Path) -> None:
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        found = []
+        for name, (make, said, _) in ROADS.items():
+            release = ReleasePerKey(epsilon=1.0, public_keys=["a"], **said)
+            found.append(make(pipeline) | f"Release {name}" >> release | f"Name {name}" >> beam.Map(named, name))
+        return found | beam.Flatten()
+
+    found = dict(run(build, tmp_path)[0])
+    assert found == {name: basis for name, (_, _, basis) in ROADS.items()}
+
+
+def named(keyed: tuple[Any, ss.PrivateSketch], name: str) -> tuple[str, str | None]:
+    return name, keyed[1].guarantee.basis
+
+
+def test_an_agreement_is_not_contradicted() -> None:
+    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([BATCH]) | SketchPerKey(AGREED)
+    with pytest.raises(ss.InvalidInputError, match="sketched under an agreement for one plane of at most 3 in each of"):
+        sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane"), public_keys=["a"])
