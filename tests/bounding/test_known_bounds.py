@@ -187,6 +187,47 @@ def test_without_one_customer_in_two_parts_their_bounds_stay() -> None:
     assert condition in str(guarantee)
 
 
+NEAR = ss.L1(10, unit=UNIT, max_keys=2)
+ASSERTED = "no customer is in two of the parts that were merged"
+PARTS: dict[str, Callable[[int], ss.SketchTable]] = {
+    "bounded": lambda number: one_unit(number, NEAR, {}),
+    "bounded by cutting": lambda number: one_unit(number, NEAR, {"clip": "cut"}),
+    "asserted apart": lambda number: told_apart(one_unit(number, NEAR, {}), one_unit(number + 1, NEAR, {}), None),
+    "a new one and one asserted apart": lambda number: added_to_new(PARTS["asserted apart"](number), None, None),
+}
+
+
+def appended(one: ss.SketchTable, other: ss.SketchTable, folder: Path) -> ss.SketchTable:
+    save_raw(one, folder / "a.raw-sketch")
+    append_raw(RawSketch(other), folder / "a.raw-sketch")
+    return load_raw(folder / "a.raw-sketch").state  # type: ignore[return-value]
+
+
+def of_one_key(one: ss.SketchTable, other: ss.SketchTable, _: Path) -> ss.Sketch:
+    return one.sketch_of("a") - other.sketch_of("a")
+
+
+SUMS: dict[str, tuple[Callable[[ss.SketchTable, ss.SketchTable, Path], State], bool]] = {
+    "merged": (added_twice, False),
+    "asserted apart": (told_apart, True),
+    "appended to a file": (appended, False),
+    "a difference of keys": (of_one_key, False),
+}
+
+
+@pytest.mark.parametrize("how", SUMS)
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(PARTS, PARTS)))
+def test_what_one_of_two_parts_rests_on_their_sum_rests_on(first: str, second: str, how: str, tmp_path: Path) -> None:
+    add, asserts = SUMS[how]
+    total = add(PARTS[first](1), PARTS[second](3), tmp_path)
+    rests = asserts or any("asserted apart" in part for part in (first, second))
+    known = total.bounds.neighbours
+    assert total.bounds.conditions == ((ASSERTED,) if rests else ())
+    keys = {} if how == "a difference of keys" else {"keys_are_public": True}
+    guarantee = total.release(epsilon=1, neighbours=known, **keys).guarantee
+    assert (guarantee.basis, guarantee.conditions) == ("enforced", total.bounds.conditions)
+
+
 def test_parts_bounded_for_different_units_or_by_different_relations() -> None:
     parts = {
         name: one_unit(1, relation, {}) for name, relation in {
