@@ -297,6 +297,28 @@ def test_vectors_are_clipped_to_the_ball(vector: list[int], limit: int) -> None:
             assert left.get(index, 0) * step >= 0
 
 
+@pytest.mark.parametrize("how", ["scale", "cut", "squares"])
+@pytest.mark.parametrize("limit", [1, 9, 1 << 31, (1 << 32) + 1, (1 << 62) - 1])
+def test_no_size_is_small_where_words_wrap_around(limit: int, how: str) -> None:
+    """Squares of multiples of 2^32 are 0 modulo 2^64, and |-2^63| is no int64."""
+    sizes = sorted({(1 << bit) + more for bit in range(64) for more in (-1, 0, 1)} - {0})
+    steps = [step for size in sizes for step in (size, -size) if -(1 << 63) <= step < 1 << 63]
+    vectors = [[step] * count for step in steps for count in (1, 2, 4)]
+    digests = [place.to_bytes(16, "little") for place in range(len(vectors))]
+    found = [
+        (digests[unit], (unit, 0), index, step) for unit, row in enumerate(vectors) for index, step in enumerate(row)
+    ]
+    bounds: Any = {"squared": True} if how == "squares" else {"clip": how}
+    cut = bounded(columns(found), max_keys=1, limit=limit, secret=SECRET, **bounds)
+    power = 2 if how == "squares" else 1
+    norms = [0] * len(vectors)
+    for code, step in zip(cut.codes.tolist(), cut.steps.tolist(), strict=True):
+        norms[cut.slots[code][0]] += abs(step) ** power
+    for vector, norm in zip(vectors, norms, strict=True):
+        whole = sum(abs(step) ** power for step in vector)
+        assert norm == whole if whole <= limit else norm <= limit
+
+
 def test_units_of_vectors_are_bounded_on_their_way() -> None:
     projection = ss.Identity(dim=3, resolution="1/100")
     rows = (None, [0, 1, 2, 0], [30.0, 40.0, 0.5, 0.25], ["Ann", "Ann", "Bob", "Bob"])
