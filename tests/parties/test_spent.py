@@ -1,18 +1,19 @@
 """A key contributes once to a round, whoever holds it: objects, processes, and what a crash leaves behind."""
 
+import contextlib
 import hashlib
 import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import append
+from streamsketch.core import append, appending
 from streamsketch.errors import InvalidInputError
 from streamsketch.parties import Key, Round
 from tests.parties.test_rounds import KEYS, PROJECTION, a_round
@@ -175,6 +176,29 @@ def test_of_processes_that_contribute_at_once_one_does(saved: Path) -> None:
             assert worker.exitcode == 0
         (sent,) = saved.parent.glob("*.contribution")
         sent.unlink()
+
+
+@pytest.mark.parametrize("first", STEPS)
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_whenever_the_record_is_free_another_may_take_part_and_then_nobody_else(
+    first: str, turn: int, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the record and the line in it, there is no time at which it is free."""
+    key, other = Key.load(saved), Key.load(saved)
+    agreed, sent, releases = round_of(key), [], itertools.count(1)
+
+    @contextlib.contextmanager
+    def then_another(path: Path) -> Iterator[Any]:
+        with appending(path) as file:
+            yield file
+        if next(releases) == turn:
+            with contextlib.suppress(InvalidInputError):
+                sent.append(whole(agreed, other))
+
+    monkeypatch.setattr("streamsketch.parties.spent.appending", then_another)
+    with contextlib.suppress(InvalidInputError):
+        sent.append(STEPS[first](agreed, key))
+    assert len(sent) == 1
 
 
 def test_the_game_of_processes_finds_a_record_without_a_lock(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
