@@ -10,7 +10,16 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.explanation import explain_jointly
-from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, KeySelection, Mechanism, Neighbours
+from streamsketch.privacy import (
+    Budget,
+    Cumulants,
+    DiscreteGaussian,
+    KeySelection,
+    Mechanism,
+    Neighbours,
+    Spent,
+    account,
+)
 from streamsketch.privacy.guarantee import Populations, compose
 from streamsketch.release import NoiseCheck
 from streamsketch.release.private_sketch import PrivateSketch
@@ -132,6 +141,33 @@ def test_a_choice_of_keys_takes_its_share() -> None:
     assert "in each of at most 2 keys, by the releases of all keys together" in told.who
     greedy = tampered(plain, epsilon=0.9, delta=1e-9, mechanism=guarantee.mechanism)
     assert greedy.explain().check.verdict == "too little"
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, {"epsilon": 1.0, "mechanism": "laplace"}], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("share", [Budget(0.1, 1e-9), Budget(1.0, 1e-7), Budget(3.0, 1e-6)])
+@pytest.mark.parametrize("count", [2, 5])
+def test_choices_of_keys_are_accounted_for_in_every_sum(noise: dict[str, Any], share: Budget, count: int) -> None:
+    """Tighter accounting never falls below what the choices alone spend, nor below what the noises alone do."""
+    plain = [released(**noise) for _ in range(count)]
+    step = KeySelection(share)
+    chosen = [
+        tampered(
+            one,
+            epsilon=one.guarantee.epsilon + share.epsilon,
+            delta=one.guarantee.delta + share.delta,
+            mechanism=Mechanism([*one.guarantee.mechanism.steps, step]),
+        )
+        for one in plain
+    ]
+    assert {one.explain().check.verdict for one in chosen} == {"enough"}
+    for some in (chosen, [chosen[0], *plain[1:]]):
+        joint = explain_jointly(some)
+        spent = min(part.epsilon for part in (joint.guarantee, joint.finer) if part is not None)
+        choices = [Spent(share.epsilon, share.delta)] * sum(one in chosen for one in some)
+        choices_alone = account(choices, joint.delta)
+        noises_alone = explain_jointly(plain, delta=joint.delta).finer
+        for least in (choices_alone, noises_alone):
+            assert least is None or spent >= least.epsilon
 
 
 def test_merged_and_scaled_releases_say_so() -> None:
