@@ -1,6 +1,7 @@
 """Data ids: copies, pickles, merges and files inherit them, and releases of shared data are found out."""
 
 import copy
+import operator
 import pickle
 import shutil
 from collections.abc import Callable
@@ -123,6 +124,39 @@ def test_merged_tables_share_data_key_by_key() -> None:
     for part in parts:
         with pytest.raises(ss.InvalidInputError, match="are of the same data"):
             disjoint(release(one["a"]), release(part))
+
+
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "merge": lambda one, other: one.merge(other) or one,
+    "+": lambda one, other: one + other,
+    "-": lambda one, other: one - other,
+    "+=": operator.iadd,
+    "into a copy": lambda one, other: COMBINE["merge"](one.copy(), other),
+    "into a pickle": lambda one, other: COMBINE["merge"](pickled(one), other),
+    "into a new one": lambda one, other: COMBINE["merge"](COMBINE["merge"](PROJECTION.sketch(), one), other),
+}
+
+
+@pytest.mark.parametrize("how", COMBINE)
+@pytest.mark.parametrize(
+    "shape", ["((01)(23))", "(0(1(23)))", "(((01)2)3)", "((0(12))3)", "((01)(12))", "((23)(0(45)))"]
+)
+def test_sums_of_sums_have_the_ids_of_all_parts(shape: str, how: str) -> None:
+    """However sums are nested, they share data, and published ids, with each of their parts and nothing else."""
+    leaves = [PROJECTION.sketch() for _ in range(6)]
+    made: list[Any] = []
+    for sign in shape:  # a closing parenthesis adds up the last two
+        if sign.isdigit():
+            made.append(leaves[int(sign)].copy())
+        elif sign == ")":
+            other, one = made.pop(), made.pop()
+            made.append(COMBINE[how](one, other))
+    (total,) = made
+    inside = {int(sign) for sign in shape if sign.isdigit()}
+    assert {leaves[place].data_ids.own for place in inside} <= total.data_ids.parts
+    published = set(total.data_ids.published())
+    for place, leaf in enumerate(leaves):
+        assert (place in inside) == bool(published & set(leaf.data_ids.published()))
 
 
 def test_raw_files_and_their_copies_keep_the_ids(tmp_path: Path) -> None:

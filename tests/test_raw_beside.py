@@ -69,6 +69,7 @@ SHARING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "its merge": (lambda _: None, "a", "ab"),
     "its part": (lambda _: None, "ab", "b"),
     "a merge of its merge": (lambda folder: merged(folder, "x", "c", "ab"), "a", "x"),
+    "a merge of what it was added to": (lambda folder: merged(folder, "x", "c", "ab"), "b", "x"),
     "another merge with its part": (lambda folder: merged(folder, "x", "b", "c"), "ab", "x"),
     "a link to a copy": (lambda folder: linked(folder, "x", "a"), "a", "x"),
     "what a link's file is a copy of": (lambda folder: linked(folder, "x", "a"), "x", "a"),
@@ -87,7 +88,10 @@ def test_data_released_from_one_file_are_not_released_from_another(name: str, fo
         release(folder / f"{second}.raw-sketch")
     assert (folder / f"{second}.raw-sketch").read_bytes() == before
     release(folder / f"{second}.raw-sketch", again=True)
-    release(folder / "c.raw-sketch", again=name in {"a merge of its merge", "another merge with its part"})
+    release(
+        folder / "c.raw-sketch",
+        again=name in {"a merge of its merge", "a merge of what it was added to", "another merge with its part"},
+    )
 
 
 def test_tables_are_compared_as_well(tmp_path: Path) -> None:
