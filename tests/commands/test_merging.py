@@ -4,6 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 import streamsketch as ss
 from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
 from tests.commands.running import Forks
@@ -16,6 +18,27 @@ def test_merging_raw_sketches_is_exact(raws: Path, forks: Forks) -> None:
     twice = expected()
     twice.merge(expected())
     assert load_raw(raws / "c.raw-sketch").state == twice
+
+
+@pytest.mark.parametrize("before", [(), ("x",), ("y",), ("z",), ("x", "z"), ("x", "y", "z")], ids="".join)
+def test_a_sum_of_raw_sketches_remembers_the_releases_of_all_parts(
+    before: tuple[str, ...], tmp_path: Path, forks: Forks
+) -> None:
+    names, how = ("x", "y", "z"), ["--epsilon", 1, "--l1", 5]
+    for name in names:
+        save_raw(RawSketch(PROJECTION.sketch(), 1), tmp_path / f"{name}.raw-sketch")
+    for name in before:
+        forks.succeeded("release", f"{name}.raw-sketch", "-o", f"{name}.sketch", *how, cwd=tmp_path)
+    alone = tmp_path / "alone"  # where no file beside it tells of them
+    alone.mkdir()
+    forks.succeeded("merge", *(f"{name}.raw-sketch" for name in names), "-o", "alone/all.raw-sketch", cwd=tmp_path)
+    known = {past.release_id for name in before for past in load_raw(tmp_path / f"{name}.raw-sketch").releases}
+    assert {past.release_id for past in load_raw(alone / "all.raw-sketch").releases} == known
+    again = ["release", "all.raw-sketch", "-o", "all.sketch", *how]
+    if before:
+        assert f"ε = {len(before) + 1}, δ = 0" in forks.refused(*again, cwd=alone)
+    else:
+        forks.succeeded(*again, cwd=alone)
 
 
 def test_merging_releases_adds_up_what_was_guaranteed(raws: Path, forks: Forks) -> None:
