@@ -46,8 +46,6 @@ from .release.private_matrix import PrivateProjection
 from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
 from .release.private_vector import release_vector
-from .release.raw_file import load_raw, save_raw
-from .release.raw_release import release_raw
 from .release.sensitivity import mechanisms
 from .sketching.bounding.agreed import bound
 from .sketching.bounding.summary import BoundingSummary
@@ -55,6 +53,8 @@ from .sketching.bounding.units import bound_units, unit_totals
 from .sketching.rows import sketch
 from .sketching.sketch import Sketch
 from .sketching.table import SketchTable
+from .storage.files import load_raw, save_raw
+from .storage.releases import release_raw
 from .wire.registry import load
 
 __all__ = [

@@ -4,8 +4,8 @@ import dataclasses
 from typing import Any
 
 from streamsketch.privacy import Mechanism
-from streamsketch.release import raw_bytes as raw
 from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.storage import format as raw
 
 
 def tampered(release: PrivateSketch, **changes: Any) -> PrivateSketch:

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ContributePerKey, ReleasePerKey, ReleaseSignsPerKey
 from streamsketch.errors import KeyTypeWarning
 from streamsketch.parties import Key, Round
-from streamsketch.release import StreamPolicy
+from streamsketch.streams import StreamPolicy
 from tests.commands.running import Forks
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)

@@ -14,17 +14,8 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.core import locked
-from streamsketch.release import raw_bytes as raw
-from streamsketch.release.raw_file import (
-    MAGIC,
-    PastRelease,
-    RawSketch,
-    load_raw,
-    remember,
-    replace_raw,
-    save_raw,
-    united,
-)
+from streamsketch.storage import format as raw
+from streamsketch.storage.files import MAGIC, PastRelease, RawSketch, load_raw, remember, replace_raw, save_raw, united
 from tests.tampering import parts_of_raw, raw_from
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")

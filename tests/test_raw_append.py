@@ -8,17 +8,10 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.release import (
-    RawSketch,
-    append_raw,
-    emptied,
-    load_raw,
-    raw_append,
-    raw_file,
-    raw_log,
-    read_head,
-    save_raw,
-)
+from streamsketch.storage import RawSketch, append_raw, emptied, load_raw, read_head, save_raw
+from streamsketch.storage import append as raw_append
+from streamsketch.storage import files as raw_file
+from streamsketch.storage import log as raw_log
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.release import RawSketch, append_raw, emptied, load_raw, read_head, release_raw, save_raw
+from streamsketch.storage import RawSketch, append_raw, emptied, load_raw, read_head, release_raw, save_raw
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
 NEAR = ss.L1(1, unit="sale")

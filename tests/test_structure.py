@@ -26,6 +26,8 @@ ORDER = [
     "intake",
     "sketching",
     "release",
+    "storage",
+    "streams",
     "estimation",
     "signs",
     "local",

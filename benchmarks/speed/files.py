@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from benchmarks.rows import MILLISECONDS, NANOSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.release import RawSketch, append_raw, emptied, replace_raw, save_raw
+from streamsketch.storage import RawSketch, append_raw, emptied, replace_raw, save_raw
 
 _DIM, _FEW = 1 << 40, 10
 _TARGETS = {"parquet": Target("ours", 1000 / 15), "csv": Target("ours", 1000 / 3)}

@@ -12,8 +12,8 @@ import streamsketch as ss
 from streamsketch.cli._events import STDIN, Columns, Reading, as_index, as_text, file_batches
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import say
-from streamsketch.release import RawSketch, State, check_size
 from streamsketch.sketching import Batch, bound_batches, check_clip
+from streamsketch.storage import RawSketch, State, check_size
 
 WITHIN = "none"
 """What `--clip` says of rows that keep to the bounds of their agreement already."""

@@ -17,7 +17,7 @@ from streamsketch.cli._log import Log
 from streamsketch.cli._showing import counted, progress_bar, say, show_json
 from streamsketch.core import held, remove_partial, write_whole
 from streamsketch.data import format_of
-from streamsketch.release import STREAM_SUFFIX, Stream, StreamPolicy
+from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
 
 
 @dataclass(frozen=True)

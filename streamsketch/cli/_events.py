@@ -21,8 +21,8 @@ from streamsketch.agreement import Events
 from streamsketch.cli._lines import BadLines, Lines, blocks_of
 from streamsketch.data import batches, format_of, parts_of, uncompressed
 from streamsketch.intake import times_in, window_names
-from streamsketch.release import RawHead, State, check_size
 from streamsketch.sketching import encode_batch, keyed_steps
+from streamsketch.storage import RawHead, State, check_size
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 

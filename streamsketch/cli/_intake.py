@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import streamsketch as ss
 from streamsketch.cli._events import Columns, add_events
 from streamsketch.data import NO_LOSS
-from streamsketch.release import RawHead, RawSketch, State, emptied
+from streamsketch.storage import RawHead, RawSketch, State, emptied
 
 
 @dataclass

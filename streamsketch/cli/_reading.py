@@ -13,8 +13,9 @@ from streamsketch.agreement import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._showing import say
 from streamsketch.estimation import AnySketch
-from streamsketch.release import SUFFIX, check_independent, check_release, is_raw, load_raw, mismatch
+from streamsketch.release import check_independent, check_release, mismatch
 from streamsketch.signs import Signs, check_comparable, check_signs
+from streamsketch.storage import SUFFIX, is_raw, load_raw
 from streamsketch.wire import kind_of
 
 SIGNS, TABLE = ".signs", ".parquet"

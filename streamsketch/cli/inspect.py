@@ -21,8 +21,8 @@ from streamsketch.cli._showing import (
     show_json,
     table_of,
 )
-from streamsketch.release import SUFFIX, RawSketch, is_raw
 from streamsketch.signs import Signs
+from streamsketch.storage import SUFFIX, RawSketch, is_raw
 
 _NOISE = {
     "output": "noise per cell",

@@ -10,7 +10,7 @@ from streamsketch.cli._combining import PopulationsOption, sum_of_releases
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import load_raw_file, named_twice, new_file
 from streamsketch.cli._showing import Json, counted, guarantee_fields, say, show_facts, show_json
-from streamsketch.release import SUFFIX, RawSketch, is_raw, save_raw, united
+from streamsketch.storage import SUFFIX, RawSketch, is_raw, save_raw, united
 
 
 def merge(

@@ -13,7 +13,8 @@ from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, guarantee_fields, show_facts, show_json
 from streamsketch.core import locked, names_given
 from streamsketch.privacy import Neighbours, mechanism_names
-from streamsketch.release import AdditiveNoise, PastRelease, State, release_held, released_before
+from streamsketch.release import AdditiveNoise
+from streamsketch.storage import PastRelease, State, release_held, released_before
 
 
 def release(  # noqa: PLR0913 - a command's options are its parameters

@@ -12,8 +12,8 @@ from streamsketch.cli._pairs import By, Only, chosen
 from streamsketch.cli._reading import load_files, new_file
 from streamsketch.cli._showing import Json, say, show_json
 from streamsketch.core import write_whole
-from streamsketch.release import SUFFIX
 from streamsketch.report import page_of
+from streamsketch.storage import SUFFIX
 from streamsketch.wire import kind_of
 
 

@@ -15,7 +15,8 @@ from streamsketch.cli._showing import Json, guarantee_fields, say, show_facts, s
 from streamsketch.core import current_limits, locked, read_bounded, write_whole
 from streamsketch.parties import PublicKey, Round
 from streamsketch.privacy import Mechanism, mechanism_names
-from streamsketch.release import RELEASE_ID_BYTES, PastRelease, RawSketch, released_before, replace_raw, united
+from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.storage import PastRelease, RawSketch, released_before, replace_raw, united
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
 

@@ -20,7 +20,7 @@ from streamsketch.cli._showing import Json, counted, progress_bar, say, show_jso
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.intake import window_seconds
-from streamsketch.release import SUFFIX, RawHead, State, append_raw, read_head
+from streamsketch.storage import SUFFIX, RawHead, State, append_raw, read_head
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
 

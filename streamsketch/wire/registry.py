@@ -10,7 +10,7 @@ from streamsketch.agreement import Agreement, check_fingerprint, fingerprint_of
 from streamsketch.core import current_limits, read_open
 from streamsketch.errors import WireFormatError
 from streamsketch.projections import Projection
-from streamsketch.release import is_raw
+from streamsketch.storage import is_raw
 from streamsketch.wire import local_reports, releases, signs, tables
 from streamsketch.wire.codec import Codec
 

@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.errors import BoundExceededWarning
-from streamsketch.release import raw_bytes as raw_file
+from streamsketch.storage import format as raw_file
 from streamsketch.wire.releases import MAGIC, frame
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)

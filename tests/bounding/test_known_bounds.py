@@ -20,7 +20,8 @@ import streamsketch as ss
 from streamsketch import load_raw, save_raw, signs
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Neighbours
-from streamsketch.release import AdditiveNoise, RawSketch, append_raw
+from streamsketch.release import AdditiveNoise
+from streamsketch.storage import RawSketch, append_raw
 
 DIM = 6
 MAP = ss.Identity(dim=DIM)

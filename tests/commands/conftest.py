@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.release.raw_file import RawSketch, save_raw
+from streamsketch.storage.files import RawSketch, save_raw
 from tests.commands.sales import expected, write_sales
 
 

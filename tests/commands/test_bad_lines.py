@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.cli._lines import is_open, rows, whole_lines
-from streamsketch.release.raw_file import load_raw
+from streamsketch.storage.files import load_raw
 from tests.commands.running import Forks
 from tests.commands.sales import EVENTS, expected
 

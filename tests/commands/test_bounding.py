@@ -9,7 +9,7 @@ import pyarrow.csv
 import pytest
 
 import streamsketch as ss
-from streamsketch.release.raw_file import load_raw
+from streamsketch.storage.files import load_raw
 from tests.commands.running import Forks
 from tests.commands.sales import PROJECTION
 

@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.carryless import instructions_of, target
-from streamsketch.release.raw_file import RawSketch, save_raw
+from streamsketch.storage.files import RawSketch, save_raw
 from tests.commands.running import Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)

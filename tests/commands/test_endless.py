@@ -16,7 +16,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.cli._lines import BadLines, Lines
 from streamsketch.cli._log import Log
-from streamsketch.release import Stream, StreamPolicy
+from streamsketch.streams import Stream, StreamPolicy
 from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, started, wait_until_read
 from tests.endless.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, beat, bound_by, over_in, windows_of
 

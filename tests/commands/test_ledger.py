@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.cli._ledger import name_of, opened
-from streamsketch.release.raw_file import load_raw
+from streamsketch.storage.files import load_raw
 from tests.commands.running import Forks
 
 LEDGER = "ledger.sqlite"

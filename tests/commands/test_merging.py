@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
+from streamsketch.storage.files import RawSketch, load_raw, save_raw
 from tests.commands.running import Forks
 from tests.commands.sales import PROJECTION, expected
 

@@ -9,7 +9,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.cli.release import release
 from streamsketch.privacy import Mechanism
-from streamsketch.release.raw_file import PastRelease, RawSketch, load_raw, save_raw
+from streamsketch.storage.files import PastRelease, RawSketch, load_raw, save_raw
 from tests.commands.running import Forks
 from tests.commands.sales import PROJECTION, expected
 from tests.noise_alone import assert_noise_alone

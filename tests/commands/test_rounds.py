@@ -7,7 +7,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.parties import Key, Round
-from streamsketch.release import load_raw
+from streamsketch.storage import load_raw
 from tests.commands.running import Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)

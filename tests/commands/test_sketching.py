@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.cli._events import Columns, file_batches
-from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
+from streamsketch.storage.files import RawSketch, load_raw, save_raw
 from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, streamsketch
 from tests.commands.sales import EVENTS, PROJECTION, expected
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch.cli._lines import whole_lines
-from streamsketch.release.raw_file import load_raw
+from streamsketch.storage.files import load_raw
 from tests.commands.running import PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.commands.sales import EVENTS, PROJECTION, expected
 

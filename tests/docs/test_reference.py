@@ -38,7 +38,7 @@ SHOWN_AMONG_US = {
         "privacy.rho_to_epsilon",
         "privacy.sign_margin",
     ),
-    *("projections.hadamard_transform", "release.AdditiveNoise", "release.StreamPolicy"),
+    *("projections.hadamard_transform", "release.AdditiveNoise", "streams.StreamPolicy"),
     *("signs.FlipLaw", "signs.expected"),
 }
 

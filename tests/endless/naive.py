@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.release import StreamPolicy
 from streamsketch.sketching.bounding import units
+from streamsketch.streams import StreamPolicy
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
 NEIGHBOURS = ss.L1(5, unit="customer", max_keys=2)

@@ -9,8 +9,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
-from streamsketch.release import Stream
-from streamsketch.release.endless.state import read_state, write_state
+from streamsketch.streams import Stream
+from streamsketch.streams.state import read_state, write_state
 from tests.endless.naive import AGREEMENT, KEYS, NEIGHBOURS, PROJECTION, Row, batch_of, over_in, policy_of
 
 LOG = [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.release import Stream
-from streamsketch.release.endless.state import read_state, write_state
+from streamsketch.streams import Stream
+from streamsketch.streams.state import read_state, write_state
 from tests.endless.naive import AGREEMENT, KEYS, Row, batch_of, policy_of
 
 ROWS = [

@@ -11,8 +11,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core import held
-from streamsketch.release import Stream, StreamPolicy
-from streamsketch.release.endless import stream as module
+from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import stream as module
 from tests.endless.naive import AGREEMENT, KEYS, Row, batch_of, bound_by, over_in, policy_of, windows_of
 
 LOG = [

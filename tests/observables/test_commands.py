@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
-from streamsketch.release.raw_file import RawSketch, load_raw, save_raw
+from streamsketch.storage.files import RawSketch, load_raw, save_raw
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.test_releases import (
     KEYS,

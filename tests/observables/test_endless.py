@@ -6,7 +6,7 @@ import pytest
 
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import SystemBits
-from streamsketch.release import Stream
+from streamsketch.streams import Stream
 from tests.endless.naive import AGREEMENT, KEYS, PROJECTION, Row, batch_of, beat, policy_of, windows_of
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 
@@ -37,9 +37,9 @@ def exact(rows: list[Row], clock: str) -> list[Ints]:
 def play(rows: list[Row], clock: str, folder: Path, patch: pytest.MonkeyPatch) -> Seen:
     public = folder / "public"
     public.mkdir(parents=True)
-    patch.setattr("streamsketch.release.endless.stream.secrets.token_bytes", bytes)
+    patch.setattr("streamsketch.streams.stream.secrets.token_bytes", bytes)
     # bits keyed by a window's exact sketches: without the secret as good as fresh ones
-    patch.setattr("streamsketch.release.endless.draws.KeyedBits", lambda *_: SystemBits())
+    patch.setattr("streamsketch.streams.draws.KeyedBits", lambda *_: SystemBits())
     with observed(patch) as seen:
         policy = policy_of(public, clock=clock, epsilon=1.0)
         with hidden(patch, exact(rows, clock)):

@@ -12,7 +12,8 @@ from streamsketch.beam import ReleasePerKey, SelectKeys
 from streamsketch.errors import WeakGuaranteeWarning
 from streamsketch.local import PrivUnitG
 from streamsketch.parties import Key, Round
-from streamsketch.release import AdditiveNoise, StreamPolicy
+from streamsketch.release import AdditiveNoise
+from streamsketch.streams import StreamPolicy
 from tests.commands.running import Forks
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)

@@ -21,9 +21,10 @@ from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
 from streamsketch.parties.contributions import CONTRIBUTION
 from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
 from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
-from streamsketch.release import PublishedTable, raw_file
-from streamsketch.release import raw_bytes as raw
+from streamsketch.release import PublishedTable
 from streamsketch.signs.sketch import SignSketch
+from streamsketch.storage import files as raw_file
+from streamsketch.storage import format as raw
 from streamsketch.wire import releases as wire
 from tests.tampering import parts_of_raw, raw_from
 from tests.untrusted.inputs import input_readers

@@ -21,8 +21,8 @@ from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy import FlipLaw, FlippedSigns, Mechanism
 from streamsketch.privacy.noise import Cumulants
-from streamsketch.release import raw_bytes as raw
-from streamsketch.release import raw_file
+from streamsketch.storage import files as raw_file
+from streamsketch.storage import format as raw
 from streamsketch.wire import releases as wire
 from streamsketch.wire import wire_pb2
 from tests.tampering import parts_of_raw, raw_from

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streamsketch.errors import WireFormatError
-from streamsketch.release.raw_bytes import MAGIC, PastRelease, RawSketch, read_header
-from streamsketch.release.raw_file import read_head, united
+from streamsketch.storage.files import read_head, united
+from streamsketch.storage.format import MAGIC, PastRelease, RawSketch, read_header
 
 
 def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, tuple[PastRelease, ...]]:

@@ -7,13 +7,11 @@ from typing import Any
 from streamsketch.core import locked
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Neighbours
-from streamsketch.release.charging import Account
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.raw_beside import released_before
-from streamsketch.release.raw_bytes import RawSketch
-from streamsketch.release.raw_file import load_raw, remember, replace_raw
+from streamsketch.release import Account, PrivateSketch, PrivateTable
 from streamsketch.sketching import Sketch
+from streamsketch.storage.beside import released_before
+from streamsketch.storage.files import load_raw, remember, replace_raw
+from streamsketch.storage.format import RawSketch
 
 
 def release_raw(  # noqa: PLR0913 - a release is asked for by keyword

@@ -18,8 +18,9 @@ from streamsketch.core import current_limits, locked, read_bounded, remove_parti
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import NO_DATA, Mechanism
 from streamsketch.projections import Projection
-from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.raw_bytes import (
+from streamsketch.release import PrivateSketch
+from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.storage.format import (
     CHECKSUM_BYTES,
     MAGIC,
     MAX_BYTES,
@@ -32,8 +33,7 @@ from streamsketch.release.raw_bytes import (
     in_parts,
     read_header,
 )
-from streamsketch.release.raw_log import log_end, log_start
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.storage.log import log_end, log_start
 
 SUFFIX = ".raw-sketch"
 

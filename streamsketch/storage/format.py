@@ -25,10 +25,9 @@ from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import UNKNOWN, Bounds, Guarantee, Mechanism, Neighbours
 from streamsketch.projections import MAX_MASS, Projection, check_largest_entry
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES
-from streamsketch.release.raw_log import log_end, log_start
-from streamsketch.release.sensitivity import check_carried
+from streamsketch.release import RELEASE_ID_BYTES, check_carried
 from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.storage.log import log_end, log_start
 
 MAGIC = b"\x89SSRAW\r\n\x1a\nSECRET: a raw sketch of streamsketch, not to be shared\n"
 VERSION = 2

@@ -16,7 +16,7 @@ from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import Tumbling, times_in, window_seconds
 from streamsketch.privacy import Budget, Neighbours
-from streamsketch.release.publish import AdditiveNoise, Calibrated
+from streamsketch.release import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
 
 WITHIN = "none"

@@ -16,14 +16,12 @@ from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Guarantee
-from streamsketch.release.endless.draws import Draw, DrawSecret
-from streamsketch.release.endless.policy import StreamPolicy
-from streamsketch.release.endless.state import Saved, read_state, write_state
-from streamsketch.release.endless.windows import NO_KEY, Windows
-from streamsketch.release.exceeded import warn_of_exceeded
-from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.published_table import sketches_to_release
+from streamsketch.release import PrivateTable, sketches_to_release, warn_of_exceeded
 from streamsketch.sketching import SECRET_BYTES, BoundingSummary, Sketch, SketchTable
+from streamsketch.streams.draws import Draw, DrawSecret
+from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.state import Saved, read_state, write_state
+from streamsketch.streams.windows import NO_KEY, Windows
 
 Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
 """Charges a window's release, once for each text; raises where it does not fit."""

@@ -11,8 +11,8 @@ import numpy as np
 from streamsketch.core import current_limits, locked
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import NO_DATA
-from streamsketch.release.raw_bytes import MAX_BYTES, RawSketch, State, agreed_in, encode, read_header
-from streamsketch.release.raw_file import (
+from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.storage.files import (
     KeyPart,
     RawHead,
     check_one_name,
@@ -22,8 +22,8 @@ from streamsketch.release.raw_file import (
     replace_raw,
     united,
 )
-from streamsketch.release.raw_log import log_start, write_behind
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.storage.format import MAX_BYTES, RawSketch, State, agreed_in, encode, read_header
+from streamsketch.storage.log import log_start, write_behind
 
 _MOST_PARTS = 256  # of which a file consists, as each costs its readers some tenths of a millisecond
 _LEAST_BYTES = 1 << 20  # that may be appended, however small a file is

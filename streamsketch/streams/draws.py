@@ -7,7 +7,7 @@ from typing import Any
 
 from streamsketch.data import canonical_bytes
 from streamsketch.privacy import KeyedBits
-from streamsketch.release.publish import Calibrated
+from streamsketch.release import Calibrated
 from streamsketch.sketching import Sketch
 
 _SECRET_BYTES = 32

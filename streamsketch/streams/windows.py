@@ -14,8 +14,6 @@ from streamsketch.agreement import Agreement, Events, missing
 from streamsketch.core import current_limits
 from streamsketch.data import check_indices, key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.release.endless.policy import WITHIN, StreamPolicy
-from streamsketch.release.raw_bytes import RawSketch, decode, encode
 from streamsketch.sketching import (
     SECRET_BYTES,
     WHOLE,
@@ -26,6 +24,8 @@ from streamsketch.sketching import (
     agreed_columns,
     concatenated,
 )
+from streamsketch.storage import RawSketch, decode, encode
+from streamsketch.streams.policy import WITHIN, StreamPolicy
 
 Flags: TypeAlias = NDArray[np.bool_]
 

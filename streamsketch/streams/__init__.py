@@ -1,0 +1,5 @@
+"""Endless streams on one machine: windows of a log, each released once."""
+
+from streamsketch._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
