@@ -13,11 +13,13 @@ from streamsketch.beam import (
     BoundContributions,
     MergeSketches,
     ReleasePerKey,
+    ReleaseSignsPerKey,
     SelectKeys,
     SketchPerKey,
     TumblingWindows,
 )
 from streamsketch.beam.marked import SecretCollection
+from streamsketch.signs import DPSignLogistic
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
@@ -209,7 +211,27 @@ def test_each_guarantee_says_whether_its_bound_was_enforced(tmp_path: Path) -> N
     assert found == {name: basis for name, (_, _, basis) in ROADS.items()}
 
 
-def named(keyed: tuple[Any, ss.PrivateSketch], name: str) -> tuple[str, str | None]:
+def test_however_keys_are_named_and_whatever_is_published_enforced_bounds_are_called_so(tmp_path: Path) -> None:
+    logistic = DPSignLogistic(epsilon=1.0, **SAID)
+
+    def build(pipeline: beam.Pipeline) -> beam.PCollection:
+        visits = pipeline | beam.Create([(plane, "a", "x", 1) for plane in range(99)])
+        events = visits | BoundContributions(PROJECTION, **BOUNDS)
+        sketches = events | SketchPerKey(PROJECTION)
+        chosen = events | SelectKeys(epsilon=1.0, delta=1e-6)
+        found = []
+        for keys in ({"public_keys": ["a"]}, {"selected_keys": chosen}, {"keys_are_public": True}):
+            for release in (ReleasePerKey(epsilon=1.0, **keys), ReleaseSignsPerKey(logistic, **keys)):
+                name = f"{type(release).__name__}, {min(keys)}"
+                found.append(sketches | name >> release | f"Name {name}" >> beam.Map(named, name))
+        return found | beam.Flatten()
+
+    found = run(build, tmp_path)[0]
+    assert len(dict(found)) == 6
+    assert set(dict(found).values()) == {"enforced"}
+
+
+def named(keyed: tuple[Any, Any], name: str) -> tuple[str, str | None]:
     return name, keyed[1].guarantee.basis
 
 

@@ -1,9 +1,7 @@
 """Releases through Beam: once each, for public keys only, whatever the runner repeats."""
 
-import functools
-import itertools
 import pickle
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +12,8 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.display import DisplayData
 
 import streamsketch as ss
-from streamsketch.beam import (
-    BoundContributions,
-    PrivateSketchCoder,
-    ReleasePerKey,
-    ReleaseSignsPerKey,
-    SelectKeys,
-    SketchPerKey,
-    ordering,
-    runs,
-)
+from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey, ordering, runs
 from streamsketch.release.publish import CalibratedNoise
-from streamsketch.signs import DPSignLogistic
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
 
@@ -47,42 +35,6 @@ def distinct_bytes(found: list[tuple[str, ss.PrivateSketch]]) -> dict[str, set[b
     for key, release in found:
         images[key].add(release.to_bytes())
     return images
-
-
-def basis_of(keyed: tuple[str, Any], data: str) -> tuple[str, str | None]:
-    return data, keyed[1].guarantee.basis
-
-
-def test_every_road_says_whether_its_bound_was_enforced(tmp_path: Path) -> None:
-    """By what was done before the sketches, by how keys are named, and by what is published."""
-    near = ss.L1(1, unit="visit")
-    publish = {
-        "cells": functools.partial(ReleasePerKey, epsilon=1.0),
-        "signs": functools.partial(ReleaseSignsPerKey, DPSignLogistic(epsilon=1.0, neighbours=near)),
-    }
-
-    def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        rows = [(visit, "AA", visit % 7, 1) for visit in range(99)]
-        bounds: dict[str, Any] = {"unit": "visit", "max_keys": 1, "l1": 1}
-        clip = pipeline | "Visits" >> beam.Create(rows) | BoundContributions(PROJECTION, **bounds)
-        trust = BoundContributions(PROJECTION, **bounds, already_enforced=True)
-        sketched = {
-            "clip": clip | "Clip" >> SketchPerKey(PROJECTION),
-            "trust": pipeline | beam.Create([row[1:] for row in rows]) | "Trust" >> trust | SketchPerKey(PROJECTION),
-        }
-        sketched["moved"] = sketched["clip"] | beam.Map(lambda keyed: keyed)
-        chosen = clip | SelectKeys(epsilon=1.0, delta=1e-6)
-        keys: dict[str, Any] = {"public_keys": ["AA"], "selected_keys": chosen, "keys_are_public": True}
-        roads = []
-        for data, (named, these), (kind, how) in itertools.product(sketched, keys.items(), publish.items()):
-            asserted = {"neighbours": near, "projection": PROJECTION} if data == "moved" else {}
-            road = f"{data}, {named}, {kind}"
-            released = sketched[data] | road >> how(**{named: these}, **asserted)
-            roads.append(released | f"say {road}" >> beam.Map(basis_of, data))
-        return roads | beam.Flatten()
-
-    found = Counter(run(build, tmp_path)[0])
-    assert found == {("clip", "enforced"): 6, ("trust", "asserted"): 6, ("moved", "asserted"): 6}
 
 
 @pytest.fixture
