@@ -1,4 +1,4 @@
-from .distances import Block, By, block_of, check_by, compared, distances_between, pairwise
+from .distances import By, check_by, compared, distances_between, pairwise
 from .estimate import Estimate, Estimates, rounded
 from .estimators import (
     cosine,
@@ -10,7 +10,7 @@ from .estimators import (
 )
 from .inversion import Interval
 from .shapes import drowned, squared_norms
-from .views import AnySketch, check_comparable
+from .views import AnySketch, Block, block_of, check_comparable
 
 __all__ = [
     "AnySketch",

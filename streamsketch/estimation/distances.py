@@ -1,19 +1,16 @@
 """Distances and cosines between many sketches at once, by one matrix product."""
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.inversion import norm_growth
 from streamsketch.estimation.shapes import cosines_between, profiles_from
-from streamsketch.estimation.views import AnySketch, check_comparable, difference, place_of, view_of
-from streamsketch.projections import MapVariance
-from streamsketch.release import InputNoise, OutputNoise
+from streamsketch.estimation.views import AnySketch, Block, block_of, check_comparable, difference
 
 By: TypeAlias = Literal["distance", "cosine", "profile"]
 """What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1."""
@@ -59,34 +56,6 @@ def check_by(by: str) -> None:
     """Raise `InvalidInputError` unless streams can be compared by this."""
     if by not in ("distance", "cosine", "profile"):
         raise InvalidInputError(f"by must be 'distance', 'cosine' or 'profile', got {by!r:.40}")
-
-
-class Block(NamedTuple):
-    """Comparable sketches as arrays, for `distances_between`."""
-
-    cells: Ints
-    """(n, k), in grid steps."""
-    cell_units: NDArray[np.float64]
-    """The grid step of each sketch's cells, in data units: (n,)."""
-    k2: NDArray[np.float64]
-    """The second cumulant of each sketch's noise, in data units: (n,)."""
-    k4: NDArray[np.float64]
-    """The fourth cumulant of each sketch's noise, in data units: (n,)."""
-    variance: MapVariance
-    effect: OutputNoise | InputNoise
-
-
-def block_of(sketches: Sequence[AnySketch]) -> Block:
-    """Return sketches that `check_comparable` accepts as one block for `distances_between`."""
-    views = [view_of(sketch) for sketch in sketches]
-    return Block(
-        np.stack([view.cells for view in views]),
-        np.array([view.cell_unit for view in views]),
-        np.array([view.noise.k2 for view in views]),
-        np.array([view.noise.k4 for view in views]),
-        views[0].variance,
-        place_of(views).effect,
-    )
 
 
 def compared(rows: Block, columns: Block, by: By, *, same: bool) -> Estimates:

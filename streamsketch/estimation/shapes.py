@@ -4,18 +4,15 @@ Formulas: THEORY.md 4, "Shape".
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.views import Block
 from streamsketch.projections import MapVariance
 from streamsketch.release import InputNoise, OutputNoise
-
-if TYPE_CHECKING:
-    from streamsketch.estimation.distances import Block
 
 Floats = NDArray[np.float64]
 
@@ -24,14 +21,14 @@ _DROWNED = 2.0  # standard errors of an empty stream's squared norm
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
 
 
-def squared_norms(block: "Block") -> Floats:
+def squared_norms(block: Block) -> Floats:
     """Return the estimated squared norms of a block's n sketches, in squared data units: (n,)."""
     values = _values(block)
     norms: Floats = np.einsum("ik,ik->i", values, values) - block.effect.count * block.k2
     return norms
 
 
-def drowned(block: "Block") -> NDArray[np.bool_]:
+def drowned(block: Block) -> NDArray[np.bool_]:
     """Return which of a block's n sketches noise drowns: their squared norms cannot be told from 0.
 
     These are at most two standard errors of an empty stream's squared norm.
@@ -39,7 +36,7 @@ def drowned(block: "Block") -> NDArray[np.bool_]:
     return squared_norms(block) <= _least_norm(block.effect, block.k2, block.k4)
 
 
-def cosines_between(rows: "Block", columns: "Block", *, same: bool) -> Estimates:
+def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     """Estimate cosines between two blocks: (n, m) arrays, NaN where undefined; ``same`` makes the diagonal 1.
 
     Raises
@@ -130,7 +127,7 @@ def cosines(
     return Estimates(np.asarray(value), np.asarray(of_map), np.asarray(of_noise), lowest=-1.0, highest=1.0)
 
 
-def _values(block: "Block") -> Floats:
+def _values(block: Block) -> Floats:
     """Return cells in data units: (n, k)."""
     values: Floats = block.cell_units[:, None] * block.cells.astype(np.float64)
     return values

@@ -38,6 +38,21 @@ class View(NamedTuple):
     effect: OutputNoise | InputNoise
 
 
+class Block(NamedTuple):
+    """Comparable sketches as arrays, for `distances_between`."""
+
+    cells: Ints
+    """(n, k), in grid steps."""
+    cell_units: NDArray[np.float64]
+    """The grid step of each sketch's cells, in data units: (n,)."""
+    k2: NDArray[np.float64]
+    """The second cumulant of each sketch's noise, in data units: (n,)."""
+    k4: NDArray[np.float64]
+    """The fourth cumulant of each sketch's noise, in data units: (n,)."""
+    variance: MapVariance
+    effect: OutputNoise | InputNoise
+
+
 def check_comparable(sketches: Sequence[AnySketch]) -> None:
     """Raise unless all are sketches of one projection with independent noise, added at the same place.
 
@@ -87,6 +102,19 @@ def view_of(sketch: AnySketch) -> View:
         cells, cell_unit, noise = sketch.state(), projection.cell_unit, Cumulants()
         effect = effect_of(projection, "output")
     return View(cells, cell_unit, cell_unit * cells.astype(np.float64), noise, projection.variance, effect)
+
+
+def block_of(sketches: Sequence[AnySketch]) -> Block:
+    """Return sketches that `check_comparable` accepts as one block for `distances_between`."""
+    views = [view_of(sketch) for sketch in sketches]
+    return Block(
+        np.stack([view.cells for view in views]),
+        np.array([view.cell_unit for view in views]),
+        np.array([view.noise.k2 for view in views]),
+        np.array([view.noise.k4 for view in views]),
+        views[0].variance,
+        place_of(views).effect,
+    )
 
 
 def gap_of(x: View, y: View) -> NDArray[np.float64]:

@@ -4,13 +4,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args, overload
 
+from streamsketch.core import filled
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.facts import Explained
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
 from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, explain_signs
 from streamsketch.explanation.table import TableExplanation, explain_table
-from streamsketch.explanation.text import joint_as_dict, joint_as_text
+from streamsketch.explanation.text import rounded_up
 from streamsketch.privacy import (
     Accounted,
     Guarantee,
@@ -24,6 +25,7 @@ from streamsketch.privacy import (
 from streamsketch.release import PrivateSketch, Published, PublishedTable, Verdict
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 
+_SHOWN_PAIRS = 5
 INDIVIDUAL = "individual differential privacy is not differential privacy and does not compose"
 
 
@@ -76,7 +78,17 @@ class JointExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
-        return joint_as_dict(self)
+        finer = self.finer
+        return {
+            "each": [one.to_dict() for one in self.each],
+            "populations": self.populations,
+            "counted": self.counted,
+            "checks": dict(self.verdicts),
+            "sharing": [list(pair) for pair in self.sharing],
+            "guarantee": self.guarantee.to_dict(),
+            "delta": self.delta,
+            "finer": None if finer is None else {"epsilon": finer.epsilon, "delta": finer.delta, "by": finer.by},
+        }
 
     def to_registry(self) -> dict[str, Any]:
         """Return one entry for all releases together; see `explain`."""
@@ -84,7 +96,46 @@ class JointExplanation:
         return registry_entry(self.guarantee, told, " ".join(str(self).split()))
 
     def __str__(self) -> str:
-        return joint_as_text(self)
+        title = f"Together, {self._count}:"
+        unit, budget = self.guarantee.neighbours.unit, _budget(self.guarantee.epsilon, self.guarantee.delta)
+        if self.populations == "disjoint":
+            said = [
+                f"if no {unit} is in two of the streams, the largest guarantee holds: {budget} (parallel composition)."
+            ]
+        else:
+            said = [
+                f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."
+            ]
+            if self.finer is not None:
+                budget = _budget(self.finer.epsilon, self.finer.delta)
+                said.append(
+                    f"Tighter accounting gives {budget}, by {self.finer.by}, if the budgets were fixed beforehand."
+                )
+            elif self.counted > 1:
+                said.append(self._why_no_finer)
+        if self.guarantee.conditions:
+            said.append(f"Only if: {'; '.join(self.guarantee.conditions)}.")
+        said += _verdicts_said(self.verdicts)
+        if self.sharing:
+            pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in self.sharing[:_SHOWN_PAIRS])
+            more = ", …" if len(self.sharing) > _SHOWN_PAIRS else ""
+            said.append(f"The releases {pairs}{more} share data, so their populations are not disjoint.")
+        return filled(" ".join([title, *said]))
+
+    @property
+    def _why_no_finer(self) -> str:
+        if self.delta == 0:
+            return "No smaller ε is known at δ = 0; a larger δ may allow one."
+        return "No tighter accounting was found."
+
+    @property
+    def _count(self) -> str:
+        given, counted = len(self.each), self.counted
+        text = "1 release" if given == 1 else f"{given} releases"
+        if given == counted:
+            return text
+        verb = "counts" if counted == 1 else "count"
+        return f"{text}, of which {counted} {verb} (a copy, or a sum beside its parts, spends nothing more)"
 
 
 @overload
@@ -201,3 +252,17 @@ def _spent(told: Explained | TableExplanation) -> Spent:
     # noise with a choice of keys, or noise other than stated, is accounted for by (ε, δ) alone
     sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)
+
+
+def _verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
+    """Return sentences on what the checks of several releases mean for their composition."""
+    said = []
+    if short := verdicts["too little"]:
+        said.append(f"WARNING: {short} of them state too little noise for their guarantee, so this does not hold.")
+    if unchecked := verdicts["not checked"]:
+        said.append(f"The noise of {unchecked} of them was not checked: this holds only if it is enough.")
+    return said
+
+
+def _budget(epsilon: float, delta: float) -> str:
+    return f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}"

@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from streamsketch.estimation import Estimate
+from streamsketch.estimation import Estimate, rounded
 from streamsketch.explanation.better import BetterNoise, better_noise
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.explanation.text import one_as_dict, one_as_text, rounded_up
+from streamsketch.explanation.text import fields_of, rounded_up, text_of
 from streamsketch.privacy import NOISES, Cumulants, Guarantee, KeySelection, NoisePlace
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
 from streamsketch.release import (
@@ -27,6 +27,7 @@ from streamsketch.release import (
     with_norm,
 )
 
+_LONG = 1e10
 _PLACES: dict[NoisePlace, str] = {
     "output": "each of the {cells:,} cells of the sketch",
     "input": "each of the {count:,} coordinates, before the map",
@@ -223,15 +224,52 @@ class Explanation(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
-        return one_as_dict(self)
+        return fields_of(self) | {
+            "noise": {
+                "place": self.noise_place,
+                "deviation": self.noise_deviation,
+                "k2": self.noise.k2,
+                "k4": self.noise.k4,
+                "multiplier": str(self.multiplier),
+                "better": None if self.better_noise is None else self.better_noise._asdict(),
+            },
+            "releases": self.releases,
+            "composition": self.composition,
+            "parts": [_part(part) for part in self.parts],
+            "distances": [one.to_dict("squared_distance") for one in self.distances],
+            "not_protected": self.not_protected,
+        }
 
     def __str__(self) -> str:
-        return one_as_text(self)
+        rows = [
+            ("squared distance", "± s.e.", "of the map", "of the noise"),
+            *(
+                (
+                    f"{one.value:,.6g}",
+                    *(
+                        f"{part:.3g}" if part >= _LONG else rounded(part, one.standard_error)
+                        for part in (one.standard_error, one.projection_variance**0.5, one.noise_variance**0.5)
+                    ),
+                )
+                for one in self.distances
+            ),
+        ]
+        return text_of(self, "Distances  to another release with the same noise:", rows)
 
 
 def _one_cell_each(projection: Projection) -> bool:
     """Return whether each coordinate is added to one cell, with a sign."""
     return isinstance(projection, OPORP | CountSketch) or (isinstance(projection, SJLT) and projection.sparsity == 1)
+
+
+def _part(part: NoisePart) -> dict[str, Any]:
+    return {
+        "count": part.count,
+        "multiplier": str(part.multiplier),
+        "k2": part.noise.k2,
+        "k4": part.noise.k4,
+        "guarantee": part.guarantee.to_dict(),
+    }
 
 
 def explain_release(release: PrivateSketch) -> Explanation:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation import Estimate, rounded
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.explanation.sign_text import signs_as_dict, signs_as_text
+from streamsketch.explanation.text import fields_of, text_of
 from streamsketch.privacy import Guarantee, IndividualGuarantee, KeySelection
 from streamsketch.release import NoiseCheck, unread_matrix
 from streamsketch.signs import (
@@ -29,6 +30,8 @@ from streamsketch.signs import (
 
 _DEGREES = (30, 60, 90)
 _TIMES = (1, 3, 10)
+_UNKNOWN = "unknown"
+_LONG = 1e10
 _MOST_STEPS = 2.0**64  # the norms of longer vectors are refused
 _THEOREMS = {
     "DP-SignRP-RR": "Li and Li 2023, Algorithm 3, with a count of signs that holds on a lattice (THEORY.md 6.2)",
@@ -144,10 +147,32 @@ class SignsExplained(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
-        return signs_as_dict(self)
+        law = self.flipped
+        return fields_of(self) | {
+            "individual": isinstance(self.guarantee, IndividualGuarantee),
+            "flips": {"method": law} if isinstance(law, str) else {"shape": law.shape, "rate": str(law.rate)},
+            "angles": [
+                {
+                    "degrees": at.degrees,
+                    "norm": at.norm,
+                    "angle": _errors_of(at.expected.angle.scaled(180 / math.pi)),
+                    "cosine": None if at.expected.cosine is None else _errors_of(at.expected.cosine),
+                }
+                for at in self.angles
+            ],
+            "not_protected": self.not_protected,
+        }
 
     def __str__(self) -> str:
-        return signs_as_text(self)
+        by_norm = any(at.norm is not None for at in self.angles)
+        heading = ["angle", "± s.e.", "of the map", "of the flips", "cosine ± s.e."]
+        rows = [_row(at) for at in self.angles]
+        alike = (
+            "to another release of the same kind, both of vectors of the norm:"
+            if by_norm
+            else "to another release of the same kind:"
+        )
+        return text_of(self, f"Angles     {alike}", [["norm", *heading] if by_norm else heading, *rows] if rows else [])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -323,6 +348,25 @@ class IndividualSignExplanation(SignsExplained):
 
     def _fading(self, step: float) -> float:
         return step
+
+
+def _row(at: AtAngle) -> list[str]:
+    angle, cosine = at.expected.angle.scaled(180 / math.pi), at.expected.cosine
+    errors = (angle.standard_error, angle.projection_variance**0.5, angle.noise_variance**0.5)
+    return [
+        *([] if at.norm is None else [f"{at.norm:,.0f}" if 1 <= at.norm < _LONG else f"{at.norm:.3g}"]),
+        f"{at.degrees:g}°",
+        *(f"{rounded(error, angle.standard_error)}°" for error in errors),
+        _UNKNOWN if cosine is None else str(dataclasses.replace(cosine, value=math.cos(math.radians(at.degrees)))),
+    ]
+
+
+def _errors_of(estimate: Estimate) -> dict[str, float]:
+    return {
+        "standard_error": estimate.standard_error,
+        "projection_variance": estimate.projection_variance,
+        "noise_variance": estimate.noise_variance,
+    }
 
 
 def explain_signs(release: Signs) -> SignExplanation | IndividualSignExplanation:

@@ -1,7 +1,7 @@
 """The server: an exact, mergeable sum of reports, and the estimated mean."""
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, Words, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.local.agreed import power_below
+from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.normal import Floats
-from streamsketch.local.report import Report, Reports, all_fit, implausible, lengths_fit
+from streamsketch.local.report import Report, Reported, Reports, all_fit, implausible, lengths_fit
 from streamsketch.release import Encoded
-
-if TYPE_CHECKING:
-    from streamsketch.local.mechanism import Mechanism
 
 MAX_COUNT = (1 << 31) - 1
 """Largest number of reports of one aggregator: each adds at most 2^32 steps to a cell, so cells fit into 63 bits."""
@@ -54,14 +52,14 @@ class MeanAggregator(Encoded):
 
     __slots__ = ("_count", "_mechanism", "_step_exponent", "_totals")
 
-    def __init__(self, mechanism: "Mechanism") -> None:
+    def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
         self._step_exponent = step_exponent_of(mechanism)
         self._count = 0
         self._totals = np.zeros(mechanism.state_dim, dtype=np.int64)
 
     @classmethod
-    def from_parts(cls, mechanism: "Mechanism", count: int, totals: Ints) -> Self:
+    def from_parts(cls, mechanism: Mechanism, count: int, totals: Ints) -> Self:
         """Return the aggregator with this state.
 
         Raises
@@ -97,7 +95,7 @@ class MeanAggregator(Encoded):
         return self
 
     @property
-    def mechanism(self) -> "Mechanism":
+    def mechanism(self) -> Mechanism:
         """The mechanism of all reports."""
         return self._mechanism
 
@@ -264,7 +262,7 @@ class MeanAggregator(Encoded):
     def __repr__(self) -> str:
         return f"MeanAggregator({self._mechanism!r}, {self._count} reports)"
 
-    def _check_same(self, theirs: "Mechanism") -> None:
+    def _check_same(self, theirs: Reported) -> None:
         mine = self._mechanism
         if mine is theirs or mine == theirs:
             return
@@ -285,6 +283,6 @@ class MeanAggregator(Encoded):
             raise InvalidInputError("no report was added yet, so there is no mean to estimate")
 
 
-def step_exponent_of(mechanism: "Mechanism") -> int:
+def step_exponent_of(mechanism: Mechanism) -> int:
     """Return e such that 2^e is the largest power of two up to 2^-22 of the mechanism's `Mechanism.cell_size`."""
     return power_below(mechanism.cell_size) - _STEPS_PER_SIZE

@@ -9,18 +9,20 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, check_int, json_fields, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.local.normal import Floats, dot_rows, round_to_steps, squared_lengths
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.report import Layout, Report, Reports
 from streamsketch.privacy import BitSource, Budget, SystemBits
+
+if TYPE_CHECKING:
+    from streamsketch.local.aggregation import MeanAggregator
 
 MAX_DIM = 1 << 24
 
@@ -206,8 +208,10 @@ class Mechanism(ABC):
                 pass
         return Reports(self, seeds, values)
 
-    def aggregator(self) -> MeanAggregator:
+    def aggregator(self) -> "MeanAggregator":
         """Return an empty server for reports of this mechanism."""
+        from streamsketch.local.aggregation import MeanAggregator  # noqa: PLC0415 - servers know mechanisms, not the reverse
+
         return MeanAggregator(self)
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:

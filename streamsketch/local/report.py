@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from streamsketch.local.normal import dot_rows
 from streamsketch.release import Encoded
 
 _FEW = 1 << 12  # values, for which BLAS starts no threads
-
-if TYPE_CHECKING:
-    from streamsketch.local.mechanism import Mechanism
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +51,25 @@ class Layout:
         return self.value_bits + 64 * self.seeded
 
 
+class Reported(Protocol):
+    """What reports know of their mechanism, which is a `Mechanism`."""
+
+    @property
+    def layout(self) -> Layout:
+        """The content of a report."""
+
+    @property
+    def honest_lengths(self) -> tuple[float, float]:
+        """The least and the largest Euclidean length of an honest report's values."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What the bytes of reports name it by."""
+
+    def agreed_fields(self) -> dict[str, Any]:
+        """Return the kind and the parameters as a dict of plain values."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Report(Encoded):
     """One person's locally private report, which is ε-LDP and so safe to send.
@@ -84,7 +100,7 @@ class Report(Encoded):
     True
     """
 
-    mechanism: "Mechanism"
+    mechanism: Reported
     seed: int
     values: NDArray[Any]
 
@@ -104,7 +120,7 @@ class Report(Encoded):
         return self.mechanism.layout.bits
 
     @classmethod
-    def from_bytes(cls, data: bytes, mechanism: "Mechanism") -> Self:
+    def from_bytes(cls, data: bytes, mechanism: Reported) -> Self:
         """Return the report in ``data``, which must come from an equal mechanism.
 
         Raises
@@ -153,7 +169,7 @@ class Reports:
     (3, (3, 2), 64)
     """
 
-    mechanism: "Mechanism"
+    mechanism: Reported
     seeds: Words
     values: NDArray[Any]
 
@@ -181,7 +197,7 @@ class Reports:
         return f"Reports({self.mechanism!r}, {len(self)} of {self.mechanism.layout.bits} bits)"
 
 
-def lengths_fit(mechanism: "Mechanism", values: NDArray[Any]) -> NDArray[np.bool_]:
+def lengths_fit(mechanism: Reported, values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which rows of ``values``, (n, count), have a length that an honest report can have: bool, (n,)."""
     least, most = mechanism.honest_lengths
     if most == math.inf:
@@ -191,7 +207,7 @@ def lengths_fit(mechanism: "Mechanism", values: NDArray[Any]) -> NDArray[np.bool
     return np.asarray((squares >= least * least) & (squares <= most * most))
 
 
-def all_fit(mechanism: "Mechanism", values: NDArray[Any]) -> bool:
+def all_fit(mechanism: Reported, values: NDArray[Any]) -> bool:
     """Return whether `lengths_fit` holds for all rows; fast for a single row."""
     least, most = mechanism.honest_lengths
     if most == math.inf:
@@ -202,7 +218,7 @@ def all_fit(mechanism: "Mechanism", values: NDArray[Any]) -> bool:
     return bool(lengths_fit(mechanism, values).all())
 
 
-def implausible(mechanism: "Mechanism", values: NDArray[Any]) -> str:
+def implausible(mechanism: Reported, values: NDArray[Any]) -> str:
     """Return a message about the first row of ``values`` whose length no honest report has."""
     least, most = mechanism.honest_lengths
     first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)
@@ -213,7 +229,7 @@ def implausible(mechanism: "Mechanism", values: NDArray[Any]) -> str:
     )
 
 
-def _check(mechanism: "Mechanism", seeds: Words, values: NDArray[Any]) -> None:
+def _check(mechanism: Reported, seeds: Words, values: NDArray[Any]) -> None:
     layout = mechanism.layout
     for name, given in (("seeds", seeds), ("values", values)):
         if not isinstance(given, np.ndarray):

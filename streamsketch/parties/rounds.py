@@ -28,7 +28,6 @@ from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.masks import add_masks
 from streamsketch.parties.members import check_honest, check_members, conditions_of, place_of
 from streamsketch.parties.round_signatures import added_by, check_all_signed, signature_of
-from streamsketch.parties.round_text import arguments_of, fields_in, fields_of, format_of
 from streamsketch.privacy import (
     AddedNoise,
     BitSource,
@@ -54,6 +53,7 @@ from streamsketch.release import (
 from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16
+_MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Round:
     def to_json(self) -> str:
         """Return the round as canonical JSON, its signatures included; not the round of `for_key`, which is derived."""
         self._check_whole()
-        fields = fields_of(self, self._form) | {"signatures": [json.loads(one) for one in self.signatures or ()]}
+        fields = _fields_of(self, self._form) | {"signatures": [json.loads(one) for one in self.signatures or ()]}
         return canonical(fields)
 
     @classmethod
@@ -206,10 +206,10 @@ class Round:
             they are known: all have to read the same text.
         """
         try:
-            fields = fields_in(text)
-            found = cls(**arguments_of(fields))
-            object.__setattr__(found, "_form", format_of(fields))
-            if fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
+            fields = _fields_in(text)
+            found = cls(**_arguments_of(fields))
+            object.__setattr__(found, "_form", _format_of(fields))
+            if _fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
                 raise ValueError("it is not canonical, or its noise not that of its ε")  # noqa: TRY301 - as all of it
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise InvalidInputError(f"this is no round as Round.to_json writes it: {short(str(error))}") from None
@@ -388,14 +388,14 @@ class Round:
     @functools.cached_property
     def _whole(self) -> bytes:
         """What names the round that was agreed on."""
-        return digest_of_agreed(fields_of(self, self._form), self._form)
+        return digest_of_agreed(_fields_of(self, self._form), self._form)
 
     @functools.cached_property
     def _name(self) -> bytes:
         """What names this round, which may be the one for a key."""
         if self._key is None:
             return self._whole
-        return digest_of_key(fields_of(self, self._form), self._key, self._form)
+        return digest_of_key(_fields_of(self, self._form), self._key, self._form)
 
     @functools.cached_property
     def _added(self) -> dict[PublicKey, bytes]:
@@ -419,3 +419,51 @@ class Round:
         if self.signatures is None:  # made here, or with parties known to the caller
             return
         check_all_signed(self._added, self.parties)
+
+
+def _fields_in(text: str | bytes) -> dict[str, Any]:
+    """Return the fields of a round's JSON, of which nothing is checked but the format and the number of signatures."""
+    if len(text) > _MOST_TEXT:
+        raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
+    fields: dict[str, Any] = json.loads(text)
+    if _format_of(fields) not in (1, FORMAT):
+        raise ValueError(f"its format is {short(fields['format'])}, and this version reads 1 and {FORMAT}")
+    if len(fields["signatures"]) > len(fields["parties"]):
+        raise ValueError("it has more signatures than parties")
+    return fields
+
+
+def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
+    """Return what a round agrees on, in a format."""
+    said = {
+        "projection": json.loads(agreed.projection.to_json()),
+        "epsilon": agreed.epsilon,
+        "delta": agreed.delta,
+        "neighbours": agreed.neighbours.to_dict(),
+        "mechanism": agreed.mechanism,
+        "noise": {"kind": agreed.noise.name, "amount": str(agreed.noise.amount)},
+        "parties": [one.to_text() for one in agreed.parties],
+        "honest": agreed.honest,
+        "round": agreed.round_id.hex(),
+    }
+    return said if form == 1 else said | {"format": form}
+
+
+def _format_of(fields: dict[str, Any]) -> Any:
+    """Return the format that a round's fields say."""
+    return fields.get("format", 1)
+
+
+def _arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Round` for its fields."""
+    return {
+        "projection": Projection.from_json(json.dumps(fields["projection"])),
+        "epsilon": fields["epsilon"],
+        "delta": fields["delta"],
+        "neighbours": Neighbours.from_dict(fields["neighbours"]),
+        "mechanism": fields["mechanism"],
+        "parties": [PublicKey.from_text(line) for line in fields["parties"]],
+        "honest": fields["honest"],
+        "round_id": bytes.fromhex(fields["round"]),
+        "signatures": [canonical(one).encode() for one in fields["signatures"]],
+    }

@@ -1,6 +1,7 @@
 from .bounds import BoundOption, BoundPlan, plan_bounds
 from .facts import Goal, Streams
-from .planner import Plan, plan
+from .planner import plan
+from .plans import Plan
 
 __all__ = [
     "BoundOption",

@@ -2,137 +2,17 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable
-from typing import Any
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Goal, Protection, Streams
 from streamsketch.planning.options import Option, options_for
-from streamsketch.planning.text import as_dict, as_text
-from streamsketch.privacy import Budget, Guarantee, Neighbours
-from streamsketch.projections import MAX_SKETCH_DIM, Projection
-from streamsketch.release import guarantee_of
+from streamsketch.planning.plans import Plan
+from streamsketch.privacy import Budget, Neighbours
+from streamsketch.projections import MAX_SKETCH_DIM
 
 _NEAR_BEST = 1.05  # the optimum is flat: half the cells often cost less than this
 _MOST_EPSILON = 100.0  # beyond it there is no privacy worth planning for
 _EPSILON_STEP = 1.02
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """A recommended sketch with its predicted errors, and the alternatives.
-
-    Parameters
-    ----------
-    streams, goal, epsilon, delta, neighbours
-        The arguments of `plan`.
-    chosen
-        The recommended option.
-    options
-        All options within the goal's limits, fewest cells first.
-    met
-        Whether ``chosen`` reaches the goal's relative error; None if the goal has none.
-    epsilon_needed
-        If it does not: the least ε, to 2 % and then rounded up to two digits, at which some option within the limits
-        does; None if there is none up to 100.
-    cells_needed
-        If it does not: the fewest cells, beyond ``max_cells``, with which some option does at the given ε; None if no
-        number of cells is enough.
-    epsilon_to_see
-        If the goal has no relative error and the predicted error exceeds 100 % of some distance: nearly the least ε at
-        which it is below 100 % for all distances; None if there is none up to 100.
-
-    Examples
-    --------
-    >>> from streamsketch import L1
-    >>> found = plan(Streams(dim=1 << 40, squared_distances=4000), epsilon=1.0, neighbours=L1(1))
-    >>> found.projection(seed=2024)
-    CountSketch(dim=2**40, sketch_dim=1024, seed=2024, resolution=1, independence=6)
-    >>> found.release_arguments["mechanism"]
-    'laplace'
-    """
-
-    streams: Streams
-    goal: Goal
-    epsilon: float
-    delta: float
-    neighbours: Neighbours
-    chosen: Option
-    options: tuple[Option, ...] = dataclasses.field(repr=False)
-    met: bool | None
-    epsilon_needed: float | None = None
-    cells_needed: int | None = None
-    epsilon_to_see: float | None = None
-
-    def projection(self, seed: int) -> Projection:
-        """Return the recommended projection with a public seed, which must be chosen independently of the data.
-
-        Noise on the raw histogram has no seed; ``seed`` is then ignored.
-
-        Raises
-        ------
-        InvalidInputError
-            If the seed is not an integer from 0 to 2^64 - 1.
-        """
-        chosen = self.chosen.projection
-        return chosen if self.chosen.is_raw else chosen.replace(seed=seed)
-
-    @property
-    def release_arguments(self) -> dict[str, Any]:
-        """The arguments for `Sketch.release` as a dict: epsilon, delta, neighbours and mechanism."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighbours": self.neighbours,
-            "mechanism": self.chosen.mechanism,
-        }
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee of a release by this plan. Laplace noise spends no δ, whatever the budget allows."""
-        return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.neighbours)
-
-    @property
-    def raw(self) -> Option | None:
-        """Noise on the raw histogram with the better mechanism; None if the domain is too large."""
-        return min((one for one in self.options if one.is_raw), key=lambda one: one.error, default=None)
-
-    @property
-    def other_mechanism(self) -> Option | None:
-        """The recommended map with the best of the other mechanisms; None unless others give the guarantee."""
-        same = self.chosen.projection.replace(resolution=1)
-        others = [
-            one
-            for one in self.options
-            if one.mechanism != self.chosen.mechanism and one.projection.replace(resolution=1) == same
-        ]
-        # the one that the rule names, if it is there
-        return min(others, key=lambda one: (not one.by_rule, one.error), default=None)
-
-    def alternatives(self) -> list[Option]:
-        """Return a few options to compare, the recommended one included, fewest cells first.
-
-        They are the best of other sizes and sparsities, the other mechanism, and the raw histogram.
-        """
-        sketches = [one for one in self.options if not one.is_raw]
-        found = [self.chosen]
-        for best in _best(sketches) if self.chosen.is_raw else [self.chosen]:
-            found.append(best)
-            for size in (best.cells // 4, best.cells // 2, 2 * best.cells, 4 * best.cells):
-                found += _best(one for one in sketches if one.cells == size)
-            same_size = [one for one in sketches if one.cells == best.cells]
-            for nonzeros in sorted({one.nonzeros for one in same_size} - {best.nonzeros})[:4]:
-                found += _best(one for one in same_size if one.nonzeros == nonzeros)
-        found += [one for one in (self.other_mechanism, self.raw) if one is not None]
-        unique = list({id(one): one for one in found}.values())
-        return sorted(unique, key=lambda option: (option.cells, option.nonzeros, option.error))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as a dict of values that JSON can represent."""
-        return as_dict(self)
-
-    def __str__(self) -> str:
-        return as_text(self)
 
 
 def plan(
@@ -249,9 +129,3 @@ def _cells_needed(streams: Streams, goal: Goal, protection: Protection) -> int |
         return None
     wider = options_for(streams, dataclasses.replace(goal, max_cells=MAX_SKETCH_DIM), protection)
     return min((one.cells for one in wider if one.reaches(float(goal.relative_error or 0))), default=None)
-
-
-def _best(options: Iterable[Option]) -> list[Option]:
-    """Return the option with the least error in a list, which is empty if there are no options."""
-    best = min(options, key=lambda option: option.error, default=None)
-    return [] if best is None else [best]

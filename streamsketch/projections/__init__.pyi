@@ -1,7 +1,7 @@
-from .base import MAX_MASS, MAX_SKETCH_DIM, Projection, projection_from_fields, register
+from .base import MAX_MASS, MAX_SKETCH_DIM, Projection, register
 from .block_hashed import BlockHashed
 from .explicit import MAX_ENUMERATED, RandomNorms
-from .families import KINDS
+from .families import KINDS, projection_from_fields
 from .fjlt import FJLT
 from .hadamard import hadamard_transform, transform_cells
 from .identity import Identity

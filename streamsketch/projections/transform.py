@@ -1,6 +1,6 @@
 """Projection of whole matrices, on the grid or in floating point."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,21 +8,16 @@ from scipy import sparse
 
 from streamsketch.data import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.projections.base import Projection
 from streamsketch.projections.kernels.matrices import largest_bits
 
-if TYPE_CHECKING:
-    from streamsketch.projections.base import Projection
 
-_EXACT_FLOAT = 1 << 53
-_SAFE_SUM = 2.0**62
-
-
-def transform(projection: "Projection", matrix: Any, *, exact: bool) -> NDArray[Any]:
+def transform(projection: Projection, matrix: Any, *, exact: bool) -> NDArray[Any]:
     """Return the projection of each row of a matrix; see `Projection.transform`."""
     return transform_read(projection, matrix_of(matrix, exact=exact), exact=exact)
 
 
-def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDArray[Any]:
+def transform_read(projection: Projection, given: Any, *, exact: bool) -> NDArray[Any]:
     """Return the projection of each row of a matrix that `matrix_of` returned for the same ``exact``."""
     if given.ndim != 2 or given.shape[1] != projection.dim:
         raise InvalidInputError(
@@ -56,7 +51,7 @@ def transform_read(projection: "Projection", given: Any, *, exact: bool) -> NDAr
     return out
 
 
-def _project(projection: "Projection", matrix: Any, out: NDArray[Any]) -> None:
+def _project(projection: Projection, matrix: Any, out: NDArray[Any]) -> None:
     if sparse.issparse(matrix):
         projection.project_csr(matrix, out)
     else:
@@ -66,28 +61,6 @@ def _project(projection: "Projection", matrix: Any, out: NDArray[Any]) -> None:
 def _all_finite(numbers: NDArray[Any]) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(numbers.sum()) or np.isfinite(numbers).all())  # a finite sum has finite terms
-
-
-def exact_product(values: Any, block: NDArray[np.int64], largest: int) -> Any:
-    """Return ``values @ block`` of int64 matrices, where ``largest`` bounds Σ|terms| of every cell.
-
-    Below 2^53 every partial sum is exact in floating point, in any order, and BLAS is about ten times as fast.
-    """
-    if largest < _EXACT_FLOAT and not sparse.issparse(values):
-        return (values.astype(np.float64) @ block.astype(np.float64)).astype(np.int64)
-    return values @ block
-
-
-def largest_mass(matrix: Any) -> int:
-    """Return the largest Σ|q| of a row of an int64 matrix, dense or CSR, exactly."""
-    if not matrix.shape[0]:
-        return 0
-    rough = np.asarray(abs(matrix.astype(np.float64)).sum(axis=1)).reshape(-1)
-    if rough.max() < _SAFE_SUM:
-        return int(np.asarray(abs(matrix).sum(axis=1)).max())
-    heavy = (matrix[[row]] for row in np.flatnonzero(rough >= _SAFE_SUM))  # int64 sums could wrap; Python's cannot
-    masses: list[int] = [sum(map(abs, (row.data if sparse.issparse(row) else row[0]).tolist())) for row in heavy]
-    return max(masses)
 
 
 def _as_float(matrix: Any) -> tuple[Any, float]:

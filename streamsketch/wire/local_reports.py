@@ -42,10 +42,10 @@ def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
     payload = unframe(REPORT_MAGIC, "report", data, packed_bytes + _FRAME_BYTES)
     message = wire_pb2.LocalReport()
     parse(message, payload)
-    if message.mechanism != _fingerprint(mechanism):
+    if message.mechanism != _number(mechanism.fingerprint):
         raise WireFormatError(
             "mechanism",
-            f"has the fingerprint {message.mechanism:016x}, not {_fingerprint(mechanism):016x} of {mechanism!r}",
+            f"has the fingerprint {message.mechanism:016x}, not {_number(mechanism.fingerprint):016x} of {mechanism!r}",
         )
     if len(message.values) != packed_bytes:
         raise WireFormatError("values", f"are {len(message.values)} bytes, {mechanism!r} reports {packed_bytes}")
@@ -90,7 +90,9 @@ def _report_message(report: Report) -> wire_pb2.LocalReport:
         values = np.packbits(report.values, bitorder="little")
     else:
         values = report.values.astype(layout.stored.newbyteorder("<"))
-    return wire_pb2.LocalReport(mechanism=_fingerprint(report.mechanism), seed=report.seed, values=values.tobytes())
+    return wire_pb2.LocalReport(
+        mechanism=_number(report.mechanism.fingerprint), seed=report.seed, values=values.tobytes()
+    )
 
 
 def _aggregator_message(aggregator: MeanAggregator) -> wire_pb2.LocalMean:
@@ -102,8 +104,8 @@ def _aggregator_message(aggregator: MeanAggregator) -> wire_pb2.LocalMean:
     )
 
 
-def _fingerprint(mechanism: Mechanism) -> int:
-    return int.from_bytes(bytes.fromhex(mechanism.fingerprint), "little")
+def _number(fingerprint: str) -> int:
+    return int.from_bytes(bytes.fromhex(fingerprint), "little")
 
 
 def _check_canonical(message: Any, payload: bytes) -> None:

@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.estimation.distances import Block, distances_between
+from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.shapes import cosines
+from streamsketch.estimation.views import Block
 from streamsketch.projections import MapVariance
 from streamsketch.release.noise_effect import InputNoise, OutputNoise
 

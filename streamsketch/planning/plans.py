@@ -1,26 +1,149 @@
-"""A plan as text of 80 columns, and as a dict for JSON."""
+"""Plan: a recommended sketch, as text of 80 columns and as a dict for JSON."""
 
+import dataclasses
 import json
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
 from streamsketch.estimation import rounded
+from streamsketch.planning.facts import Goal, Streams
 from streamsketch.planning.options import Option, planned_sensitivity
-from streamsketch.privacy import NOISES
-from streamsketch.projections import BlockHashed, Rademacher
-
-if TYPE_CHECKING:
-    from streamsketch.planning.planner import Plan
+from streamsketch.privacy import NOISES, Budget, Guarantee, Neighbours
+from streamsketch.projections import BlockHashed, Projection, Rademacher
+from streamsketch.release import guarantee_of
 
 _HOPELESS = 100.0  # errors of more than this multiple of the distance are shown in three digits
 _LONG = 1e8
 _SAY_RAW = "no sketch: raw histogram"
 
 
-def as_text(plan: "Plan") -> str:
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A recommended sketch with its predicted errors, and the alternatives.
+
+    Parameters
+    ----------
+    streams, goal, epsilon, delta, neighbours
+        The arguments of `plan`.
+    chosen
+        The recommended option.
+    options
+        All options within the goal's limits, fewest cells first.
+    met
+        Whether ``chosen`` reaches the goal's relative error; None if the goal has none.
+    epsilon_needed
+        If it does not: the least ε, to 2 % and then rounded up to two digits, at which some option within the limits
+        does; None if there is none up to 100.
+    cells_needed
+        If it does not: the fewest cells, beyond ``max_cells``, with which some option does at the given ε; None if no
+        number of cells is enough.
+    epsilon_to_see
+        If the goal has no relative error and the predicted error exceeds 100 % of some distance: nearly the least ε at
+        which it is below 100 % for all distances; None if there is none up to 100.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, plan
+    >>> found = plan(Streams(dim=1 << 40, squared_distances=4000), epsilon=1.0, neighbours=L1(1))
+    >>> found.projection(seed=2024)
+    CountSketch(dim=2**40, sketch_dim=1024, seed=2024, resolution=1, independence=6)
+    >>> found.release_arguments["mechanism"]
+    'laplace'
+    """
+
+    streams: Streams
+    goal: Goal
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    chosen: Option
+    options: tuple[Option, ...] = dataclasses.field(repr=False)
+    met: bool | None
+    epsilon_needed: float | None = None
+    cells_needed: int | None = None
+    epsilon_to_see: float | None = None
+
+    def projection(self, seed: int) -> Projection:
+        """Return the recommended projection with a public seed, which must be chosen independently of the data.
+
+        Noise on the raw histogram has no seed; ``seed`` is then ignored.
+
+        Raises
+        ------
+        InvalidInputError
+            If the seed is not an integer from 0 to 2^64 - 1.
+        """
+        chosen = self.chosen.projection
+        return chosen if self.chosen.is_raw else chosen.replace(seed=seed)
+
+    @property
+    def release_arguments(self) -> dict[str, Any]:
+        """The arguments for `Sketch.release` as a dict: epsilon, delta, neighbours and mechanism."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbours": self.neighbours,
+            "mechanism": self.chosen.mechanism,
+        }
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of a release by this plan. Laplace noise spends no δ, whatever the budget allows."""
+        return guarantee_of(self.chosen.noise, Budget(self.epsilon, self.delta), self.neighbours)
+
+    @property
+    def raw(self) -> Option | None:
+        """Noise on the raw histogram with the better mechanism; None if the domain is too large."""
+        return min((one for one in self.options if one.is_raw), key=lambda one: one.error, default=None)
+
+    @property
+    def other_mechanism(self) -> Option | None:
+        """The recommended map with the best of the other mechanisms; None unless others give the guarantee."""
+        same = self.chosen.projection.replace(resolution=1)
+        others = [
+            one
+            for one in self.options
+            if one.mechanism != self.chosen.mechanism and one.projection.replace(resolution=1) == same
+        ]
+        # the one that the rule names, if it is there
+        return min(others, key=lambda one: (not one.by_rule, one.error), default=None)
+
+    def alternatives(self) -> list[Option]:
+        """Return a few options to compare, the recommended one included, fewest cells first.
+
+        They are the best of other sizes and sparsities, the other mechanism, and the raw histogram.
+        """
+        sketches = [one for one in self.options if not one.is_raw]
+        found = [self.chosen]
+        for best in _best(sketches) if self.chosen.is_raw else [self.chosen]:
+            found.append(best)
+            for size in (best.cells // 4, best.cells // 2, 2 * best.cells, 4 * best.cells):
+                found += _best(one for one in sketches if one.cells == size)
+            same_size = [one for one in sketches if one.cells == best.cells]
+            for nonzeros in sorted({one.nonzeros for one in same_size} - {best.nonzeros})[:4]:
+                found += _best(one for one in same_size if one.nonzeros == nonzeros)
+        found += [one for one in (self.other_mechanism, self.raw) if one is not None]
+        unique = list({id(one): one for one in found}.values())
+        return sorted(unique, key=lambda option: (option.cells, option.nonzeros, option.error))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as a dict of values that JSON can represent."""
+        return _as_dict(self)
+
+    def __str__(self) -> str:
+        return _as_text(self)
+
+
+def _best(options: Iterable[Option]) -> list[Option]:
+    """Return the option with the least error in a list, which is empty if there are no options."""
+    best = min(options, key=lambda option: option.error, default=None)
+    return [] if best is None else [best]
+
+
+def _as_text(plan: Plan) -> str:
     """Return the plan as text for people."""
     blocks = [
         filled(f"Plan: {_headline(plan.chosen)}."),
@@ -33,7 +156,7 @@ def as_text(plan: "Plan") -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def as_dict(plan: "Plan") -> dict[str, Any]:
+def _as_dict(plan: Plan) -> dict[str, Any]:
     """Return the plan as a dict for programs."""
     return {
         "projection": _projection(plan.chosen),
@@ -101,7 +224,7 @@ def name_of(option: Option) -> str:
     return type(option.projection).__name__
 
 
-def _predictions(plan: "Plan") -> str:
+def _predictions(plan: Plan) -> str:
     rows: list[tuple[str, ...]] = [("squared distance", "± s.e.", "of the map", "of the noise", _at(plan))]
     for estimate, error in zip(plan.chosen.estimates, plan.chosen.errors, strict=True):
         spread = estimate.standard_error
@@ -111,7 +234,7 @@ def _predictions(plan: "Plan") -> str:
     return aligned(rows, left=0)
 
 
-def _verdict(plan: "Plan") -> str:
+def _verdict(plan: Plan) -> str:
     goal = plan.goal
     if plan.met is None:
         return ""
@@ -131,7 +254,7 @@ def _verdict(plan: "Plan") -> str:
     return f"{wanted} is not reached, ± {_percent(plan.chosen.error)} is the least: {', or '.join(remedies)}."
 
 
-def _choices(plan: "Plan") -> str:
+def _choices(plan: Plan) -> str:
     rows: list[tuple[str, ...]] = [("choice", "cells", "per update", "noise", "± s.e.", _at(plan))]
     for option in plan.alternatives():
         estimate = option.estimates[option.errors.index(option.error)]
@@ -149,7 +272,7 @@ def _choices(plan: "Plan") -> str:
     return f"Choices{which}:\n{aligned(rows, left=1)}"
 
 
-def _notes(plan: "Plan") -> Iterator[str]:
+def _notes(plan: Plan) -> Iterator[str]:
     yield from _on_lost_distances(plan)
     yield from _on_mechanism(plan)
     yield from _on_sparsity(plan)
@@ -167,7 +290,7 @@ def _notes(plan: "Plan") -> Iterator[str]:
         )
 
 
-def _on_lost_distances(plan: "Plan") -> Iterator[str]:
+def _on_lost_distances(plan: Plan) -> Iterator[str]:
     errors = zip(plan.streams.distances, plan.chosen.errors, strict=True)
     lost = [f"{distance:,.6g}" for distance, error in errors if error > 1]
     if not lost or plan.met is not None:  # where there is a goal, the verdict says what it takes
@@ -185,7 +308,7 @@ def _on_lost_distances(plan: "Plan") -> Iterator[str]:
     )
 
 
-def _on_mechanism(plan: "Plan") -> Iterator[str]:
+def _on_mechanism(plan: Plan) -> Iterator[str]:
     chosen, other = plan.chosen, plan.other_mechanism
     if plan.delta == 0:
         pure = " and ".join(name.title() for name, kind in NOISES.items() if not kind.needs_delta)
@@ -208,7 +331,7 @@ def _on_mechanism(plan: "Plan") -> Iterator[str]:
         )
 
 
-def _on_sparsity(plan: "Plan") -> Iterator[str]:
+def _on_sparsity(plan: Plan) -> Iterator[str]:
     chosen = plan.chosen
     if not isinstance(chosen.projection, BlockHashed):
         return
@@ -230,7 +353,7 @@ def _on_sparsity(plan: "Plan") -> Iterator[str]:
         )
 
 
-def _on_raw(plan: "Plan") -> Iterator[str]:
+def _on_raw(plan: Plan) -> Iterator[str]:
     raw = plan.raw
     sketches = [one for one in plan.options if not one.is_raw]
     if raw is None or not sketches:
@@ -248,7 +371,7 @@ def _on_raw(plan: "Plan") -> Iterator[str]:
         yield f"Noise on the raw histogram, {_cells(raw)}, {better}: ± {_percent(raw.error)}."
 
 
-def _at(plan: "Plan") -> str:
+def _at(plan: Plan) -> str:
     return f"at {100 * plan.goal.confidence:.10g} %"
 
 
