@@ -5,15 +5,15 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.agreement.casts import Rows, cast, missing, numbers, plain
+from streamsketch.agreement.casts import Rows, cast, missing, null, numbers, plain
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.fields import VERSION, arguments_of
 from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short, write_whole
@@ -31,7 +31,7 @@ from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, 
 from streamsketch.privacy import NEIGHBOURS, Neighbours
 from streamsketch.projections import Projection
 
-Missing: TypeAlias = Literal["refuse", "drop"]
+Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
 _FINGERPRINT_BYTES = 16
 _CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
@@ -79,7 +79,9 @@ class Agreement:
         How much one unit may contribute, in the values' units.
     missing
         What is done with rows in which one of the columns is null, NaN or blank text: ``"refuse"`` them with an error,
-        or ``"drop"`` them.
+        or ``"drop"`` them. ``"keep"`` takes rows as `Sketch.update` and `bound_units` do: blank text is text, a float
+        has its exact binary value, times in a column of text stay times, and a null is refused, or dropped where units
+        are bounded. Formats that differ in these then give different sketches.
     title
         What the agreement is about, in a line, for people.
 
@@ -136,8 +138,8 @@ class Agreement:
             )
         self._check_types()
         self._check_neighbours()
-        if self.missing not in ("refuse", "drop"):
-            raise InvalidInputError(f"missing must be 'refuse' or 'drop', got {short(self.missing)}")
+        if self.missing not in (known := get_args(Missing)):
+            raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
         if self.title != "":
             check_text("the title of an agreement", self.title)
 
@@ -166,6 +168,42 @@ class Agreement:
         if max(bound.numerator, bound.denominator) > _LARGEST:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
         getattr(self.neighbours, "squared_steps", self.neighbours.grid_steps)(self.projection.grid)
+
+    @staticmethod
+    def of(
+        projection: Projection,
+        *,
+        index: str | Sequence[str],
+        key: str | None = None,
+        value: str | None = None,
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+    ) -> "Agreement":
+        """Return an agreement from the names of columns alone, as ``streamsketch sketch`` makes one of its options.
+
+        Columns are of type ``"text"``, so integers and dates count as their text; an index is of type ``"integer"``
+        where the projection's dim is not 2^60. Nothing else is cast: ``missing`` is ``"keep"``.
+
+        Parameters
+        ----------
+        projection, index, key, value, unit, neighbours
+            As in `Agreement`.
+
+        Raises
+        ------
+        InvalidInputError
+            As `Agreement`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from streamsketch import HASHED_DIM, SJLT, sketch
+        >>> agreement = Agreement.of(SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7), index="item")
+        >>> sketch(pa.table({"item": [7, 8]}), agreement) == sketch(pa.table({"item": ["7", "8"]}), agreement)
+        True
+        """
+        columns: dict[str, Any] = {"index": index, "key": key, "value": value, "unit": unit}
+        return Agreement(projection, **columns, neighbours=neighbours, missing="keep")
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -221,12 +259,15 @@ class Agreement:
         keys, units = (None if one is None else found.column(one.name) for one in (self.key, self.unit))
         return Events(keys, indices, steps, units, batch.num_rows - found.num_rows)
 
-    def cast(self, batch: pa.RecordBatch, first: int = 1, *, beside: str | None = None) -> pa.RecordBatch:
+    def cast(
+        self, batch: pa.RecordBatch, first: int = 1, *, beside: str | None = None, bounded: bool = False
+    ) -> pa.RecordBatch:
         """Return the agreed columns of a batch, of the agreed types, without rows in which something is missing.
 
         Integers, booleans and decimals become int64, as they are hashed, and values numbers. The batch says in its
         schema that it was cast, so that it is cast once; errors as `events`. A further column, such as one of times,
-        may stand ``beside`` them: it stays as it is.
+        may stand ``beside`` them: it stays as it is. Where ``missing`` is ``"keep"``, nulls in rows to be ``bounded``
+        are dropped instead of refused.
         """
         done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
         if done == self.fingerprint:
@@ -240,7 +281,8 @@ class Agreement:
             check_codes(batch.column(name), name)
         columns = {name: plain(batch.column(name)) for name in self.names}
         further = {} if beside is None or beside in columns else {beside: batch.column(beside)}
-        absent = {name: missing(column) for name, column in columns.items()}
+        keeps = self.missing == "keep"
+        absent = {name: (null if keeps else missing)(column) for name, column in columns.items()}
         gone = functools.reduce(lambda some, more: some | more, absent.values())
         rows: Rows = range(first, first + batch.num_rows)
         if gone.any():
@@ -250,12 +292,19 @@ class Agreement:
                     f"the column {name} has nothing, null or blank, in row {rows[int(absent[name].argmax())]:,}, and "
                     f"the agreement refuses that: fill or drop such rows, or agree on missing='drop'"
                 )
+            if keeps and not bounded:
+                name, lacking = next((name, int(flags.sum())) for name, flags in absent.items() if flags.any())
+                raise InvalidInputError(
+                    f"the column {name} has nulls ({lacking:,} of {batch.num_rows:,} rows read together); drop or fill "
+                    f"those rows first"
+                )
             rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
             columns = {name: column.filter(kept) for name, column in columns.items()}
             further = {name: column.filter(kept) for name, column in further.items()}
-        typed = {column.name: cast(columns[column.name], column, rows) for column in self._typed}
+        typed = {one.name: cast(columns[one.name], one, rows, keep_times=keeps) for one in self._typed}
         if self.value is not None and self.value not in typed:
-            typed[self.value] = numbers(columns[self.value], self.value, self.projection.grid, rows)
+            grid = None if keeps else self.projection.grid
+            typed[self.value] = numbers(columns[self.value], self.value, grid, rows)
         found = {name: typed[name] for name in self.names} | further
         types = [(name, column.type) for name, column in found.items()]
         schema = pa.schema(types, {_CAST: self.fingerprint.encode()})

@@ -49,11 +49,18 @@ def missing(array: pa.Array) -> Mask:
     return absent
 
 
-def cast(array: pa.Array, column: Column, rows: Rows) -> pa.Array:
+def null(array: pa.Array) -> Mask:
+    """Return which rows are null: bool, (n,)."""
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()
+    return _flags(array.is_null()) if array.null_count else np.zeros(len(array), dtype=np.bool_)
+
+
+def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False) -> pa.Array:
     """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
 
     Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a
-    dictionary if it is one.
+    dictionary if it is one, and with ``keep_times`` times in its place stay times.
 
     Raises
     ------
@@ -61,7 +68,7 @@ def cast(array: pa.Array, column: Column, rows: Rows) -> pa.Array:
         For a type that is not cast, or a value that does not fit.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-    if column.type == "text" and is_text(kind):
+    if column.type == "text" and (is_text(kind) or (keep_times and pa.types.is_timestamp(kind))):
         return array
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -83,12 +90,12 @@ def cast(array: pa.Array, column: Column, rows: Rows) -> pa.Array:
         ) from None
 
 
-def numbers(array: pa.Array, name: str, resolution: Fraction, rows: Rows) -> pa.Array:
+def numbers(array: pa.Array, name: str, resolution: Fraction | None, rows: Rows) -> pa.Array:
     """Return values without missing ones as integers, decimals or floats; ``rows`` are their numbers.
 
     A float stands for the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
     the text and the decimal are, though its binary value is a little less. Such floats are moved by one unit in the
-    last place, so that truncation toward zero finds that multiple.
+    last place, so that truncation toward zero finds that multiple. Without a resolution floats stay as they are.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_dictionary(array.type):
@@ -96,7 +103,8 @@ def numbers(array: pa.Array, name: str, resolution: Fraction, rows: Rows) -> pa.
     if is_text(kind):
         return _parsed(array.cast(pa.string()), name, rows)
     if pa.types.is_floating(kind):
-        return _moved(array.cast(pa.float32()) if pa.types.is_float16(kind) else array, resolution)
+        array = array.cast(pa.float32()) if pa.types.is_float16(kind) else array
+        return array if resolution is None else _moved(array, resolution)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return array
     raise InvalidInputError(f"the column {name} holds {kind}, and the agreement says numbers; cast it first")
@@ -111,6 +119,8 @@ def _step(kind: pa.DataType, column: Column) -> _Cast | None:  # noqa: PLR0911 -
     types = pa.types
     numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     match column.type:
+        case "text" if types.is_integer(kind) or types.is_date(kind):
+            return lambda array: array.cast(pa.string())
         case "bytes" if is_bytes(kind):
             return lambda array: array.cast(pa.binary())
         case "integer" if numbers or is_text(kind):

@@ -19,9 +19,10 @@ _DECIMAL = re.compile(r"decimal\((0|[1-9][0-9]?)\)")
 class Column(NamedTuple):
     """A column: its name, and the logical type that its values are cast to before they are hashed.
 
-    ``"integer"`` of 63 bits; ``"text"``; ``"bytes"``; ``"date"``; ``"timestamp"``, an instant, where a time without a
-    zone is in UTC; ``"boolean"``, hashed as the integers 1 and 0; ``"decimal(2)"``, hashed as the integer number of
-    hundredths. A column of another type is cast where no value changes, and refused elsewhere.
+    ``"integer"`` of 63 bits; ``"text"``, which integers and dates become as ``"7"`` and ``"2026-01-31"``; ``"bytes"``;
+    ``"date"``; ``"timestamp"``, an instant, where a time without a zone is in UTC; ``"boolean"``, hashed as the
+    integers 1 and 0; ``"decimal(2)"``, hashed as the integer number of hundredths. A column of another type is cast
+    where no value changes, and refused elsewhere.
     """
 
     name: str

@@ -38,7 +38,7 @@ AssertBounds = Annotated[
         help="You assert that units keep to the bound, whatever was enforced on the data; the guarantee says so.",
     ),
 ]
-Missing = Annotated[str, typer.Option(help="Rows with something null or blank: 'refuse' or 'drop'.")]
+Missing = Annotated[str, typer.Option(help="Rows with something null or blank: refuse or drop; keep takes blank text.")]
 Title = Annotated[str, typer.Option(help="What the agreement is about, in a line.")]
 
 

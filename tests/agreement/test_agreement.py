@@ -52,7 +52,7 @@ def agreements(draw: st.DrawFn) -> ss.Agreement:
         value=draw(st.none() | st.just("the value")),
         unit=draw(st.none() | st.sampled_from([Column(*pair) for pair in columns.items()])),
         neighbours=draw(st.none() | bounds),
-        missing=draw(st.sampled_from(["refuse", "drop"])),
+        missing=draw(st.sampled_from(["refuse", "drop", "keep"])),
         title=draw(st.just("") | names),
     )
 
@@ -116,7 +116,7 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "unit": {"item": "integer"}}, "text in one place and integer in another"),
         ({"index": "item", "value": ""}, "value column"),
         ({"index": "item", "value": "item"}, "column item holds values"),
-        ({"index": "item", "missing": "fill"}, "'refuse' or 'drop'"),
+        ({"index": "item", "missing": "fill"}, "one of 'refuse', 'drop', 'keep'"),
         ({"index": "item", "title": "x" * 201}, "title"),
         ({"index": "item", "neighbours": ss.L1("1/1000")}, "below one grid step"),
     ],

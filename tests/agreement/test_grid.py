@@ -198,6 +198,14 @@ def test_another_order_of_index_columns_is_another_sketch() -> None:
     assert ss.sketch(pa.table(FRAME), other) != ss.sketch(pa.table(FRAME), AGREEMENT)
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint16(), pa.date32(), pa.date64()])
+def test_text_takes_integers_and_dates_by_their_text(kind: pa.DataType) -> None:
+    given = pa.array(DAYS if pa.types.is_date(kind) else [7, 3, 0, 120, 7, 7], kind)
+    as_text = sketched(rows_of(csv_of(given.to_pylist())), "text")
+    assert sketched(rows_of(given), "text") == as_text
+    assert sketched(rows_of(given.dictionary_encode()), "text") == as_text
+
+
 # --- what is missing ------------------------------------------------------------------------------------------------
 
 MISSING = {
@@ -287,7 +295,8 @@ def test_a_value_that_does_not_fit_is_named_by_row_and_column_and_never_shown(na
 @pytest.mark.parametrize(
     ("kind", "cells"),
     [
-        ("text", pa.array([7])),
+        ("text", pa.array([7.0])),
+        ("text", pa.array([MIDNIGHT])),
         ("text", pa.array([b"x"])),
         ("text", pa.array([True])),
         ("integer", pa.array([True])),

@@ -76,12 +76,16 @@ def bound_batches(
     batches: Iterable[pa.RecordBatch],
     agreement: Agreement,
     *,
+    table: SketchTable | None = None,
     clip: Clip = "scale",
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Sketch | SketchTable:
-    """Return the sketch of batches that have the agreed columns, each of any type that is cast; as `bound`."""
+    """Return the sketch of batches that have the agreed columns, each of any type that is cast; as `bound`.
+
+    They are added to an empty ``table`` of the projection; by default to one that names the agreement.
+    """
     if agreement.unit is None or agreement.neighbours is None:
         missing = "column of units (unit=…)" if agreement.unit is None else "bound (neighbours=L1(…))"
         raise InvalidInputError(f"the agreement names no {missing}, so nothing says what one unit may add")
@@ -89,7 +93,7 @@ def bound_batches(
         public_keys = agreement.keys_of(public_keys)
     found = BoundingSummary()
     table = add_bounded(
-        SketchTable(agreement),
+        SketchTable(agreement) if table is None else table,
         _cast(batches, agreement, found),
         neighbours=agreement.neighbours,
         clip=clip,
@@ -106,7 +110,7 @@ def _cast(batches: Iterable[pa.RecordBatch], agreement: Agreement, summary: Boun
     """Yield the agreed columns, cast, without the rows in which something is missing, which are counted."""
     first = 1
     for batch in batches:
-        found = agreement.cast(batch, first)
+        found = agreement.cast(batch, first, bounded=True)
         first += batch.num_rows
         gone = batch.num_rows - found.num_rows
         summary.rows_read += gone
