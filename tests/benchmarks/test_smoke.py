@@ -30,6 +30,14 @@ from tests.commands.running import PATIENCE, Forks
 from tests.docs.pages import run_module
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
+LONG = {
+    *("update", "growth", "hadamard", "matrices"),
+    *("ingest", "processes"),
+    *("standard-error", "crossover", "comparison", "coverage"),
+    *("st-lemma8", "st-map", "ll-retrieval", "ll-svm", "ll-fig7", "ll-fig8", "ll-fig11", "ll-fig12"),
+    *("afnnt-fig1", "afnnt-fig3"),
+}
+"""Entries that take half a second and more; every command, and each paper of ``figures``, has quicker ones."""
 SOAK = {
     "rate": 1000,
     "windows": 3,
@@ -61,7 +69,19 @@ SOAK = {
 }
 
 
-@pytest.mark.parametrize("entry", ALL, ids=lambda entry: f"{entry.command}-{entry.name}")
+def test_long_entries_are_a_part() -> None:
+    assert {entry.name for entry in ALL} > LONG
+    families = {entry.module.rpartition(".")[0] for entry in ALL}
+    assert {entry.module.rpartition(".")[0] for entry in ALL if entry.name not in LONG} == families
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(entry, id=f"{entry.command}-{entry.name}", marks=[pytest.mark.long] * (entry.name in LONG))
+        for entry in ALL
+    ],
+)
 def test_entry_runs_and_its_json_is_well_formed(
     entry: Entry, forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
