@@ -86,11 +86,7 @@ PARTS = {
     "reports": reports,
     "digests": digests,
 }
-FIRST = {  # each code that a kernel has for fewer features than this process uses, for one kind of numbers
-    BASE: ["transforms", "transforms of integers", "large counts", "reports", "digests"],
-    OLD: ["counts"],
-    NARROW: ["transforms", "counts", "digests"],
-}
+FIRST = {BASE: ["transforms", "counts", "digests"]}  # without wide registers and fused multiply-add
 
 
 def results(parts: Iterable[str]) -> str:
