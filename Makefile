@@ -107,7 +107,7 @@ test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures
 test-postgres: env  ## a team's ledger and streams' sinks, on a PostgreSQL server of this machine, gone afterwards
 	@test -x "$(PG_BIN)/initdb" || { echo "There is no PostgreSQL server here: install its package, or say" \
 	  "make test-postgres PG_BIN=FOLDER, the folder of initdb."; exit 1; }
-	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/parties/test_ledger_postgres.py tests/beam/streams/test_sinks.py
+	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/accounting/test_ledger_postgres.py tests/beam/streams/test_sinks.py
 
 $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*

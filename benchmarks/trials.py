@@ -16,11 +16,11 @@ from scipy.special import ndtri
 import streamsketch as ss
 from benchmarks.verdicts import Check
 from streamsketch import privacy
+from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.privacy import Cumulants, Noise, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.noise_effect import OutputNoise, effect_of
 from streamsketch.release.publish import CalibratedNoise
-from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]

@@ -1,5 +1,7 @@
 from . import local, parties, signs
 from ._version import __version__
+from .accounting.ledger import Ledger
+from .accounting.sensitivity import mechanisms
 from .agreement.agreement import Agreement
 from .agreement.infer import agree
 from .core.limits import reading_limits
@@ -26,7 +28,6 @@ from .estimation.estimators import (
     squared_norm,
 )
 from .explanation.joint import explain
-from .parties.ledger import Ledger
 from .planning.bounds import plan_bounds
 from .planning.facts import Goal, Streams
 from .planning.planner import plan
@@ -46,7 +47,6 @@ from .release.private_matrix import PrivateProjection
 from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
 from .release.private_vector import release_vector
-from .release.sensitivity import mechanisms
 from .sketching.bounding.agreed import bound
 from .sketching.bounding.summary import BoundingSummary
 from .sketching.bounding.units import bound_units, unit_totals

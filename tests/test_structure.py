@@ -25,6 +25,7 @@ ORDER = [
     "data",
     "projections",
     "privacy",
+    "accounting",
     "agreement",
     "intake",
     "sketching",

@@ -11,6 +11,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import Windowing
 from apache_beam.transforms.window import BoundedWindow, FixedWindows
 
+from streamsketch.accounting import Ledger
 from streamsketch.beam.keys import METRICS
 from streamsketch.beam.marked import Span
 from streamsketch.beam.runs import Fixed, RunSecret, label_in, run_secret
@@ -18,7 +19,6 @@ from streamsketch.beam.steps import Step
 from streamsketch.beam.streams.logs import log_event
 from streamsketch.beam.windows import tumbling_of
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.parties import Ledger
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 

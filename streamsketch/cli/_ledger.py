@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.parties import Left
+from streamsketch.accounting import Left
 
 LedgerOption = Annotated[
     str | None,

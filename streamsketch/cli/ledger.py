@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.accounting import Dataset, Left, Receipt, check_dataset
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, neighbours_of
 from streamsketch.cli._ledger import ledger_at, left_fields, name_of, opened
 from streamsketch.cli._reading import new_file
@@ -17,7 +18,6 @@ from streamsketch.cli._showing import Json, counted, guarantee_fields, say_mista
 from streamsketch.cli._showing import show as show_table
 from streamsketch.core import write_whole
 from streamsketch.errors import LedgerError
-from streamsketch.parties import Dataset, Left, Receipt, check_dataset
 from streamsketch.privacy import Mechanism
 
 Where = Annotated[str, typer.Argument(help="an SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]

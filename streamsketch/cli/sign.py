@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 import streamsketch as ss
+from streamsketch.accounting import Receipt
 from streamsketch.cli._keys import KeyOption, PassphraseFile, private_key
 from streamsketch.cli._showing import Json, show_facts, show_json
-from streamsketch.parties import Receipt, verify
 from streamsketch.parties import sign as sign_file
+from streamsketch.parties import verify
 
 _RECEIPT = re.compile(r"(\d{1,15}):([0-9a-f]{64})")
 

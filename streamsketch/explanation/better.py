@@ -3,10 +3,11 @@
 import math
 from typing import NamedTuple
 
+from streamsketch.accounting import sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import NOISES, Budget, Guarantee, candidates
 from streamsketch.projections import Projection
-from streamsketch.release import QUICK_ENTRIES, sensitivity_of, unread_matrix
+from streamsketch.release import QUICK_ENTRIES, unread_matrix
 
 _WORTH = 0.98  # of the variance: less than 1 % of a standard error is not worth a word
 _USUAL, _LEAST = -6, -30  # powers of ten: the largest δ to recommend, and the least to speak of

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.accounting import Account, charge, check_carried, check_neighbours, sensitivity_of
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
@@ -41,15 +42,7 @@ from streamsketch.privacy import (
     calibration,
 )
 from streamsketch.projections import Projection
-from streamsketch.release import (
-    RELEASE_ID_BYTES,
-    Account,
-    PrivateSketch,
-    charge,
-    check_carried,
-    check_neighbours,
-    sensitivity_of,
-)
+from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.sketching import Sketch
 
 _ROUND_ID_BYTES = 16

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from streamsketch.accounting import Receipt
 from streamsketch.core import current_limits, locked, read_bounded, short, write_whole
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import envelope
 from streamsketch.parties.inside import MAGIC, signature_inside, signed_table
 from streamsketch.parties.keys import Key, PublicKey
-from streamsketch.parties.ledger import Receipt
 from streamsketch.parties.statements import MEDIA_TYPE, Statement, described, payload_of, statement_of
 from streamsketch.release import Encoded, PublishedTable
 

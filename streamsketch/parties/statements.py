@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch._version import __version__
+from streamsketch.accounting import Receipt
 from streamsketch.agreement import Agreement, check_fingerprint
 from streamsketch.core import MAX_TEXT, check_text, current_limits, is_printable
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError
 from streamsketch.parties import envelope
 from streamsketch.parties.contributions import CONTRIBUTION
 from streamsketch.parties.keys import PublicKey
-from streamsketch.parties.ledger import Receipt
 from streamsketch.parties.rounds import Round
 from streamsketch.release import Encoded, Published
 

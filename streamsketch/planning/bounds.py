@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.accounting import sensitivity_of
 from streamsketch.core import Exact, aligned, exact_fraction, filled, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import rounded
 from streamsketch.privacy import L1, Budget, candidates, squared_distance_variance
 from streamsketch.projections import Projection
-from streamsketch.release import sensitivity_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from streamsketch.accounting import moved_by_rotation, sensitivity_of
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
@@ -25,7 +26,7 @@ from streamsketch.projections import (
     Projection,
     Rademacher,
 )
-from streamsketch.release import OutputNoise, moved_by_rotation, sensitivity_of
+from streamsketch.release import OutputNoise
 
 _LEAST_CELLS = 16
 _MOST_SPARSITY = 256

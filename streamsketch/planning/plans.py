@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from streamsketch.accounting import guarantee_of
 from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
 from streamsketch.estimation import rounded
@@ -13,7 +14,6 @@ from streamsketch.planning.facts import Goal, Streams
 from streamsketch.planning.options import Option, planned_sensitivity
 from streamsketch.privacy import NOISES, Budget, Guarantee, Neighbours
 from streamsketch.projections import BlockHashed, Projection, Rademacher
-from streamsketch.release import guarantee_of
 
 _HOPELESS = 100.0  # errors of more than this multiple of the distance are shown in three digits
 _LONG = 1e8

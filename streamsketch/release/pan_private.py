@@ -7,15 +7,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from streamsketch.accounting import Account, charge_for, sensitivity_of
 from streamsketch.core import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBits
 from streamsketch.projections import Projection
-from streamsketch.release.charging import Account, charge_for
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
-from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching import encode_batch
 
 

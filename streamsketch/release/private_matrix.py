@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from streamsketch.accounting import Account, check_steps
 from streamsketch.privacy import Neighbours, Noise
 from streamsketch.projections import Projection
-from streamsketch.release.charging import Account
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
-from streamsketch.release.sensitivity import check_steps
 
 
 @dataclass(frozen=True, kw_only=True)

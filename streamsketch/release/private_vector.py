@@ -4,16 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.accounting import Account, charge_for, check_steps, check_whole_steps, moved_before_map
 from streamsketch.core import Ints
 from streamsketch.data import quantise, value_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, Neighbours, Noise, NoisePlace, SystemBits
 from streamsketch.projections import FJLT, MAX_MASS, Projection
-from streamsketch.release.charging import Account, charge_for
 from streamsketch.release.noise_effect import effect_of
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import AdditiveNoise
-from streamsketch.release.sensitivity import check_steps, check_whole_steps, moved_before_map
 from streamsketch.sketching import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26

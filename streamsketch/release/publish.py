@@ -7,6 +7,15 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from streamsketch.accounting import (
+    Account,
+    charge,
+    charge_for,
+    check_neighbours,
+    check_whole_steps,
+    guarantee_of,
+    sensitivity_of,
+)
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids, matrix_of
 from streamsketch.errors import InvalidInputError
@@ -21,13 +30,11 @@ from streamsketch.privacy import (
     calibration,
 )
 from streamsketch.projections import Projection, transform_read
-from streamsketch.release.charging import Account, charge, charge_for
 from streamsketch.release.exceeded import warn_of_exceeded
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import under
 from streamsketch.release.published_table import sketches_to_release
-from streamsketch.release.sensitivity import check_neighbours, check_whole_steps, guarantee_of, sensitivity_of
 from streamsketch.sketching import Sketch, SketchTable
 
 Published = TypeVar("Published")

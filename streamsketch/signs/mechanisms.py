@@ -14,12 +14,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from streamsketch.accounting import Account, grid_steps, sensitivity_of
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, FlipLaw, FlippedSigns, Guarantee, Mechanism, flips, rate_below
 from streamsketch.projections import Gaussian, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Account, Calibrated, grid_steps, sensitivity_of
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
     binomial_count,

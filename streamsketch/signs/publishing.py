@@ -3,10 +3,11 @@
 import dataclasses
 from typing import ClassVar, TypeVar
 
+from streamsketch.accounting import check_carried, check_neighbours
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L1, Budget, Neighbours, OneCoordinate
 from streamsketch.projections import OPORP, Projection
-from streamsketch.release import Publisher, check_carried, check_neighbours
+from streamsketch.release import Publisher
 from streamsketch.signs.sketch import Signs
 
 Published = TypeVar("Published", bound=Signs)

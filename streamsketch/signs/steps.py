@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamsketch.accounting import grid_steps
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Neighbours, Shape
 from streamsketch.projections import MAX_ENUMERATED, Projection, RandomNorms
-from streamsketch.release import grid_steps
 
 __all__ = ["FlipLaw", "Shape", "cell_steps", "row_maxima"]
 

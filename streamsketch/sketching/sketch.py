@@ -21,9 +21,10 @@ from streamsketch.sketching.encoding import (
 )
 
 if TYPE_CHECKING:
+    from streamsketch.accounting import Account
     from streamsketch.agreement import Agreement
     from streamsketch.privacy import Neighbours
-    from streamsketch.release import Account, PrivateSketch
+    from streamsketch.release import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many

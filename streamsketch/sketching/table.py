@@ -17,9 +17,10 @@ from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, tab
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
+    from streamsketch.accounting import Account
     from streamsketch.agreement import Agreement, Events
     from streamsketch.privacy import Neighbours
-    from streamsketch.release import Account, PrivateTable
+    from streamsketch.release import PrivateTable
 
 
 class SketchTable(Mapping[Any, Sketch]):

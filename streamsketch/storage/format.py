@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamsketch.accounting import check_carried
 from streamsketch.agreement import Agreement, check_agreed
 from streamsketch.core import (
     Ints,
@@ -25,7 +26,7 @@ from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import UNKNOWN, Bounds, Guarantee, Mechanism, Neighbours
 from streamsketch.projections import MAX_MASS, Projection, check_largest_entry
-from streamsketch.release import RELEASE_ID_BYTES, check_carried
+from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.sketching import Sketch, SketchTable
 from streamsketch.storage.log import log_end, log_start
 

@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from streamsketch.accounting import Account
 from streamsketch.core import locked
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Neighbours
-from streamsketch.release import Account, PrivateSketch, PrivateTable
+from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.sketching import Sketch
 from streamsketch.storage.beside import released_before
 from streamsketch.storage.files import load_raw, remember, replace_raw

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import cast
 
+from streamsketch.accounting import check_carried
 from streamsketch.core import short
 from streamsketch.errors import WireFormatError
 from streamsketch.privacy import (
@@ -25,7 +26,6 @@ from streamsketch.privacy import (
     StatedInText,
     Step,
 )
-from streamsketch.release import check_carried
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.ratios import at, ratio_message, ratio_of
 

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import (
     BoundContributions,
     ReleasePerKey,
@@ -27,7 +28,6 @@ from streamsketch.beam import (
 )
 from streamsketch.beam.events import BoundedEvents
 from streamsketch.privacy import Neighbours
-from streamsketch.release.sensitivity import sensitivity_of
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")

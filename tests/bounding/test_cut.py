@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.release.sensitivity import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
 from streamsketch.sketching.bounding.cut import Bounded, Clip, bounded, in_order
 from streamsketch.sketching.bounding.summary import Tally

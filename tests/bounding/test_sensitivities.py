@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import DiscreteLaplace, Neighbours
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.signs import DPSignLogistic
 from streamsketch.sketching import Clip, bounded
 from tests.bounding.test_cut import SECRET, UNITS, columns

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import BoundContributions, SketchPerKey, runs
-from streamsketch.release.sensitivity import sensitivity_of
 from streamsketch.sketching.bounding import grouping, units
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.beam.running import run

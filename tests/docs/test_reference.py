@@ -20,7 +20,6 @@ AMONG_US = {
     *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
     *("signs.distances_between", "signs.expected", "signs.needs_norms", "signs.words_of"),
     *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
-    *("parties.check_dataset", "parties.Ledger"),  # the ledger is a name of the package itself
 }
 ELSEWHERE = {"__version__", "local", "parties", "signs"}
 

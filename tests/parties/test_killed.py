@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.parties.ledger_store import Row, _FileTransaction
+from streamsketch.accounting.store import Row, _FileTransaction
 from streamsketch.privacy import DiscreteLaplace
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import streamsketch as ss
+from streamsketch.accounting import spending_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core import Limits
 from streamsketch.privacy import DiscreteGaussian, pure_rho
 from streamsketch.privacy.zcdp import laplace_divergence
 from streamsketch.projections import block_hashed, spectral
-from streamsketch.release import check_release, spending_of
-from streamsketch.release.sensitivity import sensitivity_of
+from streamsketch.release import check_release
 from streamsketch.sketching.bounding.cut import bounded
 from tests.bounding.test_cut import SECRET, UNITS, columns
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Budget, DiscreteGaussian, Neighbours, Sensitivity, calibration
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.pan_private import PanPrivateSketch
-from streamsketch.release.sensitivity import sensitivity_of
 from tests.naive_noise import laplace_pmf, lattice_delta
 
 Cells = tuple[int, ...]

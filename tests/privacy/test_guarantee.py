@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Mechanism, Neighbours
 from streamsketch.privacy.individual import IndividualGuarantee
-from streamsketch.release.sensitivity import sensitivity_of
 
 RELATIONS = (L1, OneCoordinate)
 HOSTILE = ["", "a\nb", "\x1b[31mred", "tab\there", "nul\0", "right\u202eleft", "\x7f", "zero\u200bwidth", "x" * 201]

@@ -18,12 +18,12 @@ import pytest
 from numpy.typing import NDArray
 
 import streamsketch as ss
+from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.estimation.estimators import Estimate
 from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import CalibratedNoise
-from streamsketch.release.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.sketching.sketch import Sketch
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import streamsketch as ss
-from streamsketch.parties.ledger_book import START, digest_of, text_of
+from streamsketch.accounting.book import START, digest_of, text_of
 from streamsketch.privacy import Mechanism
 from tests.untrusted.mutations import changed_json
 

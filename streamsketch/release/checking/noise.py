@@ -4,10 +4,10 @@ import dataclasses
 import math
 from typing import Literal
 
+from streamsketch.accounting import moved_before_map, sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import L2, Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
 from streamsketch.projections import Projection, check_entries, entries_of
-from streamsketch.release.sensitivity import moved_before_map, sensitivity_of
 
 Verdict = Literal["enough", "too little", "not checked"]
 

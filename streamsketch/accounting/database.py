@@ -5,8 +5,8 @@ import datetime as dt
 import functools
 from collections.abc import Iterator
 
+from streamsketch.accounting.store import COLUMNS, PATIENCE, Row, Transaction, checked
 from streamsketch.errors import InvalidInputError
-from streamsketch.parties.ledger_store import COLUMNS, PATIENCE, Row, Transaction, checked
 
 try:
     import sqlalchemy

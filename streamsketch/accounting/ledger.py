@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamsketch.core import check_text
-from streamsketch.data import DataIds
-from streamsketch.errors import LedgerError
-from streamsketch.parties.ledger_book import (
+from streamsketch.accounting import spending_of
+from streamsketch.accounting.book import (
     START,
     Accounting,
     Book,
@@ -22,10 +20,12 @@ from streamsketch.parties.ledger_book import (
     digest_of,
     text_of,
 )
-from streamsketch.parties.ledger_store import FileStore, Row, Store, Transaction
+from streamsketch.accounting.store import FileStore, Row, Store, Transaction
+from streamsketch.core import check_text
+from streamsketch.data import DataIds
+from streamsketch.errors import LedgerError
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
-from streamsketch.release import spending_of
 
 _YEARS = (2000, 3000)  # what else a clock says is a mistake, and an entry would stay for ever
 
@@ -353,6 +353,6 @@ def _entry(row: Row) -> Entry:
 def _store_at(where: str | os.PathLike[str]) -> Store:
     if "://" not in os.fspath(where):
         return FileStore(Path(where))
-    from streamsketch.parties.ledger_database import DatabaseStore  # noqa: PLC0415 - an extra
+    from streamsketch.accounting.database import DatabaseStore  # noqa: PLC0415 - an extra
 
     return DatabaseStore(os.fspath(where))

@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.privacy import Guarantee, noise_rho, pure_rho
 from streamsketch.projections import Projection
-from streamsketch.release.sensitivity import most_in_a_cell, sensitivity_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting import Receipt
 from streamsketch.errors import LedgerError
-from streamsketch.parties import Receipt
 from streamsketch.privacy import Mechanism
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

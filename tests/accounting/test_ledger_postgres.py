@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting import Receipt
 from streamsketch.errors import LedgerError
-from streamsketch.parties import Receipt
 from streamsketch.privacy import Mechanism
 from tests.commands.running import Forks
 from tests.postgres import programs, server
@@ -117,7 +117,7 @@ def test_the_table_is_made_once_by_eight_at_once(address: str) -> None:
 
 
 def hold_a_charge(address: str, held: Any) -> None:
-    from streamsketch.parties.ledger_database import DatabaseStore  # noqa: PLC0415 - an extra
+    from streamsketch.accounting.database import DatabaseStore  # noqa: PLC0415 - an extra
 
     with DatabaseStore(address).transaction() as transaction:
         (*_, last) = transaction.rows()
@@ -158,7 +158,7 @@ def test_an_audit_finds_what_was_changed_or_removed(ledger: ss.Ledger, address: 
 
 def test_times_are_the_servers(ledger: ss.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = sqlalchemy.text("SELECT clock_timestamp() + INTERVAL '100 years'")
-    monkeypatch.setattr("streamsketch.parties.ledger_database._NOW", asked)
+    monkeypatch.setattr("streamsketch.accounting.database._NOW", asked)
     spend(ledger)
     (*_, newest) = ledger.entries()
     assert newest.body["at"].startswith("21")

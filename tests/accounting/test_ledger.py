@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting import Receipt
+from streamsketch.accounting.book import digest_of, text_of
 from streamsketch.errors import LedgerError
-from streamsketch.parties import Key, Receipt, Round
-from streamsketch.parties.ledger_book import digest_of, text_of
+from streamsketch.parties import Key, Round
 from streamsketch.privacy import Mechanism, Spent, account, epsilon_to_rho, pure_rho, rho_to_epsilon
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

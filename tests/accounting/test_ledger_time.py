@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
+from streamsketch.accounting.book import START, digest_of, text_of
+from streamsketch.accounting.store import _FileTransaction
 from streamsketch.errors import LedgerError
-from streamsketch.parties.ledger_book import START, digest_of, text_of
-from streamsketch.parties.ledger_store import _FileTransaction
 from streamsketch.privacy import Mechanism
 
 START_OF_2026 = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

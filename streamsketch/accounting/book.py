@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
+from streamsketch.accounting import Spending
 from streamsketch.core import check_int, check_text, short
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import Budget, epsilon_to_rho
-from streamsketch.release import Spending
 
 Accounting = Literal["sum", "filter"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("sum", "filter")
