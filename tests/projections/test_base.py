@@ -176,7 +176,7 @@ def test_fields_are_given_by_name_only() -> None:
 )
 def test_a_field_out_of_range_is_named_with_its_value(name: str, bad: Any) -> None:
     fields: dict[str, Any] = {"dim": 100, "sketch_dim": 64, "seed": 1, name: bad}
-    with pytest.raises(InvalidInputError, match=f"{name} must be an int in .* got {re.escape(repr(bad))}"):
+    with pytest.raises(InvalidInputError, match=f"{name} must be an integer from .* got {re.escape(repr(bad))}"):
         CountSketch(**fields)
 
 

@@ -345,7 +345,7 @@ def test_what_the_error_suggests_works(sketch_dim: int, sparsity: int) -> None:
 )
 def test_fields_out_of_range_are_named_with_their_value(field: str, bad: Any) -> None:
     fields: dict[str, Any] = {"dim": 10, "sketch_dim": 64, "sparsity": 4, "seed": 1, field: bad}
-    with pytest.raises(InvalidInputError, match=f"{field} must be an int in .* got {re.escape(repr(bad))}"):
+    with pytest.raises(InvalidInputError, match=f"{field} must be an integer from .* got {re.escape(repr(bad))}"):
         SJLT(**fields)
 
 
@@ -384,7 +384,7 @@ def test_for_accuracy_refuses_the_tiniest_numbers(alpha_beta: tuple[float, float
 
 
 def test_for_accuracy_refuses_more_cells_than_a_sketch_may_have() -> None:
-    with pytest.raises(InvalidInputError, match="sketch_dim must be an int in"):
+    with pytest.raises(InvalidInputError, match="sketch_dim must be an integer from"):
         SJLT.for_accuracy(1e-4, 0.01, dim=10, seed=1)
 
 
