@@ -4,13 +4,16 @@ import dataclasses
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch import signs
 from streamsketch.core import Ints
-from streamsketch.projections import KINDS, MapVariance, register
+from streamsketch.projections import KINDS, MapVariance, MatrixNumber, register
+from streamsketch.storage.format import RawSketch, decode, encode
 
 SALE = ss.L1(1, unit="sale")
 
@@ -26,6 +29,12 @@ class Folded(ss.Projection):
     max_entry = 1
     variance = MapVariance(0.0, 0.0, 0.0)
 
+    def enumerated_entries(self, _: MatrixNumber, /) -> int:
+        return 0
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        return 0
+
     def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
 
@@ -35,11 +44,54 @@ class Folded(ss.Projection):
         return bounds
 
 
+class Costly(Folded):
+    """The same map, whose numbers all take a look at its whole matrix."""
+
+    kind = "costly"
+    read: ClassVar[list[str]] = []
+
+    def enumerated_entries(self, _: MatrixNumber, /) -> int:
+        return self.dim * self.sketch_dim
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        return 8 * self.dim * self.sketch_dim
+
+    @property
+    def l1_sensitivity(self) -> int:  # type: ignore[override]
+        return self._looked_at("the columns")
+
+    @property
+    def l2_sensitivity_squared(self) -> int:  # type: ignore[override]
+        return self._looked_at("the columns")
+
+    @property
+    def spectral_bound(self) -> int:
+        return 100 * self._looked_at("the spectral norm")
+
+    @property
+    def max_entry(self) -> int:  # type: ignore[override]
+        return self._looked_at("all entries")
+
+    def row_maxima(self) -> Ints:
+        return np.full(self.sketch_dim, self._looked_at("the rows"))
+
+    def _looked_at(self, what: str) -> int:
+        self.read.append(what)
+        return 1
+
+
 @pytest.fixture
 def folded() -> Iterator[Folded]:
     register(Folded, "folded")
     yield Folded(dim=1000, sketch_dim=10, seed=1)
     del KINDS["folded"]
+
+
+@pytest.fixture
+def costly() -> Iterator[Costly]:
+    register(Costly, "costly")
+    yield Costly(dim=1000, sketch_dim=10, seed=1)
+    del KINDS["costly"]
 
 
 def test_a_projection_sketches_merges_and_projects_matrices(folded: Folded) -> None:
@@ -72,3 +124,50 @@ def test_its_tables_are_saved_and_loaded(folded: Folded, tmp_path: Path) -> None
     releases = {key: table[key].release(epsilon=1.0, neighbours=SALE) for key in table}
     ss.PrivateTable(releases).save(tmp_path / "all.parquet")
     assert ss.load(tmp_path / "all.parquet", expect=folded) == releases
+
+
+@pytest.mark.parametrize("missing", ["enumerated_entries", "kept_bytes"])
+def test_no_projection_leaves_open_what_its_numbers_take(missing: str) -> None:
+    namespace = {missing: getattr(ss.Projection, missing)}
+    with pytest.raises(TypeError, match=f"abstract method '?{missing}"):
+        type("Silent", (Folded,), namespace)(dim=1000, sketch_dim=10, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("seed", "limits", "raw_limits"),  # what is found of a matrix is kept, so each has its own
+    [
+        (1, {"max_entries": 9999}, {"max_raw_entries": 9999}),
+        (2, {"max_matrix_bytes": 79_999}, {"max_matrix_bytes": 79_999}),
+    ],
+)
+def test_an_expensive_projection_is_limited_where_bytes_name_it(
+    costly: Costly, seed: int, limits: dict[str, int], raw_limits: dict[str, int]
+) -> None:
+    sketch = costly.replace(seed=seed).sketch()
+    sketch.update([1, 2], [100, 200])
+    raw = encode(RawSketch(sketch))
+    releases = [sketch.release(epsilon=1.0, neighbours=near) for near in (SALE, ss.L2(1, unit="sale"))]
+    published, other = (signs.DPSignLogistic(epsilon=1.0, neighbours=SALE).release(sketch) for _ in range(2))
+
+    def read() -> None:
+        for release in releases:
+            explained = ss.PrivateSketch.from_bytes(release.to_bytes()).explain()
+            assert explained.check.verdict == ("not checked" if refused else "enough")
+            str(explained)
+        flipped = signs.SignSketch.from_bytes(published.to_bytes())
+        assert flipped.explain().check.verdict == ("not checked" if refused else "enough")
+        str(flipped.explain())
+
+    refused = True
+    Costly.read.clear()
+    with ss.reading_limits(**limits):
+        read()
+        with pytest.raises(ss.InvalidInputError, match="over the limit of"):
+            signs.cosine(published, other, norm_x=9, norm_y=9)
+    with ss.reading_limits(**raw_limits), pytest.raises(ss.WireFormatError, match="over the limit of"):
+        decode(raw)
+    assert not Costly.read
+    refused = False
+    read()
+    assert decode(raw).state == sketch
+    assert {*Costly.read} == {"the columns", "the spectral norm", "all entries", "the rows"}

@@ -11,6 +11,7 @@ from .sensitivity import (
     mechanisms,
     moved_before_map,
     moved_by_rotation,
+    number_for,
     sensitivity_of,
 )
 from .spending import Spending, spending_of
@@ -36,6 +37,7 @@ __all__ = [
     "mechanisms",
     "moved_before_map",
     "moved_by_rotation",
+    "number_for",
     "sensitivity_of",
     "spending_of",
 ]

@@ -22,7 +22,7 @@ from streamsketch.privacy import (
     Sensitivity,
     candidates,
 )
-from streamsketch.projections import Projection
+from streamsketch.projections import MatrixNumber, Projection
 
 _MOST = (1 << 63) - 1
 _MOST_COORDINATES = 1 << 24  # for a spectral norm to be worth anything
@@ -65,6 +65,11 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
             f"bound counts. Round contributions to the grid before adding them up and pass the integers, or use "
             f"OneCoordinate"
         )
+
+
+def number_for(neighbours: Neighbours) -> MatrixNumber:
+    """Return what `sensitivity_of` takes of a matrix."""
+    return "spectral bound" if isinstance(neighbours, L2) else "sensitivities"
 
 
 def sensitivity_of(projection: Projection, neighbours: Neighbours) -> Sensitivity:

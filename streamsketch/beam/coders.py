@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.local import MeanAggregator
-from streamsketch.projections import Projection, check_largest_entry
+from streamsketch.projections import Projection, check_entries
 from streamsketch.release import PrivateSketch
 from streamsketch.signs import SignSketch
 from streamsketch.sketching import Sketch
@@ -169,7 +169,7 @@ def _width(largest: int, *, signed: bool) -> int:
 def _projection(agreement: bytes) -> Projection:
     try:
         projection = Projection.from_json(agreement)
-        check_largest_entry(projection)
+        check_entries(projection, "largest entry", raw=True)
     except InvalidInputError as error:
         raise WireFormatError("projection", str(error)) from None
     return projection

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting import number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import NOISES, Budget, Guarantee, candidates
 from streamsketch.projections import Projection
@@ -48,7 +48,7 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
     added = guarantee.mechanism.the_noise
     if added is None or added.shares is not None or (added.layers, added.place) != (1, "output"):
         return None
-    if unread_matrix(projection, QUICK_ENTRIES) is not None:
+    if unread_matrix(projection, number_for(guarantee.neighbours), most_entries=QUICK_ENTRIES) is not None:
         return None
     try:
         budget = guarantee.budget.minus(guarantee.mechanism.keys)

@@ -121,7 +121,7 @@ class SignsExplained(Explained):
     @functools.cached_property
     def _step(self) -> float | None:
         """The most that one unit moves any cell, in grid steps; None if unknown."""
-        if unread_matrix(self.projection) is not None:
+        if unread_matrix(self.projection, "row maxima") is not None:
             return None
         try:
             return float(np.max(cell_steps(self.projection, self.guarantee.neighbours)))

@@ -1,4 +1,4 @@
-from .base import MAX_MASS, MAX_SKETCH_DIM, Projection, register
+from .base import MAX_MASS, MAX_SKETCH_DIM, MatrixNumber, Projection, register
 from .block_hashed import BlockHashed
 from .explicit import MAX_ENUMERATED, RandomNorms
 from .families import KINDS, projection_from_fields
@@ -11,7 +11,7 @@ from .kernels.permutation import mix
 from .kernels.slots import add_masses, looked_up, seen
 from .kernels.vectors import transpose_tile
 from .oporp import OPORP
-from .reading import check_entries, check_largest_entry, check_row_maxima, entries_of
+from .reading import check_entries
 from .rotation import Rotation
 from .sjlt import SJLT, CountSketch, Rademacher
 from .srht import SRHT
@@ -33,6 +33,7 @@ __all__ = [
     "Gaussian",
     "Identity",
     "MapVariance",
+    "MatrixNumber",
     "Projection",
     "Rademacher",
     "RandomNorms",
@@ -43,9 +44,6 @@ __all__ = [
     "add_masses",
     "aligned_zeros",
     "check_entries",
-    "check_largest_entry",
-    "check_row_maxima",
-    "entries_of",
     "hadamard_transform",
     "looked_up",
     "mix",

@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:
     from streamsketch.sketching import Sketch, SketchTable
+
+MatrixNumber: TypeAlias = Literal["sensitivities", "spectral bound", "row maxima", "largest entry"]
+"""A number that follows from A: Δ1(A) and Δ2(A)², `spectral_bound`, `row_maxima` or `max_entry`."""
 
 MAX_SKETCH_DIM = 1 << 24
 MAX_MASS = (1 << 63) - 1
@@ -128,10 +131,24 @@ class Projection(ABC):
         """A proven bound on ‖A‖₂², the largest ‖A x‖₂² for ‖x‖₂ ≤ 1; None if none better than dim·Δ2(A)² is known."""
         return None
 
-    @property
-    def spectral_entries(self) -> int:
-        """How many entries are enumerated for `spectral_bound`, or equivalent work; 0 where it is a formula."""
-        return 0
+    @abstractmethod
+    def enumerated_entries(self, number: MatrixNumber, /) -> int:
+        """Return how many entries of A are enumerated for a number, or work that takes as long; 0 if it is a formula.
+
+        Files of strangers name projections: `Limits.max_entries` is compared with this before the number is computed,
+        so it must be quick and count all work that grows with the fields.
+        """
+
+    @abstractmethod
+    def kept_bytes(self, number: MatrixNumber, /) -> int:
+        """Return how many bytes of memory a number takes that grow with A; 0 if it is a formula, or found by blocks.
+
+        `Limits.max_matrix_bytes` is compared with this, as in `enumerated_entries`.
+        """
+
+    def row_maxima(self) -> Ints:
+        """Return the largest absolute entry of each row of A, or a bound on it: int64, (sketch_dim,)."""
+        return np.full(self.sketch_dim, self.max_entry, dtype=np.int64)
 
     @property
     def after_hadamard(self) -> tuple[int, MapVariance] | None:

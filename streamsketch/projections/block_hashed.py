@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from streamsketch.core import BitSlices, Ints, Words, polynomials
 from streamsketch.data import check_indices
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_only
+from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only
 from streamsketch.projections.kernels import slots as slot_kernels
 from streamsketch.projections.kernels.pipeline import layout_of
 from streamsketch.projections.kernels.tiles import Adders, Bounds, adders, scratch_size
-from streamsketch.projections.spectral import block_bound, expected_bound, work_of
+from streamsketch.projections.spectral import block_bound, expected_bound, memory_of, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 _WORTH_A_SCRATCH = 3  # cells for each entry of a batch, at most: a scratch of twice as many is cleared and folded
@@ -125,10 +125,13 @@ class BlockHashed(Projection):
         """About what `spectral_bound` is for any seed, for plans; None where it is not found by powers of AAᵀ."""
         return expected_bound(self, self.blocks) if self.dim * self.sketch_dim <= _MOST_COUNTED else None
 
-    @property
-    def spectral_entries(self) -> int:
-        """The work for `spectral_bound`, in entries of a random matrix that are enumerated in the same time."""
-        return work_of(self, self.blocks)
+    def enumerated_entries(self, number: MatrixNumber, /) -> int:
+        """Return the work for `spectral_bound`, in entries of a random matrix that take as long; else 0."""
+        return work_of(self, self.blocks) if number == "spectral bound" else 0
+
+    def kept_bytes(self, number: MatrixNumber, /) -> int:
+        """Return the size of AAᵀ and of its squares for `spectral_bound`; else 0."""
+        return memory_of(self, self.blocks) if number == "spectral bound" else 0
 
     @property
     def variance(self) -> MapVariance:

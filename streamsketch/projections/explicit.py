@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsketch.core import Ints, Words, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_only
+from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only
 
 MAX_DENSE_SKETCH_DIM = 1 << 16
 MAX_ENUMERATED = 1 << 35
@@ -96,8 +96,19 @@ class RandomNorms(ExplicitColumns):
             l1, l2_squared = max(l1, int(block_l1)), max(l2_squared, int(block_l2_squared))
         return ColumnNorms(l1, l2_squared)
 
+    def enumerated_entries(self, number: MatrixNumber, /) -> int:
+        """Return dim · sketch_dim, but 0 for the largest entry, a formula, and for those of rows where that is 1."""
+        formula = number == "largest entry" or (number == "row maxima" and self.max_entry == 1)
+        return 0 if formula else self.dim * self.sketch_dim
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        """Return 0: columns are rebuilt one block at a time."""
+        return 0
+
     def row_maxima(self) -> Ints:
-        """Enumerate the columns of A for each row's largest absolute entry: int64, (sketch_dim,)."""
+        """Enumerate the columns of A for each row's largest absolute entry, unless all are 1 at most."""
+        if self.max_entry == 1:
+            return super().row_maxima()
         largest = np.zeros(self.sketch_dim, dtype=np.int64)
         step = max(1, _BLOCK_CELLS // self.sketch_dim)
         for start in self.progress(range(0, self.dim, step), "largest entries"):

@@ -25,7 +25,7 @@ from streamsketch.core import (
 )
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_MASS, register
+from streamsketch.projections.base import MAX_MASS, MatrixNumber, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
 from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 _DENSITY_STEPS = 1 << 30
+_COLUMN_BYTES = 48  # for each padded column, in the row at hand
+_NONZERO_BYTES = 64  # for each nonzero, copies while building included
 _MAX_NONZEROS = 1 << 26  # of P, 16 bytes each: 1 GB
 
 
@@ -194,6 +196,15 @@ class FJLT(Hadamard, RandomNorms):
     def max_entry(self) -> int:
         """max_i ‖P_i‖₁, which bounds the entries of P·H·D."""
         return int(abs(self.sparse_matrix).sum(axis=1).max(initial=1))
+
+    def enumerated_entries(self, _: MatrixNumber, /) -> int:
+        """Return the number of places of P, which is built for any of these numbers."""
+        return self.padded_dim * self.sketch_dim
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        """Return the size of P, while it is built, and of a padded row."""
+        nonzeros = self.padded_dim * self.sketch_dim * (self.density or 0)
+        return _COLUMN_BYTES * self.padded_dim + _NONZERO_BYTES * int(nonzeros)
 
     @property
     def _kurtosis(self) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_SKETCH_DIM, Projection, read_only, register
+from streamsketch.projections.base import MAX_SKETCH_DIM, MatrixNumber, Projection, read_only, register
 from streamsketch.projections.variance import MapVariance
 
 
@@ -52,6 +52,14 @@ class Identity(Projection):
     max_entry = 1
     spectral_bound = 1
     variance = MapVariance(0.0, 0.0, 0.0)
+
+    def enumerated_entries(self, _: MatrixNumber, /) -> int:
+        """Return 0: all is known."""
+        return 0
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        """Return 0: nothing of A is kept."""
+        return 0
 
     def __post_init__(self) -> None:
         self._set_int("dim", 1, MAX_SKETCH_DIM)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, evaluate, kernel, polynomials
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import MAX_INDEPENDENCE, Projection, read_only, register
+from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only, register
 from streamsketch.projections.kernels.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
@@ -69,6 +69,14 @@ class OPORP(Projection):
     def spectral_bound(self) -> int:
         """‖A‖₂² = ⌈dim / k⌉, the size of the largest bin: A·Aᵀ is diagonal and holds the sizes of the bins."""
         return -(-self.dim // self.sketch_dim)
+
+    def enumerated_entries(self, _: MatrixNumber, /) -> int:
+        """Return 0: all is known by formulas."""
+        return 0
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        """Return 0: nothing of A is kept."""
+        return 0
 
     @property
     def variance(self) -> MapVariance:

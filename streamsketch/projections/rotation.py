@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import register
+from streamsketch.projections.base import MatrixNumber, register
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS, Gaussian
 from streamsketch.projections.variance import MapVariance
@@ -20,6 +20,8 @@ _MAX_ENTRIES = 1 << 30
 _MAX_SKETCH_DIM = 1 << 12
 _GAUSSIAN_BITS = 8
 _FLATTEST = 2.0**-40  # least share of a row outside the span of those before it: below, digits are lost
+_TRIANGLE_BYTES = 32  # for each entry of the triangle, copies while building included
+_STEPS_AN_ENTRY = 64  # of the elimination, in the time of one entry
 _CHECKED_ENTRIES = 64  # in larger maps dependent rows do not occur by chance
 _EXACT = 52  # sums of integers below 2^53 are exact in float64, in any order
 
@@ -93,6 +95,16 @@ class Rotation(RandomNorms):
     def max_entry(self) -> int:
         """√dim in grid steps, with a margin for rounding."""
         return (math.isqrt(self.dim << (2 * self.fraction_bits)) + 1) * 65 // 64 + 1
+
+    def enumerated_entries(self, number: MatrixNumber, /) -> int:
+        """Return dim · sketch_dim or, if more, the elimination for the triangle; 0 for the largest entry, a formula."""
+        if number == "largest entry":
+            return 0
+        return max(self.dim * self.sketch_dim, self.sketch_dim**3 // _STEPS_AN_ENTRY)
+
+    def kept_bytes(self, number: MatrixNumber, /) -> int:
+        """Return the size of the triangle and of what its elimination takes beside it."""
+        return 0 if number == "largest entry" else _TRIANGLE_BYTES * self.sketch_dim**2
 
     @property
     def variance(self) -> MapVariance:

@@ -18,6 +18,7 @@ _EXACT_BITS = 50  # of sums of products; doubles have 53, which leaves room for 
 _FINE = 32  # bits behind the point of a bound
 _CELLS = 1 << 20  # of columns rebuilt at once
 _SPARSE = 16  # with a nonzero in so many entries or fewer, products are faster as those of a sparse matrix
+_SQUARES = 4  # matrices like AAᵀ at a time: a power, its square, and that divided and rounded
 _COLUMN_STEPS, _PRODUCT_STEPS = 8, 128  # cells rebuilt, and cubes of rows, in the time of an entry of a random matrix
 
 
@@ -50,6 +51,11 @@ def work_of(projection: Projection, sparsity: int) -> int:
     """Return the work for `block_bound`, in entries of a random matrix that are enumerated in the same time."""
     squared = projection.sketch_dim**3 if _is_squared(projection, sparsity) else 0
     return projection.dim * projection.sketch_dim // _COLUMN_STEPS + squared // _PRODUCT_STEPS
+
+
+def memory_of(projection: Projection, sparsity: int) -> int:
+    """Return the bytes of AAᵀ and of what its powers take beside it, if `block_bound` takes them."""
+    return _SQUARES * 8 * projection.sketch_dim**2 if _is_squared(projection, sparsity) else 0
 
 
 def eigenvalue_bound(gram: Floats) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Ints, Words, evaluate, kernel, polynomials
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.base import register
+from streamsketch.projections.base import MatrixNumber, register
 from streamsketch.projections.explicit import ExplicitColumns
 from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.projections.kernels.permutation import Permutation
@@ -111,6 +111,14 @@ class SRHT(Hadamard):
     def spectral_bound(self) -> int:
         """‖A‖₂² ≤ N: the rows are distinct ones of a Hadamard matrix, orthogonal and of squared length N."""
         return self.padded_dim
+
+    def enumerated_entries(self, _: MatrixNumber, /) -> int:
+        """Return 0: all is known by formulas."""
+        return 0
+
+    def kept_bytes(self, _: MatrixNumber, /) -> int:
+        """Return 0: nothing of A is kept."""
+        return 0
 
     @property
     def variance(self) -> MapVariance:

@@ -12,7 +12,7 @@ from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
 from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection, check_row_maxima
+from streamsketch.projections import Projection, check_entries
 from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
@@ -270,7 +270,7 @@ def _cells(
             f"a norm of {norm:g} is {in_steps:.3g} steps of the projection's grid of {projection.grid}, outside "
             f"[2^-64, 2^64]; norms are in the data's units"
         )
-    check_row_maxima(projection)
+    check_entries(projection, "row maxima")
     steps = np.sort(cell_steps(projection, guarantee.neighbours))
     groups = 1 if steps[0] == steps[-1] else min(_GROUPS, steps.size)
     return _Cells(

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import cast
 
+from streamsketch.accounting import number_for
+from streamsketch.core import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L2, FlipLaw, Guarantee, IndividualGuarantee
+from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
@@ -27,7 +29,6 @@ _WITH_NOISE = {kind.name: kind for kind in (IDPSignRPG, IDPSignOPORPG)}
 _TOLERANCE = Fraction(1, 10**6)  # of a rate: a share for the keys was added to ε, and is taken off again, in floats
 
 
-@functools.lru_cache(maxsize=4096)
 def check_flips(
     guarantee: Guarantee, projection: Projection, law: FlipLaw, *, most_entries: int | None = None
 ) -> NoiseCheck:
@@ -40,20 +41,28 @@ def check_flips(
     most_entries
         Larger random matrices are not read.
     """
+    return _check_flips(guarantee, projection, law, most_entries, current_limits())
+
+
+@functools.lru_cache(maxsize=4096)
+def _check_flips(
+    guarantee: Guarantee, projection: Projection, law: FlipLaw, most_entries: int | None, limits: Limits
+) -> NoiseCheck:
+    del limits  # what was not checked may be, once limits are raised
     if any(step.law != law for step in guarantee.mechanism.flips):
         return NoiseCheck("too little", f"the estimates assume {law}, and its mechanism has others")
     try:
         mechanism = mechanism_of(guarantee)
         # what is stated and what is named may be of two mechanisms, of which one takes the matrix
         takes_the_matrix = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
-        spectral = isinstance(guarantee.neighbours, L2)
-        unread = unread_matrix(projection, spectral=spectral) if takes_the_matrix else None
+        number = number_for(guarantee.neighbours)
+        unread = unread_matrix(projection, number) if takes_the_matrix else None
         if unread is not None:
             return unread
         if mechanism is None:
             return NoiseCheck("not checked", _unknown(guarantee))
         reads = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
-        unread = unread_matrix(projection, most_entries, spectral=spectral) if reads else None
+        unread = unread_matrix(projection, number, most_entries=most_entries) if reads else None
         if unread is not None:
             return unread
         return _judge(guarantee, law, mechanism, mechanism.law(projection))
@@ -75,7 +84,6 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     return NoiseCheck("too little", f"{found}, and fewer are stated: {law}")
 
 
-@functools.lru_cache(maxsize=4096)
 def check_individual(
     guarantee: IndividualGuarantee, projection: Projection, method: Method, *, most_entries: int | None = None
 ) -> NoiseCheck:
@@ -88,7 +96,15 @@ def check_individual(
     most_entries
         Larger random matrices are not read.
     """
-    if unread_matrix(projection, most_entries) is None:
+    return _check_individual(guarantee, projection, method, most_entries, current_limits())
+
+
+@functools.lru_cache(maxsize=4096)
+def _check_individual(
+    guarantee: IndividualGuarantee, projection: Projection, method: Method, most_entries: int | None, limits: Limits
+) -> NoiseCheck:
+    del limits  # as above
+    if unread_matrix(projection, "row maxima", most_entries=most_entries) is None:
         epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
         try:
             if method in _WITH_NOISE:

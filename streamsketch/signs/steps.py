@@ -9,7 +9,7 @@ from streamsketch.accounting import grid_steps
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import FlipLaw, Neighbours, Shape
-from streamsketch.projections import MAX_ENUMERATED, Projection, RandomNorms
+from streamsketch.projections import MAX_ENUMERATED, Projection
 
 __all__ = ["FlipLaw", "Shape", "cell_steps", "row_maxima"]
 
@@ -41,9 +41,7 @@ def row_maxima(projection: Projection) -> Ints:
     InvalidInputError
         If that would take a look at more than 2^35 entries.
     """
-    if projection.max_entry == 1 or not isinstance(projection, RandomNorms):
-        return np.full(projection.sketch_dim, projection.max_entry, dtype=np.int64)
-    if projection.dim * projection.sketch_dim > MAX_ENUMERATED:
+    if projection.enumerated_entries("row maxima") > MAX_ENUMERATED:
         raise InvalidInputError(
             f"the largest entries of the rows of {type(projection).__name__} are found by looking, and "
             f"dim={projection.dim} times sketch_dim={projection.sketch_dim} are more than {MAX_ENUMERATED}. Use "
@@ -53,7 +51,7 @@ def row_maxima(projection: Projection) -> Ints:
 
 
 @functools.lru_cache(maxsize=64)
-def _found_maxima(projection: RandomNorms) -> Ints:
+def _found_maxima(projection: Projection) -> Ints:
     largest = projection.row_maxima()
     largest.flags.writeable = False
     return largest

@@ -25,7 +25,7 @@ from streamsketch.core import (
 from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import UNKNOWN, Bounds, Guarantee, Mechanism, Neighbours
-from streamsketch.projections import MAX_MASS, Projection, check_largest_entry
+from streamsketch.projections import MAX_MASS, Projection, check_entries
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.sketching import Sketch, SketchTable
 from streamsketch.storage.log import log_end, log_start
@@ -221,7 +221,7 @@ def agreed_in(header: dict[str, Any]) -> tuple[Projection, Agreement | None, Dat
     """Return a header's projection, agreement, data ids and bounds; `WireFormatError` if they are not valid."""
     try:
         projection = Projection.from_json(header["projection"])
-        check_largest_entry(projection)
+        check_entries(projection, "largest entry", raw=True)
         ids = data_ids.from_list(map(bytes.fromhex, header["data_ids"]))
         agreement = None if header["agreement"] is None else Agreement.from_json(header["agreement"])
         if agreement is not None:

@@ -179,7 +179,7 @@ def test_how_often_a_sign_is_wrong_is_the_laws_chance() -> None:
 
 
 def test_a_large_random_map_is_not_read_through() -> None:
-    large = ss.VerySparse(dim=1 << 24, sketch_dim=256, sparsity=8, seed=1)
+    large = ss.Uniform(dim=1 << 24, sketch_dim=256, seed=1)
     for name in ("smooth", "logistic"):
         one = SOUND[name][1]()
         told = SignSketch(large, one.packed, one.law, one.guarantee, release_id=one.release_id).explain()
@@ -187,6 +187,14 @@ def test_a_large_random_map_is_not_read_through() -> None:
         assert "Angles  " not in str(told)
         assert (told.check.verdict == "not checked") == (name == "logistic")
         assert (told.flip_chance(3.0) is None) == (name == "smooth")
+
+
+def test_a_large_random_map_whose_entries_are_signs_takes_no_reading_for_its_steps() -> None:
+    large = ss.VerySparse(dim=1 << 24, sketch_dim=256, sparsity=8, seed=1)
+    one = SOUND["smooth"][1]()
+    told = SignSketch(large, one.packed, one.law, one.guarantee, release_id=one.release_id).explain()
+    assert told.angles != []
+    assert told.flip_chance(3.0) is not None
 
 
 def test_a_bound_below_the_grid_is_a_strangers() -> None:

@@ -147,14 +147,19 @@ def test_releases_with_noise_for_a_larger_bound_have_enough(
             patch.setattr(block_hashed, "block_bound", lambda *_: int(bound * factor))
 
 
-def test_the_work_for_a_bound_is_limited_where_releases_are_read() -> None:
-    released, work = release(of=BETWEEN), BETWEEN.spectral_entries
+def test_the_work_for_a_bound_is_limited_where_releases_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    released, work = release(of=BETWEEN), BETWEEN.enumerated_entries("spectral bound")
     assert check_release(released, most_entries=work).verdict == "enough"
     assert check_release(released, most_entries=work - 1).verdict == "not checked"
     with ss.reading_limits(max_entries=work - 1):
         assert check_release(released).verdict == "not checked"
+        monkeypatch.setattr(block_hashed, "block_bound", lambda *_: pytest.fail("the matrix was read"))
+        strange = ss.PrivateSketch.from_bytes(release(of=BETWEEN).to_bytes())
+        object.__setattr__(strange, "_projection", BETWEEN.replace())  # nothing of it is known yet
+        str(strange.explain())
     large = BETWEEN.replace(sketch_dim=1024, dim=1 << 16)
-    assert large.spectral_entries == Limits().max_entries < large.replace(sketch_dim=2048).spectral_entries
+    works = [one.enumerated_entries("spectral bound") for one in (large, large.replace(sketch_dim=2048))]
+    assert works[0] == Limits().max_entries < works[1]
 
 
 def ball(dim: int, squared: int) -> Iterator[np.ndarray]:

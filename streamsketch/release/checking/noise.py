@@ -4,10 +4,10 @@ import dataclasses
 import math
 from typing import Literal
 
-from streamsketch.accounting import moved_before_map, sensitivity_of
+from streamsketch.accounting import moved_before_map, number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L2, Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
-from streamsketch.projections import Projection, check_entries, entries_of
+from streamsketch.privacy import Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
+from streamsketch.projections import MatrixNumber, Projection, check_entries
 
 Verdict = Literal["enough", "too little", "not checked"]
 
@@ -75,8 +75,8 @@ def judge(
 ) -> NoiseCheck:
     """Compare a noise on a projection, at a place, with what is left of a guarantee after the share of the keys."""
     projection, place = where
-    spectral = isinstance(guarantee.neighbours, L2)
-    unread = unread_matrix(projection, most_entries, spectral=spectral) if place == "output" else None
+    number = number_for(guarantee.neighbours)
+    unread = unread_matrix(projection, number, most_entries=most_entries) if place == "output" else None
     if unread is not None:
         return unread
     try:
@@ -87,14 +87,14 @@ def judge(
 
 
 def unread_matrix(
-    projection: Projection, most_entries: int | None = None, *, spectral: bool = False
+    projection: Projection, number: MatrixNumber, *, most_entries: int | None = None
 ) -> NoiseCheck | None:
-    """Return why nothing is checked, for a matrix too large to be read for its sensitivity, ``spectral`` or not."""
+    """Return why nothing is checked, for a matrix too large to be read for a number; None if it may be read."""
     try:
-        check_entries(projection, spectral=spectral)
+        check_entries(projection, number)
     except InvalidInputError as error:
         return NoiseCheck("not checked", f"the sensitivity takes the matrix itself, and {error}")
-    entries = entries_of(projection, spectral=spectral)
+    entries = projection.enumerated_entries(number)
     if most_entries is not None and entries > most_entries:
         return NoiseCheck("not checked", f"the sensitivity of this map takes reading its {entries:,} entries")
     return None
