@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import streamsketch as ss
+from streamsketch import cli
 from streamsketch.cli.app import app
 from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, open_when_read
 
@@ -74,17 +75,24 @@ def test_what_is_said_of_commands_imports_none_of_them() -> None:
         assert {name for name in imported if name.startswith("streamsketch.cli.")} == {"streamsketch.cli.app"}
 
 
-def test_every_file_of_the_folder_is_a_command_and_says_of_itself_what_its_function_does() -> None:
+def test_every_file_of_the_folder_is_a_command_and_help_says_of_it_what_its_function_does() -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     assert list(group.commands) == COMMANDS
+    files = {path.stem for path in Path(cli.__file__).parent.glob("[!_]*.py")}
+    assert files - {"app"} == {name.replace("-", "_") for name in COMMANDS}
     for name, command in group.commands.items():
         file = name.replace("-", "_")
         module = importlib.import_module(f"streamsketch.cli.{file}")
         if isinstance(command, TyperGroup):
             assert list(command.commands) == GROUPS[name]
+            public = inspect.getmembers(module, inspect.isfunction)
+            assert {each for each, one in public if one.__module__ == module.__name__ and each[0] != "_"} == {
+                *GROUPS[name]
+            }
         for inside in getattr(command, "commands", {file: command}).values():
-            assert inside.help == inspect.getdoc(getattr(module, str(inside.name).replace("-", "_")))
+            function = getattr(module, str(inside.name).replace("-", "_"))
+            assert inside.help == (inspect.getdoc(function) or "").partition("\n\n")[0]
 
 
 def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks: Forks) -> None:

@@ -18,7 +18,7 @@ def whole(command: TyperCommand) -> TyperCommand:
     """Return a command with its parameters, which the group leaves out until it is run."""
     name = str(command.name).replace("-", "_")
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    alone.command()(getattr(import_module(f"streamsketch.cli.{getattr(command, 'file', None) or name}"), name))
+    alone.command()(getattr(import_module(f"streamsketch.cli.{command.file}"), name))
     return cast("TyperCommand", typer.main.get_command(alone))
 
 

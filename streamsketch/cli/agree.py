@@ -60,7 +60,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     seed: Annotated[int | None, typer.Option(help="Public seed; by default one drawn now.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write down what all parties sketch by: projection, columns and their types, bounds, and what missing means.
+    """Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.
 
     A column is NAME:TYPE, of type integer, text, bytes, date, timestamp, boolean or decimal(PLACES). A name alone has
     the type it has in SAMPLE; without SAMPLE it is text.

@@ -2,13 +2,11 @@
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -39,31 +37,40 @@ _PAGES = {  # of the documentation, in the repository; "" is for all that have n
     "verify": "docs/how-to/sign-and-verify.md",
 }
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
-_GROUPS = {
+# In the order of --help, with the first paragraph of each docstring, so that help imports no command: "choose-bound" is
+# the function choose_bound in choose_bound.py, "ledger init" is init in ledger.py, and "ledger" is the group.
+_COMMANDS = {
+    "demo": "Sketch, release and compare the source of ten packages of Python's standard library.",
+    "plan": "Choose a projection and a mechanism, and predict the error of squared distances.",
+    "choose-bound": "Choose a bound that most units keep to, with differential privacy.",
+    "agree": "Write down what all parties sketch by: projection, columns and types, bounds, and what missing means.",
+    "sketch": "Sketch events exactly, into a secret file for `release`.",
+    "merge": "Add sketches up: raw ones of one party exactly, releases with their noise.",
+    "release": "Add noise to a raw sketch and write what may be shared.",
+    "inspect": "Show the contents of a file of sketches and its guarantee.",
+    "explain": "Say who is protected and how, how much noise that means, and what is not protected.",
+    "compare": "Estimate squared distances and cosines between private sketches, nearest pair first.",
+    "nearest": "Find each release's nearest others, by estimated squared distance, or Hamming distance of signs.",
+    "mean": "Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.",
+    "report": "Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.",
+    "sign": "Sign files: each signature is a line of a file beside it, FILE.intoto.jsonl, to be sent along.",
+    "verify": "Say what the signature beside a file states, once it is known to be a signer's and of these very bytes.",
     "ledger": "Keep the record of what was spent of each data set's privacy budget.",
+    "ledger init": "Enter a data set and its budget; the ledger is made if it is not there.",
+    "ledger show": "Show what is left of each data set's budget, and when it is whole again.",
+    "ledger charge": "Charge a release that something else makes, before it is made.",
+    "ledger audit": "Find an entry that was removed, changed or reordered; ends with 1 and says which.",
+    "ledger export": "Write all entries as JSON lines, oldest first.",
     "key": "Make and show the keys by which a party signs files and takes part in rounds.",
+    "key new": "Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.",
+    "key show": "Show a public key and its fingerprint, which two people compare; of a private key, its public half.",
     "round": "Publish the sum of several parties' sketches with one noise.",
+    "round new": "Write down what parties agree on before they publish one sum: everybody signs it, then contributes.",
+    "round show": "Show what a round agrees on, its fingerprint, and who has signed it.",
+    "round sign": "Sign a round, in its file: you agree with it, and know each key in it to be its party's.",
+    "round contribute": "Write what a party sends in a round: its sketch behind its share of the noise and its masks.",
+    "round combine": "Add up all parties' contributions: a release with one noise, the same whoever adds them up.",
 }
-_ORDER = [
-    "demo",
-    "plan",
-    "choose-bound",
-    "agree",
-    "sketch",
-    "merge",
-    "release",
-    "inspect",
-    "explain",
-    "compare",
-    "nearest",
-    "mean",
-    "report",
-    "sign",
-    "verify",
-    "ledger",
-    "key",
-    "round",
-]
 
 
 def _more(file: str) -> str:
@@ -74,7 +81,7 @@ def _more(file: str) -> str:
 class _Command(TyperCommand):
     """What is said of a command whose file is not imported yet."""
 
-    file: str | None = None  # of a group; a command by itself has its own name
+    file: str
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         import pyarrow as pa  # noqa: PLC0415 - as slow as a command
@@ -82,26 +89,9 @@ class _Command(TyperCommand):
         # Arrow would put its own in their place while it reads, and lose a signal at times
         pa.enable_signal_handlers(enable=False)
         alone = typer.Typer(add_completion=False, **_LOOKS)
-        name = str(self.name).replace("-", "_")
-        file = self.file or name
-        alone.command(epilog=_more(file))(getattr(import_module(f"streamsketch.cli.{file}"), name))
+        function = getattr(import_module(f"streamsketch.cli.{self.file}"), str(self.name).replace("-", "_"))
+        alone.command(epilog=_more(self.file))(function)
         return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
-
-
-def _docstrings() -> dict[str, dict[str, str]]:
-    """Return what the public functions of each file say of themselves, from its source.
-
-    A file whose function has its name is a command, any other with functions a group. In the order of work; what is
-    new to it comes last.
-    """
-    said = re.compile(r'^def ([a-z]\w*)\(.*?"""(.*?)"""', re.DOTALL | re.MULTILINE)
-    found = {
-        file.stem: dict(said.findall(file.read_text(encoding="utf-8")))
-        for file in Path(__file__).parent.glob("[!_]*.py")
-        if file.stem != "app"
-    }
-    names = [name.replace("-", "_") for name in _ORDER]
-    return dict(sorted(found.items(), key=lambda each: names.index(each[0]) if each[0] in names else len(names)))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -117,17 +107,17 @@ app = typer.Typer(
     no_args_is_help=True,
     **_LOOKS,
 )
-for _file, _said in _docstrings().items():
-    if _file in _said:
-        _named = _file.replace("_", "-")
-        app.command(_named, cls=_Command, help=_said[_file], epilog=_more(_file))(lambda: None)
-        continue
-    _group = typer.Typer(name=_file, help=_GROUPS[_file], epilog=_more(_file), no_args_is_help=True, **_LOOKS)
-    for _name, _doc in _said.items():
-        _group.command(_name, cls=type("_Command", (_Command,), {"file": _file}), help=_doc, epilog=_more(_file))(
-            lambda: None
-        )
-    app.add_typer(_group)
+_groups: dict[str, typer.Typer] = {}
+for _name, _said in _COMMANDS.items():
+    _of, _, _own = _name.rpartition(" ")
+    _file = (_of or _own).replace("-", "_")
+    if any(each.startswith(f"{_name} ") for each in _COMMANDS):
+        _groups[_name] = typer.Typer(name=_name, help=_said, epilog=_more(_file), no_args_is_help=True, **_LOOKS)
+        app.add_typer(_groups[_name])
+    else:
+        _groups.get(_of, app).command(
+            _own, cls=type("_Command", (_Command,), {"file": _file}), help=_said, epilog=_more(_file)
+        )(lambda: None)
 
 
 @contextlib.contextmanager

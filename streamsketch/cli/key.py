@@ -22,7 +22,7 @@ def new(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Make a party's keys: the private ones, which stay here with mode 0600, and the public ones, for all others.
+    """Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.
 
     Hand the .pub file over on a way that nobody can change it on, or compare the fingerprint by telephone: whoever
     swaps it can sign as you, and take your masks away. A lost private key cannot be made again.

@@ -48,7 +48,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Find each release's nearest others, by estimated squared distance; of published signs by Hamming distance.
+    """Find each release's nearest others, by estimated squared distance, or Hamming distance of signs.
 
     Distances of counts mostly measure size, and the smallest stream is then near to all: compare what streams consist
     of with --by cosine or --by profile.

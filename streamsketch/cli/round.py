@@ -146,7 +146,7 @@ def combine(
     output: Annotated[Path, typer.Option("--output", "-o", help="The .sketch file to write.")],
     as_json: Json = False,
 ) -> None:
-    """Add up the contributions of all parties: a release with one noise, the same whoever adds them up."""
+    """Add up all parties' contributions: a release with one noise, the same whoever adds them up."""
     new_file(output, ".sketch", "a release")
     agreed = _read(file)
     most = current_limits().max_bytes
