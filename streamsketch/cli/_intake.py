@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import streamsketch as ss
 from streamsketch.cli._events import Columns, add_events
 from streamsketch.data import NO_LOSS
+from streamsketch.privacy import UNKNOWN
 from streamsketch.storage import RawHead, RawSketch, State, emptied
 
 
@@ -29,7 +30,8 @@ class Intake:
 
     def start(self, there: RawHead) -> None:
         """Go on without events, once what there was is in the file: other processes may have added to it, too."""
-        self.there, self.state, self.events = there, emptied(there.empty), 0
+        # nothing clips them: the file's bounds end with or without rows, as one unit's may be the only ones
+        self.there, self.state, self.events = there, emptied(there.empty, bounds=UNKNOWN), 0
 
     @property
     def raw(self) -> RawSketch:

@@ -3,7 +3,7 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from streamsketch.data import DataIds, data_ids, matrix_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
     BitSource,
+    Bounds,
     Budget,
     Neighbours,
     Noise,
@@ -40,6 +41,18 @@ from streamsketch.sketching import Sketch, SketchTable
 Published = TypeVar("Published")
 
 
+class _Judged(NamedTuple):
+    """What is known of data, by which it was found on what a guarantee's bound rests."""
+
+    bounds: Bounds
+    agreed: Neighbours | None
+    assert_bounds: bool
+
+
+def _judged(data: Sketch | SketchTable, assert_bounds: bool) -> _Judged:  # noqa: FBT001 - as its field
+    return _Judged(data.bounds, None if data.agreement is None else data.agreement.neighbours, assert_bounds)
+
+
 @dataclasses.dataclass(frozen=True)
 class Calibrated(ABC, Generic[Published]):
     """A publisher calibrated to one projection, for any number of its sketches.
@@ -54,6 +67,8 @@ class Calibrated(ABC, Generic[Published]):
 
     projection: Projection
     guarantee: Any
+    _judged: _Judged | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
+    """Of which data `on` stated the guarantee; None where somebody else answers for it."""
 
     def release(self, sketch: Sketch, bits: BitSource | None = None) -> Published:
         """Return what may be published of a sketch.
@@ -72,12 +87,14 @@ class Calibrated(ABC, Generic[Published]):
         IncompatibleProjectionsError
             If it is of another projection. Never for what the sketch holds.
         InvalidInputError
-            Where the guarantee does not say on what its bound rests: as `on`.
+            Where the guarantee does not say on what its bound rests, or `on` said it of other data: as `on`.
         """
         _check_sketch(sketch)
         self.projection.check_same(sketch.projection)
         if self.guarantee.basis is None:
             return self.on(sketch).release(sketch, bits)
+        if self._judged is not None and self._judged != _judged(sketch, self._judged.assert_bounds):
+            return self.on(sketch, assert_bounds=self._judged.assert_bounds).release(sketch, bits)
         (released,) = self._draw(sketch.state().reshape(1, -1), bits or SystemBits(), sketch.data_ids)
         return released if sketch.agreement is None else under(released, sketch.agreement.fingerprint)
 
@@ -85,7 +102,7 @@ class Calibrated(ABC, Generic[Published]):
         self, matrix: Any, *, ledger: Account | None = None, dataset: str | None = None
     ) -> list[Published]:
         """Return a release of each row of a matrix; see `Publisher.release_rows`."""
-        if self.guarantee.basis is None:
+        if self.guarantee.basis is None or self._judged is not None:
             asserted = self.with_guarantee(self.guarantee.on("asserted"))
             return asserted.release_rows(matrix, ledger=ledger, dataset=dataset)
         given = matrix_of(matrix, exact=True)
@@ -118,10 +135,12 @@ class Calibrated(ABC, Generic[Published]):
                 f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "
                 f"has no proof: bound each key by itself (max_keys of the neighbours), or add noise to the cells"
             )
-        agreed = None if data.agreement is None else data.agreement.neighbours
-        basis = data.bounds.basis_for(self.guarantee.neighbours, agreed, assert_bounds=assert_bounds)
-        conditions = data.bounds.conditions if basis == "enforced" else ()
-        return self.with_guarantee(self.guarantee.on(basis, conditions))
+        known = _judged(data, assert_bounds)
+        basis = known.bounds.basis_for(self.guarantee.neighbours, known.agreed, assert_bounds=assert_bounds)
+        conditions = known.bounds.conditions if basis == "enforced" else ()
+        found = self.with_guarantee(self.guarantee.on(basis, conditions))
+        object.__setattr__(found, "_judged", known)
+        return found
 
     @property
     def holds_together(self) -> bool:

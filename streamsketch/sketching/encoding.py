@@ -54,6 +54,16 @@ def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: boo
     return encoded, quantised
 
 
+def check_disjoint(one: data.DataIds, other: data.DataIds, *, disjoint_units: bool) -> None:
+    """Raise `InvalidInputError` if no unit is said to be in two data sets, and they share data."""
+    if disjoint_units and not one.parts.isdisjoint(other.parts):
+        raise InvalidInputError(
+            "disjoint_units says that no unit is in both, and they hold some of the same data, by their ids: one is a "
+            "copy of the other, or a sum with it inside. Merge each part once; without disjoint_units their bounds "
+            "add up"
+        )
+
+
 def check_agreed_rows(agreement: "Agreement", given: Mapping[str, Any], *, keyed: bool) -> None:
     """Raise `InvalidInputError` for columns that an agreement says already, or of a key where there should be none."""
     if named := [name for name, value in given.items() if value is not None]:

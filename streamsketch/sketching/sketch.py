@@ -14,6 +14,7 @@ from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
     check_agreed_rows,
+    check_disjoint,
     check_state,
     encode_batch,
     index_column,
@@ -265,6 +266,8 @@ class Sketch:
         ------
         TypeError
             If ``other`` is not a Sketch.
+        InvalidInputError
+            For ``disjoint_units`` where the two share data, as copies do: their ids say so.
         IncompatibleProjectionsError, IncompatibleAgreementsError
             If the projections or the agreements differ; this sketch is then unchanged. With one that has no agreement,
             it has none afterwards.
@@ -279,6 +282,7 @@ class Sketch:
             )
         self._projection.check_same(other._projection)
         agreed = agreed_by(self._agreement, other._agreement)
+        check_disjoint(self._ids, other._ids, disjoint_units=disjoint_units)
         self._flush()
         other._flush()
         self._bounds = self._bounds.merged(other._bounds, keyed=False, disjoint_units=disjoint_units)

@@ -12,7 +12,7 @@ from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
-from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, index_column, parts_of
+from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, check_disjoint, index_column, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
@@ -216,13 +216,14 @@ class SketchTable(Mapping[Any, Sketch]):
         ------
         TypeError
             If ``other`` is not a SketchTable.
-        IncompatibleProjectionsError, IncompatibleAgreementsError
+        InvalidInputError, IncompatibleProjectionsError, IncompatibleAgreementsError
             As `Sketch.merge`; this table is then unchanged.
         """
         if not isinstance(other, SketchTable):
             raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
         self._projection.check_same(other._projection)
         agreed = agreed_by(self._agreement, other._agreement)
+        check_disjoint(self._ids, other._ids, disjoint_units=disjoint_units)
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))

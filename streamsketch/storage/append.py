@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsketch.core import current_limits, locked
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import NO_DATA
+from streamsketch.privacy import NO_DATA, Bounds
 from streamsketch.sketching import Sketch, SketchTable
 from streamsketch.storage.files import (
     KeyPart,
@@ -103,10 +103,19 @@ def _rewrite(raw: RawSketch, path: str | os.PathLike[str]) -> None:
     replace_raw(dataclasses.replace(there, events=there.events + raw.events, releases=releases), path)
 
 
-def emptied(state: State) -> State:
-    """Return a new sketch or table with the data ids of another: its events count as the same data."""
+def emptied(state: State, *, bounds: Bounds = NO_DATA) -> State:
+    """Return a new sketch or table with the data ids of another: its events count as the same data.
+
+    Parameters
+    ----------
+    state
+        The other one.
+    bounds
+        What is known of the rows to come; by default they decide. Where they are not clipped, say `UNKNOWN`: whether
+        any came must not show in what is known of the sum.
+    """
     projection = state.projection
-    known: Any = {"ids": state.data_ids, "agreement": state.agreement, "bounds": NO_DATA}
+    known: Any = {"ids": state.data_ids, "agreement": state.agreement, "bounds": bounds}
     if isinstance(state, Sketch):
         return Sketch.from_state(projection, np.zeros(projection.sketch_dim, dtype=np.int64), 0, **known)
     cells, masses = np.zeros((0, projection.sketch_dim), dtype=np.int64), np.zeros(0, dtype=np.int64)

@@ -229,6 +229,43 @@ def test_what_one_of_two_parts_rests_on_their_sum_rests_on(first: str, second: s
     assert (guarantee.basis, guarantee.conditions) == ("enforced", total.bounds.conditions)
 
 
+def test_copies_and_sums_are_no_parts_without_a_unit_in_both() -> None:
+    near = ss.L1(10, unit=UNIT)
+    table = one_unit(1, near, {})
+    both = one_unit(2, near, {})
+    both.merge(table, disjoint_units=True)
+    for other in (table, table.copy(), pickle.loads(pickle.dumps(table)), both):  # noqa: S301
+        pairs: list[tuple[State, State]] = [(table.copy(), other), (table.sketch_of("a"), other.sketch_of("a"))]
+        for one, more in pairs:
+            before = one.copy()
+            with pytest.raises(ss.InvalidInputError, match="hold some of the same data"):
+                one.merge(more, disjoint_units=True)
+            assert (one, one.bounds, one.data_ids) == (before, before.bounds, before.data_ids)
+            one.merge(more)
+            assert one.bounds.neighbours is not None
+            assert one.bounds.neighbours.bound == 20
+    key = table.sketch_of("a")
+    key.merge(table.sketch_of("b"), disjoint_units=True)  # of which a unit has one alone
+    assert key.bounds.neighbours == near
+
+
+def test_what_was_found_of_some_data_says_nothing_of_others() -> None:
+    near = ss.L1(10, unit=UNIT)
+    table = one_unit(1, near, {})
+    plain, grown = ss.Sketch(MAP), table.sketch_of("a")
+    plain.update(1, 400)
+    grown.update(1, 400)
+    for mechanism in (AdditiveNoise(epsilon=1, neighbours=near), signs.DPSignLogistic(epsilon=1, neighbours=near)):
+        publisher = mechanism.calibrated(MAP).on(table)
+        assert publisher.release(table.sketch_of("a")).guarantee.basis == "enforced"
+        assert publisher.release(plain).guarantee.basis == "asserted"
+        assert publisher.release_rows(np.full((1, DIM), 400))[0].guarantee.basis == "asserted"
+        with pytest.raises(ss.InvalidInputError, match="rows were added that nothing clipped"):
+            publisher.release(grown)
+        asserted = mechanism.calibrated(MAP).on(table, assert_bounds=True)
+        assert asserted.release(grown).guarantee.basis == "asserted"
+
+
 def test_parts_bounded_for_different_units_or_by_different_relations() -> None:
     parts = {
         name: one_unit(1, relation, {}) for name, relation in {
@@ -364,34 +401,3 @@ def test_what_is_known_does_not_depend_on_the_data() -> None:
     assert used.bounds == UNKNOWN
     guarantees = [one.release(epsilon=1, neighbours=near).guarantee for one in (new, used)]
     assert guarantees[0] == guarantees[1]
-
-
-@pytest.mark.parametrize(
-    "bounds",
-    [NO_DATA, UNKNOWN, Bounds(ss.L2(3, unit="a"), "scale", conditions=("b", "c")), Bounds(ss.L1(3), "cut").updated()],
-)
-def test_bounds_survive_json(bounds: Bounds) -> None:
-    assert Bounds.from_dict(bounds.to_dict()) == bounds
-    for name in bounds.to_dict():
-        with pytest.raises(ss.InvalidInputError):
-            Bounds.from_dict({key: value for key, value in bounds.to_dict().items() if key != name})
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"together": 0},
-        {"together": True},
-        {"conditions": "none"},
-        {"conditions": [3]},
-        {"ended": 3},
-        {"clip": ["scale"]},
-        {"is_empty": 1},
-        {"is_empty": True, "neighbours": ss.L1(1).to_dict()},
-        {"neighbours": {"relation": "l1"}},
-        {"neighbours": "l1"},
-    ],
-)
-def test_bounds_that_nothing_wrote_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ss.InvalidInputError):
-        Bounds.from_dict(Bounds(ss.L1(3)).to_dict() | change)

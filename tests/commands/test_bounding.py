@@ -72,6 +72,18 @@ def test_a_release_keeps_to_what_was_enforced(sales: Path, forks: Forks) -> None
     assert ss.load(sales / "b.parquet").guarantee.basis == "asserted"
 
 
+@pytest.mark.parametrize("rows", ["", "DE,tea,1,Ann\n"])
+def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: str, sales: Path, forks: Forks) -> None:
+    (sales / "more.csv").write_text(SALES.splitlines()[0] + "\n" + rows)
+    forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    forks.succeeded("sketch", "more.csv", *COLUMNS[:-1], "b.raw-sketch", cwd=sales)
+    forks.succeeded("merge", "a.raw-sketch", "b.raw-sketch", "-o", "both.raw-sketch", cwd=sales)
+    forks.succeeded("sketch", "more.csv", *COLUMNS, "--append", cwd=sales)
+    for name in ("a", "both"):
+        bounds = load_raw(sales / f"{name}.raw-sketch").state.bounds
+        assert bounds.ended == "rows were added that nothing clipped"
+
+
 def test_bounds_of_merged_files_add_up_unless_no_unit_is_in_two(sales: Path, forks: Forks) -> None:
     for name in ("a", "b"):
         output = [*COLUMNS[:-1], f"{name}.raw-sketch"]
