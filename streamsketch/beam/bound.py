@@ -14,7 +14,7 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from streamsketch.beam.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.keys import METRICS, Keys, PublicKeys, as_dict
-from streamsketch.beam.marked import SecretCollection, Span
+from streamsketch.beam.marked import SecretCollection, Span, refuse_bounded
 from streamsketch.beam.once import LATE
 from streamsketch.beam.runner import refuse_broken_runner
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
@@ -94,8 +94,8 @@ class BoundContributions(beam.PTransform):
     Raises
     ------
     InvalidInputError
-        For bounds out of range, ``across_windows`` on unbounded input, and in the workers for missing columns and
-        columns of a wrong type.
+        For bounds out of range, events that were bounded before, ``across_windows`` on unbounded input, and in the
+        workers for missing columns and columns of a wrong type.
 
     Examples
     --------
@@ -169,6 +169,7 @@ class BoundContributions(beam.PTransform):
         if self._already_enforced:
             same = beam.Map(lambda element: element).with_output_types(events.element_type)
             return self._marked(events | "Assert their bounds" >> same, windowing)
+        refuse_bounded(events)
         regroup = self._across_windows and not isinstance(windowing.windowfn, GlobalWindows)
         if regroup and not events.is_bounded:
             raise InvalidInputError(

@@ -77,6 +77,15 @@ class SecretCollection(MarkedCollection):
         self.agreement, self.span = agreement, span
 
 
+def refuse_bounded(events: beam.PCollection) -> None:
+    """Raise `InvalidInputError` for events that were bounded before: they have no units any more to bound them by."""
+    if isinstance(events, SecretCollection):
+        raise InvalidInputError(
+            "these events were bounded before, and no longer say whose they are: none of them would be left. Bound the "
+            "rows themselves, once"
+        )
+
+
 def sources_of(collection: beam.PCollection) -> list[str]:
     """Return the labels of the steps that the data of sketches came from, sorted: a function of the graph alone.
 

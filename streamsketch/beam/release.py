@@ -26,7 +26,7 @@ from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.beam.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import UNKNOWN, Basis, BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
+from streamsketch.privacy import Basis, BitSource, Budget, Guarantee, Neighbours, Sensitivity, calibration
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Calibrated, PrivateSketch, Publisher
 from streamsketch.sketching import Sketch
@@ -194,7 +194,14 @@ class ReleaseOnce(beam.PTransform, ABC):
             return agreed, "enforced"
         agreement, span = _agreement_of(sketches), getattr(sketches, "span", None)
         whole = agreed if span is None else dataclasses.replace(agreed, unit=span.unit)  # implies its part in a window
-        return agreed, UNKNOWN.basis_for(whole, None if agreement is None else agreement.neighbours)
+        known = None if agreement is None else agreement.neighbours
+        if known is not None and not known.implies(whole):
+            raise InvalidInputError(
+                f"these data were sketched under an agreement for {known}, which does not imply {whole}. Release them "
+                f"for neighbours={known!r}, bound the events by BoundContributions, or sketch them by the projection "
+                f"alone: the bound is then your assertion, and releases carry no agreement"
+            )
+        return agreed, "asserted"
 
     def _agreed_projection(self, sketches: beam.PCollection) -> Projection:
         known = sketches.projection if isinstance(sketches, SecretCollection) else None

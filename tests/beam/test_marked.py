@@ -19,6 +19,7 @@ from streamsketch.beam import (
     TumblingWindows,
 )
 from streamsketch.beam.marked import SecretCollection
+from streamsketch.beam.streams import BoundAcrossWindows
 from streamsketch.signs import DPSignLogistic
 from tests.beam.running import run
 
@@ -40,6 +41,32 @@ def test_other_neighbours_than_were_enforced_are_refused() -> None:
 def test_the_enforced_neighbours_may_be_said_again() -> None:
     sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane", max_keys=2), public_keys=["a"])
+
+
+def test_events_that_were_bounded_have_no_units_to_be_bounded_by_again() -> None:
+    events = bounded(beam.Pipeline(runner="FnApiRunner"))
+    for again in (
+        BoundContributions(PROJECTION, **BOUNDS),
+        BoundAcrossWindows(PROJECTION, **BOUNDS, max_windows=1, period=60),
+    ):
+        with pytest.raises(ss.InvalidInputError, match="bounded before, and no longer say whose"):
+            events | again
+    assert events | "Less" >> BoundContributions(PROJECTION, **(BOUNDS | {"l1": 2}), already_enforced=True)
+
+
+def test_a_relation_that_an_agreement_does_not_imply_is_refused_with_a_remedy_that_works() -> None:
+    near = ss.L1(30, unit="plane")
+    agreement = ss.Agreement(PROJECTION, key="key", index="index", value="value", neighbours=near)
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    rows = pipeline | beam.Create([pa.table({"key": ["a"], "index": ["x"], "value": [1]})])
+    sketches = rows | SketchPerKey(agreement)
+    release: dict[str, Any] = {"epsilon": 1.0, "public_keys": ["a"]}
+    with pytest.raises(ss.InvalidInputError, match=r"does not imply one plane of at most 3 \(L1\)") as refused:
+        sketches | "Less" >> ReleasePerKey(**release, neighbours=ss.L1(3, unit="plane"))
+    assert "assert_bounds" not in str(refused.value)  # which no transform has
+    sketches | ReleasePerKey(**release, neighbours=near)
+    alone = rows | "Alone" >> SketchPerKey(PROJECTION)
+    alone | "Asserted" >> ReleasePerKey(**release, neighbours=ss.L1(3, unit="plane"))
 
 
 def test_a_release_of_events_that_nobody_bounded_needs_an_assertion() -> None:
@@ -88,7 +115,7 @@ def test_a_step_that_may_undo_the_bounds_is_noticed(step: str) -> None:
 
 def test_a_step_between_takes_the_callers_assertion() -> None:
     sketches = STEPS_BETWEEN["to other keys"](bounded(beam.Pipeline(runner="FnApiRunner")))
-    asserted = {"neighbours": ss.L1(6, unit="plane"), "projection": PROJECTION}
+    asserted: dict[str, Any] = {"neighbours": ss.L1(6, unit="plane"), "projection": PROJECTION}
     sketches | ReleasePerKey(epsilon=1.0, **asserted, public_keys=["all"])
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamsketch.beam.bound import BoundContributions
 from streamsketch.beam.events import column_of
-from streamsketch.beam.marked import SecretCollection, Span
+from streamsketch.beam.marked import SecretCollection, Span, refuse_bounded
 from streamsketch.beam.runner import refuse_lost_state
 from streamsketch.beam.runs import RunSecret, label_in, run_secret
 from streamsketch.beam.windows import windowed_as
@@ -84,6 +84,7 @@ class BoundAcrossWindows(beam.PTransform):
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         refuse_lost_state(events.pipeline)
+        refuse_bounded(events)
         windowing = events.windowing
         windows = windowing.windowfn
         if not isinstance(windows, FixedWindows):
