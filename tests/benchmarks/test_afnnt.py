@@ -65,12 +65,13 @@ def test_powers_of_two_and_lists() -> None:
 @pytest.mark.parametrize(("dim", "k", "people", "shared"), [(24, 5, 4, False), (24, 5, 4, True), (12, 12, 1, False)])
 def test_errors_by_symmetry_are_those_of_explicit_rotations(dim: int, k: int, people: int, *, shared: bool) -> None:
     """In distribution, by Kolmogorov and Smirnov's test, and in the mean; false rejects below 10^-4 of other seeds."""
-    seeds = range(600 if shared else 1)  # a shared rotation is fresh in each run
+    runs = 300
+    seeds = range(runs if shared else 1)  # a shared rotation is fresh in each run
     explicit = np.concatenate(
         [
             parts.squared_errors(
                 ProjUnit(dim=dim, epsilon=4.0, sketch_dim=k, rotation="haar", shared=shared, seed=seed),
-                *(people, 600 // len(seeds), seed),
+                *(people, runs // len(seeds), seed),
             )
             for seed in seeds
         ]

@@ -1,7 +1,7 @@
 """Runs the command again and again, killed before the n-th operation on a file, for every n.
 
-Called as ``python -m tests.commands.killing FOLDER ARGUMENTS``: the command is imported once and forked for each run.
-For each n a copy of FOLDER is worked on, once until it is killed and once more to the end.
+A process that has imported the command runs `play`, and forks for each run. For each n a copy of a folder is worked
+on, once until it is killed and once more to the end.
 """
 
 import contextlib
@@ -82,6 +82,8 @@ def all_of(folder: Path, arguments: list[str]) -> int:
             return n
 
 
-if __name__ == "__main__":
+def play() -> None:
+    """Do it for the folder and the command that are this process's arguments, and print how many n there were."""
     _log.PIECE_BYTES = 600  # a few lines: several pieces, and snapshots between them
-    print(all_of(Path(sys.argv[1]), sys.argv[2:]))  # noqa: T201 - the test reads it
+    folder, *arguments = sys.argv[1:]
+    print(all_of(Path(folder), arguments), flush=True)  # noqa: T201 - the test reads it

@@ -4,7 +4,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ import streamsketch as ss
 from streamsketch.cli._lines import BadLines, Lines
 from streamsketch.cli._log import Log
 from streamsketch.streams import Stream, StreamPolicy
-from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, started, wait_until_read
+from tests.commands.running import PATIENCE, Forks, started, wait_until_read
 from tests.endless.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, beat, bound_by, over_in, windows_of
 
 OPTIONS = ["--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
@@ -69,14 +68,17 @@ def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) 
     assert [path.name for path in folder.iterdir() if path.name[0] == "."] == [".s.raw-stream.lock"]
 
 
-def test_killed_before_any_operation_on_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_before_any_operation_on_a_file(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = drawn_log(40, 1, 70)
     (folder / "log.csv").write_text(text_of(rows))
-    command = [sys.executable, "-m", "tests.commands.killing", str(folder), *FILE, "--summary", "told.json"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=PATIENCE)  # noqa: S603
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 30
-    for n in range(1, int(done.stdout) + 1):
+    command, pipe = [str(folder), *FILE, "--summary", "told.json"], subprocess.PIPE
+    kill = "from tests.commands import killing; killing.play(); raise SystemExit"
+    with forks.started(command, folder, kill, stdout=pipe, stderr=pipe) as killing:
+        said, wrong = killing.stdout.read().decode(), killing.stderr.read().decode()
+        assert killing.wait(PATIENCE) == 0, wrong
+    count = int(said.splitlines()[-1])
+    assert count > 30
+    for n in range(1, count + 1):
         copy = folder.with_name(f"{folder.name}-{n}")
         check_exact(copy, rows, monkeypatch)
         for path in (copy / "before").glob("[!.]*"):

@@ -6,6 +6,7 @@ sample's fourth moment. A thousand seeds tell each map's variance from those of 
 """
 
 import functools
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -154,13 +155,10 @@ COSINES: dict[str, Callable[[int, int], ss.Projection]] = {
 }
 
 
+HERE = {("rademacher", 1), ("rademacher", 4), ("rademacher", 16), ("count-sketch", 16), ("gaussian", 2), ("fjlt", 2)}
 FEW = [
-    *(("rademacher", cells) for cells in (1, 2, 4, 8, 16)),  # the other maps with few cells and with more
-    *(
-        pytest.param(name, cells, marks=[] if cells in {2, 16} else pytest.mark.long)
-        for name in ("count-sketch", "gaussian", "fjlt")
-        for cells in (1, 2, 4, 8, 16)
-    ),
+    pytest.param(*each, marks=[pytest.mark.long] * (each not in HERE))
+    for each in itertools.product(COSINES, (1, 2, 4, 8, 16))
 ]
 
 
