@@ -205,10 +205,16 @@ class Key:
         Raises
         ------
         InvalidInputError
-            If the file holds something else, or the passphrase is missing or wrong.
+            If the file holds something else, or the passphrase is missing or wrong. If it has several names by hard
+            links, of which each would have a record of its own, unless ``record`` says which.
         OSError
             If the file cannot be read.
         """
+        if record is None and Path(path).stat().st_nlink > 1:
+            raise InvalidInputError(
+                f"{path} is one of several names of one file (hard links), and each would remember other rounds. Keep "
+                f"one name, and make symbolic links for others, or say where the record is: record=PATH"
+            )
         parts = [_BEGIN + part for part in read_bounded(path, _MOST_BYTES).split(_BEGIN)[1:]]
         if callable(passphrase):
             passphrase = passphrase() if any(part.startswith(_LOCKED) for part in parts) else None

@@ -63,6 +63,18 @@ def test_two_objects_of_one_file_contribute_once(first: str, second: str, saved:
     assert len(record.read_text().splitlines()) == 2
 
 
+def test_a_key_file_with_two_names_has_one_record_or_is_refused(saved: Path) -> None:
+    agreed, sketch, record = round_of(Key.load(saved)), PROJECTION.sketch(), saved.with_name("north.pem.rounds")
+    agreed.contribute(sketch, Key.load(saved))
+    other = saved.with_name("other.pem")
+    os.link(saved, other)
+    for path in (saved, other):
+        with pytest.raises(InvalidInputError, match=f"{path.name} is one of several names of one file"):
+            Key.load(path)
+        with pytest.raises(InvalidInputError, match=ALREADY):
+            agreed.contribute(sketch, Key.load(path, record=record))
+
+
 def test_a_key_that_is_saved_or_saved_again_does_not_forget(tmp_path: Path) -> None:
     key, sketch = Key.generate(), PROJECTION.sketch()
     before, after = round_of(key), round_of(key)
