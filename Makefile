@@ -113,10 +113,11 @@ $(FLINK)/bin/prism-%:
 	GOBIN=$(abspath $(@D)) go install github.com/apache/beam/sdks/v2/go/cmd/prism@$*
 	@mv $(@D)/prism $@
 
-lint: env docs  ## ruff (all rules), mypy --strict, spelling, and the documentation without a warning
+lint: env docs  ## ruff (all rules), mypy --strict, stubtest, spelling, and the documentation without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest --concise --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt --ignore-unused-allowlist streamsketch
 	git ls-files -z -- '*.py' '*.pyi' '*.md' '*.toml' '*.html' '*.css' Makefile | xargs -0 $(BIN)/codespell
 	git ls-files -z -- '*.md' | xargs -0 $(BIN)/codespell --dictionary docs/words.txt
 

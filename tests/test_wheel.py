@@ -1,5 +1,6 @@
 """What `pip install` brings: the wheel, unpacked far from the repository, does what the repository does."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -76,3 +77,41 @@ def test_it_works_far_from_the_repository(installed: Path, tmp_path: Path) -> No
     assert names == len(streamsketch.__all__)
     assert streamsketch.load(tmp_path / "all.parquet")
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+ZIPPED = """
+import importlib
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+import streamsketch as ss
+
+assert ss.__file__.startswith(sys.path[0]), ss.__file__
+print(ss.L1(2, unit="sale"))
+for name in sys.argv.pop(1).split(","):
+    print(name, *importlib.import_module(name).__all__)
+from streamsketch.cli import main
+sys.argv[1:] = ["ledger", "--help"]
+main()
+"""
+
+
+def test_it_is_imported_from_a_zip(tmp_path: Path) -> None:
+    """As by zipapp, or by Spark's --py-files: stubs are read by what loads the packages."""
+    source = ROOT / "streamsketch"
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for path in source.rglob("*.py*"):
+            if path.suffix != ".pyc":
+                archive.write(path, path.relative_to(ROOT))
+    folders = [
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for path in source.rglob("__init__.pyi")
+        if "beam" not in path.parts  # which takes a second
+    ]
+    command = [sys.executable, "-c", ZIPPED, str(tmp_path / "all.zip"), ",".join(folders)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    neighbours, *lists = done.stdout.splitlines()[: 1 + len(folders)]
+    assert neighbours == str(streamsketch.L1(2, unit="sale"))
+    for folder, names in zip(folders, lists, strict=True):
+        assert names.split(" ") == [folder, *importlib.import_module(folder).__all__]
+    assert "Enter a data set and its budget" in done.stdout
