@@ -4,7 +4,6 @@ import json
 import random
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,8 @@ def test_killed_before_any_operation_on_a_file(folder: Path, forks: Forks, monke
     command, pipe = [str(folder), *FILE, "--summary", "told.json"], subprocess.PIPE
     kill = "from tests.commands import killing; killing.play(); raise SystemExit"
     with forks.started(command, folder, kill, stdout=pipe, stderr=pipe) as killing:
+        assert killing.stdout is not None
+        assert killing.stderr is not None
         said, wrong = killing.stdout.read().decode(), killing.stderr.read().decode()
         assert killing.wait(PATIENCE) == 0, wrong
     count = int(said.splitlines()[-1])
@@ -102,21 +103,16 @@ def test_killed_at_any_time_while_the_log_grows(
     forks: Forks,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows, moments = drawn_log(2000, 2), random.Random(3)  # noqa: S311 - a test's data
-    log, written = folder / "log.csv", threading.Event()
-    log.write_text(HEADER)
+    rows, chance = drawn_log(1500, 2), random.Random(3)  # noqa: S311 - a test's data
+    log, state, data = folder / "log.csv", folder / "s.raw-stream", text_of(rows)
+    pieces = [data[at : at + 997] for at in range(0, len(data), 997)]  # to the middle of lines
+    log.write_text("")
 
-    def write() -> None:
-        data = text_of(rows).removeprefix(HEADER)
+    def grow(count: int) -> None:
         with log.open("a") as file:
-            for at in range(0, len(data), 997):  # in the middle of lines
-                file.write(data[at : at + 997])
-                file.flush()
-                time.sleep(0.05)
-        written.set()
+            file.write("".join(pieces[:count]))
+        del pieces[:count]
 
-    writer = threading.Thread(target=write)
-    writer.start()
     seen: dict[str, bytes] = {}
 
     def look() -> None:
@@ -125,24 +121,25 @@ def test_killed_at_any_time_while_the_log_grows(
         seen.update(now)
 
     command = [*(PIPE if piped else [*FILE, "--follow"]), "--every", "0.02"]
-    try:
-        for _ in range(3):
-            state = folder / "s.raw-stream"
-            before = state.stat().st_mtime_ns if state.exists() else 0
-            with (
-                started(["tail", "-c", "+1", "-f", "log.csv"], folder, stdout=subprocess.PIPE) as tail,
-                forks.started(command, folder, stdin=tail.stdout) as running,
-            ):
+    for _ in range(3):
+        with (
+            started(["tail", "-c", "+1", "-f", "log.csv"], folder, stdout=subprocess.PIPE) as tail,
+            forks.started(command, folder, stdin=tail.stdout) as running,
+        ):
+            for _ in range(chance.randrange(1, 4)):
+                before = state.stat().st_mtime_ns if state.exists() else 0
+                grow(5)
                 while not state.exists() or state.stat().st_mtime_ns == before:
                     assert running.poll() is None
                     time.sleep(0.01)
-                    look()
-                time.sleep(moments.random())
-                running.send_signal(signal.SIGKILL)
-                running.wait(PATIENCE)
-            look()
-    finally:
-        writer.join()
+                look()
+            grow(5)
+            time.sleep(chance.random() / 20)
+            running.send_signal(signal.SIGKILL)
+            running.wait(PATIENCE)
+        look()
+    assert pieces, "it was killed while the log grew"
+    grow(len(pieces))
     with log.open("rb") as whole, forks.started(PIPE if piped else FILE, folder, stdin=whole) as last:
         assert last.wait(PATIENCE) == 0
     look()

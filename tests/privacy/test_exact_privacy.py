@@ -50,7 +50,9 @@ each_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=NAMES)
 FEW = {PROJECTIONS[place] for place in (1, 6, 9, 11)}  # Rademacher, Gaussian, Rotation, SJLT
 
 
-def each_projection_with(names: tuple[str, ...], first: tuple[Any, ...], *others: tuple[Any, ...]) -> Any:
+def each_projection_with(
+    names: tuple[str, ...], first: tuple[Any, ...], *others: tuple[Any, ...]
+) -> pytest.MarkDecorator:
     """Take the first case for every map; the others for four of them here, and for all in ``make test-long``."""
     cases = [
         pytest.param(projection, *case, marks=[pytest.mark.long] * (case != first and projection not in FEW))
