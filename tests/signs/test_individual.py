@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -82,10 +83,9 @@ def neighbours_of(projection: ss.Projection, relation: Neighbours) -> dict[tuple
     return found
 
 
-def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> list[float]:
-    """Return the δ beyond ε of all neighbours both ways: calibrated to the data at hand, or ``anew`` to each."""
+def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> Iterator[float]:
+    """Yield the δ beyond ε of all neighbours both ways: calibrated to the data at hand, or ``anew`` to each."""
     steps = cell_steps(projection, mechanism.neighbours)
-    found = []
     for one, others in neighbours_of(projection, mechanism.neighbours).items():
         cells = np.array(one)
         near = near_zero(cells, steps)
@@ -93,8 +93,7 @@ def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> li
         for other in others:
             theirs = near_zero(np.array(other), steps) if anew else near
             there = plus_chances(mechanism, np.array(other), steps, theirs)
-            found.append(max(divergence(here, there, mechanism.epsilon), divergence(there, here, mechanism.epsilon)))
-    return found
+            yield max(divergence(here, there, mechanism.epsilon), divergence(there, here, mechanism.epsilon))
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS[:4])
@@ -112,7 +111,7 @@ def test_gaussian_noise_keeps_epsilon_and_delta_for_the_data_at_hand(
 @pytest.mark.parametrize(("mechanism", "projection"), [MECHANISMS[0], MECHANISMS[4]])
 def test_calibrated_anew_on_the_neighbour_it_is_broken(mechanism: Mechanism, projection: ss.Projection) -> None:
     """Definition A.1 as it is written runs the mechanism on the neighbour: signs it leaves alone there tell all."""
-    assert max(losses(mechanism, projection, anew=True)) > 0.1
+    assert any(one > 0.1 for one in losses(mechanism, projection, anew=True))
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
@@ -199,7 +198,7 @@ def test_noise_on_bins_hides_one_and_less_would_not_do() -> None:
 
     assert max(losses(signs.IDPSignOPORPG(**FOUR), OPORP, anew=False)) <= DELTA
     broken = Broken(**FOUR)
-    assert max(losses(broken, OPORP, anew=False)) > DELTA
+    assert any(one > DELTA for one in losses(broken, OPORP, anew=False))
 
 
 def test_what_does_not_hold_is_refused() -> None:
