@@ -62,13 +62,13 @@ class Forked:
     """A command that runs in a fork, with the methods and pipes of a `subprocess.Popen`."""
 
     def __init__(self, forks: "Forks", pid: int, pipes: dict[str, Any]) -> None:
-        self._forks, self._pid = forks, pid
+        self._forks, self.pid = forks, pid
         self.returncode: int | None = None
         self.stdin, self.stdout, self.stderr = (pipes.get(name) for name in STREAMS)
 
     def poll(self) -> int | None:
         if self.returncode is None:
-            self.returncode = self._forks.asked("poll", self._pid)
+            self.returncode = self._forks.asked("poll", self.pid)
         return self.returncode
 
     def wait(self, seconds: float) -> int:
@@ -82,7 +82,7 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:  # until it is waited for, nobody else gets its number
-            os.kill(self._pid, number)
+            os.kill(self.pid, number)
 
 
 def wait_until_read(pipe: Any) -> None:

@@ -3,9 +3,9 @@
 import contextlib
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -19,6 +19,7 @@ import pytest
 from pipelines.watching import Watch, sink_of
 from tests.beam.streams.job import KEYS, end, options, put, run
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
+from tests.commands.running import PATIENCE, Forks
 
 pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
@@ -219,16 +220,14 @@ def test_the_health_file_is_there_while_it_watches(copy: tuple[Path, str | None]
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux who listens where")
-def test_it_listens_on_loopback_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pipelines.stream_watch", *arguments(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:  # noqa: S603 - our own
-        try:
-            assert process.stdout is not None
-            said = process.stdout.readline()
-            addresses = listening(process.pid)
-        finally:
-            process.terminate()
-        assert process.wait() == 0
+def test_it_listens_on_loopback_alone(tmp_path: Path, forks: Forks) -> None:
+    watch = "import runpy; runpy.run_module('pipelines.stream_watch', run_name='__main__', alter_sys=True)"
+    with forks.started(arguments(tmp_path), ROOT, watch, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline().decode()
+        addresses = listening(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
     port = int(said.split(":")[2].split("/")[0])
     assert addresses == {f"0100007F:{port:04X}"}, said
 
