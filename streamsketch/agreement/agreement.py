@@ -35,6 +35,7 @@ Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
 _FINGERPRINT_BYTES = 16
 _CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
+_HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
 
 
@@ -301,7 +302,11 @@ class Agreement:
             rows, kept = first + np.flatnonzero(~gone), pa.array(~gone)
             columns = {name: column.filter(kept) for name, column in columns.items()}
             further = {name: column.filter(kept) for name, column in further.items()}
-        typed = {one.name: cast(columns[one.name], one, rows, keep_times=keeps) for one in self._typed}
+        hint = "" if self.projection.dim == HASHED_DIM else f"; {_HASHING.format(dim=self.projection.dim)}"
+        typed = {
+            one.name: cast(columns[one.name], one, rows, keep_times=keeps, hint=hint if one in self.index else "")
+            for one in self._typed
+        }
         if self.value is not None and self.value not in typed:
             grid = None if keeps else self.projection.grid
             typed[self.value] = numbers(columns[self.value], self.value, grid, rows)

@@ -56,7 +56,7 @@ def null(array: pa.Array) -> Mask:
     return _flags(array.is_null()) if array.null_count else np.zeros(len(array), dtype=np.bool_)
 
 
-def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False) -> pa.Array:
+def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = False, hint: str = "") -> pa.Array:
     """Return a column without missing values as Arrow's type for its logical one; ``rows`` are their numbers.
 
     Integers, booleans and decimals become int64, dates date32, times timestamps without a zone; text stays a
@@ -65,7 +65,7 @@ def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = Fals
     Raises
     ------
     InvalidInputError
-        For a type that is not cast, or a value that does not fit.
+        For a type that is not cast, or a value that does not fit; the ``hint`` ends its text.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if column.type == "text" and (is_text(kind) or (keep_times and pa.types.is_timestamp(kind))):
@@ -78,7 +78,7 @@ def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = Fals
     if step is None:
         raise InvalidInputError(
             f"the column {column.name} holds {kind}, and the agreement says {column.type}: cast it to {column.type} "
-            f"before it is sketched, or agree on another type"
+            f"before it is sketched, or agree on another type{hint}"
         )
     try:
         return _checked(step(array), array)
@@ -86,7 +86,7 @@ def cast(array: pa.Array, column: Column, rows: Rows, *, keep_times: bool = Fals
         row = rows[_first_failing(array, lambda part: _checked(step(part), part))]
         raise InvalidInputError(
             f"the column {column.name} holds {kind}, and in row {row:,} a value that is no {column.type}, which the "
-            f"agreement says: mend the row or leave it out, or agree on another type"
+            f"agreement says: mend the row or leave it out, or agree on another type{hint}"
         ) from None
 
 
@@ -95,12 +95,13 @@ def numbers(array: pa.Array, name: str, resolution: Fraction | None, rows: Rows)
 
     A float stands for the multiple of the resolution that rounds to it, if there is one: 0.29 is 29 steps of 1/100, as
     the text and the decimal are, though its binary value is a little less. Such floats are moved by one unit in the
-    last place, so that truncation toward zero finds that multiple. Without a resolution floats stay as they are.
+    last place, so that truncation toward zero finds that multiple. Without a resolution numbers stay as they are, and
+    text is refused, as it is no row's fault.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if is_text(kind):
+    if is_text(kind) and resolution is not None:
         return _parsed(array.cast(pa.string()), name, rows)
     if pa.types.is_floating(kind):
         array = array.cast(pa.float32()) if pa.types.is_float16(kind) else array

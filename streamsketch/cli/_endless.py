@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._events import STDIN, Format, Snapshots, Stop
+from streamsketch.cli._events import STDIN, Columns, Format, Snapshots, Stop
 from streamsketch.cli._lines import BadLines, Lines
 from streamsketch.cli._log import Log
 from streamsketch.cli._showing import counted, progress_bar, say, show_json
@@ -53,8 +53,9 @@ class Endless:
             Path(policy.folder).mkdir(parents=True, exist_ok=True)
             stack.enter_context(held(self.output))
             bad = stack.enter_context(left_out)
-            names = list(dict.fromkeys([*agreement.names, policy.time]))
-            lines = Lines(self._name, form, names, names, bad, self.delimiter, any_text=True, mark=log.mark)
+            read = Columns(agreement, policy.time)
+            options: Any = {"any_text": read.any_text, "mark": log.mark}
+            lines = Lines(self._name, form, read.all, read.text, bad, self.delimiter, **options)
             stream = Stream(policy, agreement, self.output, charge)
             with Stop() as stop:
                 try:

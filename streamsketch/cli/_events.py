@@ -5,13 +5,12 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
@@ -21,7 +20,6 @@ from streamsketch.agreement import Events
 from streamsketch.cli._lines import BadLines, Lines, blocks_of
 from streamsketch.data import batches, format_of, parts_of, uncompressed
 from streamsketch.intake import times_in, window_names
-from streamsketch.sketching import encode_batch, keyed_steps
 from streamsketch.storage import RawHead, State, check_size
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
@@ -34,84 +32,52 @@ PIECE_BYTES = 1 << 20
 class Columns:
     """Which columns hold the events."""
 
-    key: str | None
-    index: tuple[str, ...]
-    value: str | None
+    agreement: ss.Agreement
     time: str | None = None
     time_format: str | None = None
     window: float | None = None
     """In seconds: each key's events in each window are a stream of their own."""
-    unit: str | None = None
-    agreement: ss.Agreement | None = None
-
-    @classmethod
-    def of(cls, agreement: ss.Agreement) -> Self:
-        """Return the columns of an agreement."""
-        key = None if agreement.key is None else agreement.key.name
-        return cls(key, tuple(column.name for column in agreement.index), agreement.value, agreement=agreement)
-
-    @property
-    def text(self) -> list[str]:
-        """Those that are read as text; under an agreement, which casts it, all of them."""
-        if self.agreement is not None:
-            return self.agreement.names
-        named = [name for name in (self.key, self.time, self.unit) if name is not None]
-        return list(dict.fromkeys([*named, *self.index]))
 
     @property
     def all(self) -> list[str]:
         """All of them."""
-        if self.agreement is not None:
-            return self.agreement.names
-        return list(dict.fromkeys([*self.text, *([] if self.value is None else [self.value])]))
+        return list(dict.fromkeys([*self.agreement.names, *([] if self.time is None else [self.time])]))
 
-    def keys_of(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the keys of a batch: those in it, the windows of its times, or both with a space between."""
+    @property
+    def text(self) -> list[str]:
+        """Those that are read as text where a format leaves it open: of an agreement that casts values, all."""
+        return self.all if self.any_text else [name for name in self.all if name != self.agreement.value]
+
+    @property
+    def any_text(self) -> bool:
+        """Whether all that JSON can hold is text, and values are, for the agreement to cast."""
+        return self.agreement.missing != "keep"
+
+    def events(self, batch: pa.RecordBatch, first: int) -> Events:
+        """Return the events of a batch that was cast, its rows counted from ``first``; windows are part of their keys.
+
+        A key in a window is their names with a space between; without a key it is that of the window.
+        """
+        events = self.agreement.events(batch, first)
         if self.window is None:
-            return as_text(batch, str(self.key))
-        times = times_in(batch.column(self.time), str(self.time), self.time_format)
-        windows = window_names(times, self.window)
-        if self.key is None:
-            return windows
-        keys = as_text(batch, self.key)
-        return pc.binary_join_element_wise(keys.cast(pa.string()), windows.cast(pa.string()), " ")
+            return events
+        keys: pa.Array = window_names(times_in(batch.column(self.time), str(self.time), self.time_format), self.window)
+        if events.keys is not None:
+            keys = pc.binary_join_element_wise(events.keys.cast(pa.string()), keys.cast(pa.string()), " ")
+        return events._replace(keys=keys)
 
 
-def add_events(state: State, batch: pa.RecordBatch, columns: Columns, there: RawHead) -> None:
+def add_events(state: State, events: Events, there: RawHead) -> None:
     """Add a batch of events; after an error the state is as it was.
 
-    ``there`` is what is known of the file that the state will be added to. Under an agreement its types hold. Else,
-    where indices are hashed, numbers and dates count as their text, so that files of all formats agree, and a
-    projection with a smaller dim wants integers.
+    ``there`` is what is known of the file that the state will be added to.
     """
-    if columns.agreement is not None:
-        _add_agreed(state, columns.agreement.events(batch), there)
-        return
-    for name in columns.all:
-        if nulls := batch.column(name).null_count:
-            raise ss.InvalidInputError(
-                f"the column {name} has nulls ({nulls} of {batch.num_rows} rows read together); drop or fill those "
-                f"rows first"
-            )
-    parts = [as_index(batch, name, state.projection) for name in columns.index]
-    indices = state.projection.indices_of(*parts)
-    values = 1 if columns.value is None else batch.column(columns.value)
-    if isinstance(state, ss.Sketch):
-        state.add_steps(*encode_batch(state.projection, indices, values, warn=False))  # the intake says how much
-    else:
-        keys = columns.keys_of(batch)
-        distinct, codes, *steps = keyed_steps(state.projection, keys, indices, values, warn=False)
-        _check_room(state, there, [distinct[code] for code in np.unique(codes)])
-        state.add_steps(distinct, codes, *steps)
-
-
-def _add_agreed(state: State, events: Events, there: RawHead) -> None:
     if isinstance(state, ss.Sketch):
         state.add_steps(events.indices, events.steps)
         return
-    keys: Any = events.keys
+    keys: Any = events.keys if pa.types.is_dictionary(events.keys.type) else events.keys.dictionary_encode()  # type: ignore[union-attr]
     _check_room(state, there, keys.unique().to_pylist())
-    state.add_events(events)
+    state.add_events(events._replace(keys=keys))
 
 
 def _check_room(state: ss.SketchTable, there: RawHead, keys: list[Any]) -> None:
@@ -124,32 +90,6 @@ def _check_room(state: ss.SketchTable, there: RawHead, keys: list[Any]) -> None:
         check_size(state.projection, len(state) + new)
     except ss.InvalidInputError as error:
         raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
-
-
-def as_index(batch: pa.RecordBatch, name: str, projection: ss.Projection) -> pa.Array:
-    """Return a column of indices, as text where they are hashed, else as integers."""
-    return as_text(batch, name) if projection.dim == ss.HASHED_DIM else _as_integers(batch, name)
-
-
-def as_text(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return a column of keys, units or hashed indices as text; times as they are."""
-    column = batch.column(name)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_integer(kind) or pa.types.is_date(kind):
-        return column.cast(pa.string())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_timestamp(kind):
-        return column
-    raise ss.InvalidInputError(f"the column {name} holds {kind}; keys and indices must be text, integers or dates")
-
-
-def _as_integers(batch: pa.RecordBatch, name: str) -> pa.Array:
-    try:
-        return batch.column(name).cast(pa.int64())
-    except pa.ArrowException:
-        raise ss.InvalidInputError(
-            f"the column {name} must hold integers for this projection, whose dim is not 2**60; only with that dim "
-            f"is text hashed"
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -169,14 +109,26 @@ class Reading:
     """
 
     columns: Columns
-    form: Format | None
-    delimiter: str
-    bad: BadLines
+    form: Format | None = None
+    delimiter: str = ","
+    bad: BadLines = field(default_factory=lambda: BadLines("stop"))
+
+    def batches(self, path: Path, on_read: Callable[[int], None] = lambda _: None) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a file; report how far it was read, in bytes."""
+        # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort.
+        # Not closed here, as they may be reading: it closes itself
+        file, columns = pa.OSFile(os.fspath(path)), self.columns
+        how: Any = {"delimiter": self.delimiter, "any_text": columns.any_text}
+        for part in range(parts_of(file, str(path), self.form)):
+            for batch in batches(file, str(path), part, columns.all, columns.text, self.form, **how):
+                yield batch
+                if not file.closed:
+                    on_read(file.tell())
 
     def lines(self, name: str, form: str) -> Lines:
         """Return how the lines of a stream are read."""
-        agreed = self.columns.agreement is not None
-        return Lines(name, form, self.columns.all, self.columns.text, self.bad, self.delimiter, agreed)
+        columns = self.columns
+        return Lines(name, form, columns.all, columns.text, self.bad, self.delimiter, columns.any_text)
 
 
 def read_file(
@@ -196,28 +148,13 @@ def read_file(
             on_read(file.tell())
         return
     row = 2 if named == "csv" else 1
-    for batch in file_batches(path, reading.form, reading.columns, on_read, reading.delimiter):
+    for batch in reading.batches(path, on_read):
         try:
             add(batch, row)
         except ss.InvalidInputError as error:
             where = f"{path}, {'row' if named == 'csv' else 'line' if named == 'jsonl' else 'record'}s {row:,} to"
             raise ss.InvalidInputError(f"{where} {row + batch.num_rows - 1:,}: {error}") from None
         row += batch.num_rows
-
-
-def file_batches(
-    path: Path, form: Format | None, columns: Columns, on_read: Callable[[int], None], delimiter: str = ","
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file; report how far it was read, in bytes."""
-    # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort. Not
-    # closed here, as they may be reading: it closes itself
-    file = pa.OSFile(os.fspath(path))
-    how: Any = {"delimiter": delimiter, "any_text": columns.agreement is not None}
-    for part in range(parts_of(file, str(path), form)):
-        for batch in batches(file, str(path), part, columns.all, columns.text, form, **how):
-            yield batch
-            if not file.closed:
-                on_read(file.tell())
 
 
 def _read_pipe(path: Path, reading: Reading, form: str, add: Callable[[pa.RecordBatch, int], None]) -> None:

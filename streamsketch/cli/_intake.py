@@ -40,15 +40,13 @@ class Intake:
 
     def add(self, batch: pa.RecordBatch, first: int) -> None:
         """Add a batch, its rows counted from ``first``; after an error all is as it was."""
-        agreement, rows = self.columns.agreement, batch.num_rows
-        if agreement is not None:
-            batch = agreement.cast(batch, first)
-        add_events(self.state, batch, self.columns, self.there)
-        self.events += batch.num_rows
-        self.dropped += rows - batch.num_rows
-        name = self.columns.value
-        if name is not None and batch.num_rows:
-            self._given += pc.sum(pc.abs(batch.column(name).cast(pa.float64(), safe=False))).as_py()
+        agreement = self.columns.agreement
+        found = agreement.cast(batch, first, beside=self.columns.time)
+        add_events(self.state, self.columns.events(found, first), self.there)
+        self.events += found.num_rows
+        self.dropped += batch.num_rows - found.num_rows
+        if agreement.value is not None and found.num_rows:
+            self._given += pc.sum(pc.abs(found.column(agreement.value).cast(pa.float64(), safe=False))).as_py()
 
     def flush(self, there: RawHead) -> None:
         """Go on without events, which are in the file now."""
@@ -59,11 +57,11 @@ class Intake:
     @property
     def warning(self) -> str:
         """What truncation lost of the values, for the operator; nothing if all is kept."""
-        lost = self._given - self._kept
+        lost, name = self._given - self._kept, self.columns.agreement.value
         if lost <= NO_LOSS * self._given:
             return ""
         return (
-            f"warning: of --value {self.columns.value} {100 * lost / self._given:.2g} % is lost: absolute values "
+            f"warning: of --value {name} {100 * lost / self._given:.2g} % is lost: absolute values "
             f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
             f"of the resolution, {self.state.projection.grid}. A finer one, such as 1/100, keeps it; all parties "
             f"must agree on it"

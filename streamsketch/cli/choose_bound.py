@@ -11,7 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import load_projection
-from streamsketch.cli._events import Columns, Format, as_index, as_text, file_batches
+from streamsketch.cli._events import Columns, Format, Reading
 from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import named_twice, new_file
 from streamsketch.cli._showing import Json, say, show_facts, show_json
@@ -19,7 +19,7 @@ from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
 from streamsketch.planning import BoundPlan
 from streamsketch.report import picture_of
-from streamsketch.sketching import Batch
+from streamsketch.sketching import Batch, agreed_columns
 
 _CONFIDENCE = 0.95  # of the rank error
 
@@ -79,7 +79,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     private.
     """
     word = unit or unit_column
-    columns = Columns(key, tuple(names_given(index, "--index")), value, unit=unit_column)
+    names = names_given(index, "--index")
     grid = names_given(candidates, "--candidates")
     _check_files(inputs)
     if (trade_off is None) != (squared_distance is None):
@@ -89,6 +89,8 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     if trade_off is not None:
         new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
     agreed = load_projection(projection)
+    agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
+    reading = Reading(Columns(agreement), form, check_delimiter(delimiter))
     planned = ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
     for bound in grid:
         ss.L1(bound, word, max_keys).grid_steps(agreed.grid)
@@ -99,7 +101,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
                 f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
                 f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
             )
-    totals = ss.unit_totals(_batches(inputs, columns, agreed, form, check_delimiter(delimiter)), agreed)
+    totals = ss.unit_totals(_batches(inputs, agreement, reading), agreed)
     if trade_off is not None and squared_distance is not None:
         near = {"unit": word, "max_keys": max_keys}
         plan = ss.plan_bounds(
@@ -139,15 +141,10 @@ def _check_files(inputs: list[Path]) -> None:
         path.open("rb").close()
 
 
-def _batches(
-    paths: list[Path], columns: Columns, projection: ss.Projection, form: Format | None, delimiter: str
-) -> Iterator[Batch]:
+def _batches(paths: list[Path], agreement: ss.Agreement, reading: Reading) -> Iterator[Batch]:
     for path in paths:
-        for batch in file_batches(path, form, columns, lambda _: None, delimiter):
-            indices = tuple(as_index(batch, name, projection) for name in columns.index)
-            keys = None if columns.key is None else as_text(batch, columns.key)
-            values = None if columns.value is None else batch.column(columns.value)
-            yield keys, indices, values, as_text(batch, str(columns.unit))
+        for batch in reading.batches(path):
+            yield agreed_columns(agreement.cast(batch, bounded=True), agreement)
 
 
 def _shown(plan: BoundPlan, suffix: str) -> str:

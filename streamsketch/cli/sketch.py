@@ -10,7 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement import check_agreed
-from streamsketch.cli._bounding import bounds_of, check_bounded, sketch_bounded
+from streamsketch.cli._bounding import bounds_of, check_bounded, neighbours_of, sketch_bounded
 from streamsketch.cli._endless import Endless
 from streamsketch.cli._events import STDIN, Columns, Format, Reading, Snapshots, Stop, read_file, stream_blocks
 from streamsketch.cli._intake import Intake
@@ -25,7 +25,7 @@ from streamsketch.storage import SUFFIX, RawHead, State, append_raw, read_head
 _SKETCH_DIM, _SPARSITY = 1024, 4
 
 
-def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
+def sketch(  # noqa: PLR0913 - a command's options are its parameters
     inputs: Annotated[
         list[str], typer.Argument(help="CSV, JSON lines or Parquet files, or - for standard input", metavar="INPUT")
     ],
@@ -95,6 +95,9 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
     unit_column: Annotated[
         str | None, typer.Option(help="Column of privacy units, to bound what one of them adds.", show_default=False)
     ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="What one unit is, in a word; by default, its column's name.", show_default=False)
+    ] = None,
     l1: Annotated[
         str | None, typer.Option(help="The bound: a unit's Σ|value| in one key, at most.", show_default=False)
     ] = None,
@@ -131,9 +134,10 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
     """
     options = {"sketch_dim": sketch_dim, "sparsity": sparsity, "seed": seed, "dim": dim, "resolution": resolution}
     chosen = {"index": index, "value": value, "key": key, "projection": projection, "new_projection": new_projection}
+    bound = {"unit_column": unit_column, "unit": unit, "max_keys": max_keys, "l1": l1}
     if policy is not None or follow:
         others = chosen | options | {"window": window, "time": time, "time_format": time_format, "append": append}
-        others |= {"unit_column": unit_column, "l1": l1, "max_keys": max_keys, "clip": clip}
+        others |= bound | {"clip": clip}
         agreed_by, released_by = _by_policy(agreement, policy, others)
         Endless(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
@@ -143,22 +147,21 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
     if (time is None) != (window is None) or (time_format is not None and time is None):
         raise ss.InvalidInputError("--window, --time and, for text, --time-format go together")
     size = None if window is None else window_seconds(window)
-    agreed_on = None if agreement is None else _agreement(agreement, chosen | options | {"window": window})
-    if agreed_on is None and not index:
-        raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
-    columns = (
-        Columns(key, tuple(names_given(index or [], "--index")), value, time, time_format, size)
-        if agreed_on is None
-        else Columns.of(agreed_on)
-    )
     streaming = STDIN in inputs
     _check_inputs(inputs, form, every)
-    bounds = bounds_of(agreed_on, unit_column, max_keys, l1, clip, summary)
-    keyed = columns.key is not None or window is not None
+    agreed = (
+        _of_options(chosen, options, bound, neighbours_of(bound, clip, summary))
+        if agreement is None
+        else _agreement(agreement, chosen | options | bound | {"window": window})
+    )
+    # options leave the file without an agreement: so are files of before, and releases of other parties by options
+    stated = agreed.projection if agreement is None else agreed
+    bounds = bounds_of(agreed, clip, summary)
+    keyed = agreed.key is not None or window is not None
     if bounds is not None:
         check_bounded(inputs, bounds, whole=not append and window is None and bad_lines == "stop", keyed=keyed)
-    agreed = _projection(projection, new_projection, options) if agreed_on is None else agreed_on.projection
-    intake = Intake(columns, _start(output, agreed_on or agreed, keyed=keyed, append=append))
+    columns = Columns(agreed, time, time_format, size)
+    intake = Intake(columns, _start(output, stated, keyed=keyed, append=append))
     with BadLines(bad_lines) as bad:
         reading = Reading(columns, form, check_delimiter(delimiter), bad)
         if not streaming:
@@ -167,34 +170,35 @@ def sketch(  # noqa: C901, PLR0913 - a command's options are its parameters
                 _sketch_files(intake, paths, reading)
                 intake.flush(append_raw(intake.raw, output, new=not append))
             else:
-                intake.start(append_raw(sketch_bounded(agreed, paths, reading, bounds), output, new=True))
+                raw = sketch_bounded(ss.SketchTable(stated), paths, reading, bounds)
+                intake.start(append_raw(raw, output, new=True))
         if new_projection is not None:  # without it the sketch would be of no use, and the other way round
-            write_whole(new_projection, agreed.to_json().encode() + b"\n")
+            write_whole(new_projection, agreed.projection.to_json().encode() + b"\n")
         try:
             if streaming:
                 _sketch_stream(intake, output, reading, every, new=not append)
         finally:
             for note in filter(None, (intake.warning, str(bad) if bad.count else "", _left_out(intake.dropped))):
                 say(note)
-    raw = intake.there
-    keys = None if raw.keys is None else len(raw.keys)
+    there = intake.there
+    keys = None if there.keys is None else len(there.keys)
     if as_json:
         show_json(
             {
                 "file": str(output),
                 "secret": True,
-                "events": raw.events,
+                "events": there.events,
                 "keys": keys,
                 "bad_lines": bad.count,
-                "projection": agreed.to_json(),
-                "fingerprint": agreed.fingerprint,
-                **({} if agreed_on is None else {"agreement": agreed_on.fingerprint}),
+                "projection": agreed.projection.to_json(),
+                "fingerprint": agreed.projection.fingerprint,
+                **({} if agreement is None else {"agreement": agreed.fingerprint}),
             }
         )
         return
     of_keys = "" if keys is None else f" of {counted(keys, 'key')}"
-    by = f"Projection {agreed.fingerprint}" if agreed_on is None else f"Agreement {agreed_on.fingerprint}"
-    say(f"{output}, secret: {counted(raw.events, 'event')}{of_keys}. {by}.")
+    followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
+    say(f"{output}, secret: {counted(there.events, 'event')}{of_keys}. {followed}.")
 
 
 def _left_out(rows: int) -> str:
@@ -220,6 +224,17 @@ def _agreement(path: Path, others: dict[str, Any]) -> ss.Agreement:
     if given := [f"--{name.replace('_', '-')}" for name, value in others.items() if value]:
         raise ss.InvalidInputError(f"{path} says which columns are sketched, and how; leave out {', '.join(given)}")
     return ss.Agreement.load(path)
+
+
+def _of_options(
+    chosen: dict[str, Any], options: dict[str, Any], bound: dict[str, Any], neighbours: ss.L1 | None
+) -> ss.Agreement:
+    if not chosen["index"]:
+        raise ss.InvalidInputError("say which columns are sketched: --agreement FILE, or --index COLUMN for each")
+    index = names_given(chosen["index"], "--index")
+    projection = _projection(chosen["projection"], chosen["new_projection"], options)
+    columns: dict[str, Any] = {"key": chosen["key"], "value": chosen["value"], "unit": bound["unit_column"]}
+    return ss.Agreement.of(projection, index=index, **columns, neighbours=neighbours)
 
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
@@ -266,28 +281,29 @@ def _is_agreement(path: Path) -> str:
     return ""
 
 
-def _start(output: Path, agreed: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHead:
+def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHead:
+    state: State = ss.SketchTable(stated) if keyed else ss.Sketch(stated)
     if append and output.exists():
         raw: RawHead = load_raw_file(output, read_head)
-        _check_agreed(output, raw.empty, agreed)
+        _check_agreed(output, raw.empty, state)
         if raw.keyed != keyed:
             holds = "one sketch for each key" if raw.keyed else "one sketch"
             raise ss.InvalidInputError(f"{output} holds {holds}; {'leave out' if keyed else 'say'} --key to add to it")
         return raw
     new_file(output, SUFFIX, "a raw sketch")
-    state: State = ss.SketchTable(agreed) if keyed else ss.Sketch(agreed)
     return RawHead(state, 0, 0, 0, ())
 
 
-def _check_agreed(output: Path, raw: State, agreed: ss.Projection | ss.Agreement) -> None:
+def _check_agreed(output: Path, there: State, new: State) -> None:
     """Refuse rows that another agreement casts than those in a file, or none where it has one."""
-    agreement = agreed if isinstance(agreed, ss.Agreement) else None
-    raw.projection.check_same(agreed.projection if isinstance(agreed, ss.Agreement) else agreed)
-    if (raw.agreement is None) != (agreement is None):
-        follows = "no agreement: add to it" if raw.agreement is None else f"the agreement {raw.agreement.fingerprint}:"
-        remedy = "without --agreement" if raw.agreement is None else "say --agreement FILE to add to it"
+    there.projection.check_same(new.projection)
+    if (there.agreement is None) != (new.agreement is None):
+        follows = (
+            "no agreement: add to it" if there.agreement is None else f"the agreement {there.agreement.fingerprint}:"
+        )
+        remedy = "without --agreement" if there.agreement is None else "say --agreement FILE to add to it"
         raise ss.InvalidInputError(f"the rows in {output} follow {follows} {remedy}")
-    check_agreed(raw.agreement, agreement)
+    check_agreed(there.agreement, new.agreement)
 
 
 def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:

@@ -105,6 +105,14 @@ def test_what_is_no_number_is_refused_as_it_is_by_hand() -> None:
             named(pa.table({"what": ["a", "b"], "much": [1.0, bad]}), index="what", value="much")
 
 
+def test_text_is_no_column_of_values_whatever_its_rows_hold() -> None:
+    rows = FULL.set_column(2, "much", pa.array(["1", "2", "3"]))
+    agreement = ss.Agreement.of(HASHED, index="what", value="much", unit="who", neighbours=ss.L1(9, unit="person"))
+    for sketched in (ss.sketch, ss.bound):
+        with pytest.raises(ss.InvalidInputError, match="the column much holds string, and the agreement says numbers"):
+            sketched(rows, agreement)
+
+
 def test_it_is_an_agreement_like_any_other() -> None:
     agreement = ss.Agreement.of(HASHED, index=["what", "day"], key="where", value="much", unit="who")
     assert ss.Agreement.from_json(agreement.to_json()) == agreement

@@ -84,6 +84,18 @@ def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: st
         assert bounds.ended == "rows were added that nothing clipped"
 
 
+def test_a_unit_is_named_by_a_word_or_its_column(sales: Path, forks: Forks) -> None:
+    (sales / "sold.csv").write_text(SALES.replace("customer", "Customer ID"))
+    bounds = ["--unit-column", "Customer ID", "--l1", "50"]
+    for word, options in (("Customer ID", []), ("customer", ["--unit", "customer"])):
+        forks.succeeded("sketch", "sold.csv", *COLUMNS, *bounds, *options, cwd=sales)
+        assert load_raw(sales / "a.raw-sketch").state.bounds.neighbours == ss.L1(50, unit=word)
+        release = ["release", "a.raw-sketch", "--epsilon", "1", "--keys-are-public", "-o", f"{len(word)}.parquet"]
+        forks.succeeded(*release, "--l1", "50", "--unit", word, cwd=sales)
+        (sales / "a.raw-sketch").unlink()
+    assert ss.load(sales / "8.parquet").guarantee.neighbours == ss.L1(50, unit="customer")
+
+
 def test_bounds_of_merged_files_add_up_unless_no_unit_is_in_two(sales: Path, forks: Forks) -> None:
     for name in ("a", "b"):
         output = [*COLUMNS[:-1], f"{name}.raw-sketch"]
@@ -120,6 +132,8 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
     [
         (["--l1", "5"], "--l1: say whose contributions are bounded"),
         (["--summary", "a.json", "--clip", "cut"], "--clip, --summary: say whose"),
+        (["--unit", "customer"], "--unit: say whose contributions are bounded, --unit-column COLUMN"),
+        ([*BOUNDS, "--clip", "none"], "clip must be 'scale'"),
         (["--unit-column", "customer"], "say how much one unit may add"),
         ([*BOUNDS, "--clip", "round"], "clip must be 'scale'"),
         ([*BOUNDS, "--append"], "would have two bounds"),
@@ -163,7 +177,8 @@ def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, fork
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--l1", "5"], "the agreement says whose contributions are bounded; leave out --l1"),
+        (["--l1", "5"], "sales.json says which columns are sketched, and how; leave out --l1"),
+        (["--unit-column", "shop", "--unit", "shop"], "leave out --unit-column, --unit"),
         (["--append"], "say --clip none"),
         (["--clip", "none", "--summary", "told.json"], "nothing is clipped here"),
     ],

@@ -96,6 +96,16 @@ def test_a_log_is_followed_over_many_restarts(folder: Path, forks: Forks, monkey
     check_exact(folder, rows, monkeypatch)
 
 
+def test_blank_text_is_kept_by_an_agreement_that_keeps_it(folder: Path, forks: Forks) -> None:
+    kept = AGREEMENT.replace(missing="keep")
+    kept.save(folder / "agreement.json")
+    blank = Row(1, KEYS[0], "", 2, "c1")
+    (folder / "log.csv").write_text(text_of([Row(0, KEYS[0], "a", 1, "c1"), blank]))
+    forks.succeeded(*FILE, cwd=folder)
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), kept, folder / "s.raw-stream")
+    assert stream.events == 2
+
+
 @pytest.mark.parametrize("piped", [False, True])
 def test_killed_at_any_time_while_the_log_grows(
     piped: bool,  # noqa: FBT001

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli._events import Columns, file_batches
+from streamsketch.cli._events import Columns, Reading
 from streamsketch.storage.files import RawSketch, load_raw, save_raw
 from tests.commands.running import ENVIRONMENT, PATIENCE, Forks, streamsketch
 from tests.commands.sales import EVENTS, PROJECTION, expected
@@ -31,6 +31,24 @@ def test_all_formats_make_the_same_sketch(name: str, folder: Path, forks: Forks)
     done = forks.run("sketch", name, *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--json", cwd=folder)
     assert json.loads(done.stdout)["events"] == 4, done.stderr
     assert load_raw(folder / "a.raw-sketch").state == expected()
+
+
+def test_options_are_an_agreement_of_names_that_no_file_states(folder: Path, forks: Forks) -> None:
+    """Files of before go on, and stand beside releases of parties that sketch in Python without one."""
+    agreement = ss.Agreement.of(PROJECTION, key="shop", index=["item", "aisle"], value="amount")
+    agreement.save(folder / "named.json")
+    save_raw(RawSketch(expected(), 4), folder / "a.raw-sketch")  # as it was made before
+    for number, name in enumerate(["sales.csv", "sales.jsonl", "sales.parquet"]):
+        forks.succeeded(
+            *("sketch", name, *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"), cwd=folder
+        )
+        forks.succeeded("sketch", name, "--agreement", "named.json", "-o", f"{number}.raw-sketch", cwd=folder)
+        stated = load_raw(folder / f"{number}.raw-sketch").state
+        assert (stated, stated.agreement) == (expected(), agreement)
+    raw = load_raw(folder / "a.raw-sketch")
+    assert (raw.events, raw.state.agreement) == (16, None)
+    rows = pq.read_table(folder / "sales.parquet")
+    assert ss.sketch(rows, agreement) == expected()
 
 
 def test_a_projection_is_made_and_shared(folder: Path, forks: Forks) -> None:
@@ -81,8 +99,8 @@ def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytes
     monkeypatch.setattr(pa, "PythonFile", None)
     read: list[int] = []
     for name in ("sales.csv", "sales.csv.gz", "sales.jsonl", "sales.parquet"):
-        columns = Columns("shop", ("item", "aisle"), "amount")
-        (batch,) = file_batches(folder / name, None, columns, read.append)
+        agreement = ss.Agreement.of(PROJECTION, key="shop", index=["item", "aisle"], value="amount")
+        (batch,) = Reading(Columns(agreement)).batches(folder / name, read.append)
         assert batch.num_rows == 4
     assert read, "progress is told all the same"
 
