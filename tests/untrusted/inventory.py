@@ -80,7 +80,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "steps of readers above": (
         "beam/read read_batches",
         "cli/_agreeing load_projection",
-        "cli/_events file_batches",
+        "cli/_events Reading.batches",
         "cli/_events read_file",
         "cli/_log Log.go_on",
         "cli/_reading load_files",
