@@ -25,7 +25,18 @@ class SketchCoder(beam.coders.Coder):
     """
 
     def encode(self, value: Sketch) -> bytes:
-        """Return the sketch's bytes: a function of its projection and stream alone."""
+        """Return the sketch's bytes: a function of its projection and stream alone.
+
+        Raises
+        ------
+        InvalidInputError
+            For a sketch on which bounds were enforced outside of the pipeline: its bytes would forget them.
+        """
+        if value.bounds.neighbours is not None:
+            raise InvalidInputError(
+                f"this sketch was bounded to {value.bounds.neighbours}, which a pipeline would forget: release it "
+                f"where it was bounded, or bound its rows in the pipeline (BoundContributions)"
+            )
         agreement = value.projection.to_json().encode()
         if not value.mass:  # an empty sketch, as of a public key without data
             place_width = _width(value.projection.sketch_dim - 1, signed=False)

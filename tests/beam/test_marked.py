@@ -266,3 +266,15 @@ def test_an_agreement_is_not_contradicted() -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([BATCH]) | SketchPerKey(AGREED)
     with pytest.raises(ss.InvalidInputError, match="sketched under an agreement for one plane of at most 3 in each of"):
         sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane"), public_keys=["a"])
+
+
+@pytest.mark.parametrize("neighbours", [SAID["neighbours"], ss.L1(1)])
+def test_a_sketch_that_was_bounded_elsewhere_does_not_enter_without_its_bounds(neighbours: ss.L1) -> None:
+    near = ss.L1(100, unit="plane", max_keys=3)
+    table = ss.bound_units([(["a"], ["x"], [400], ["Ann"])], PROJECTION, neighbours=near)
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    with pytest.raises(Exception, match=r"was bounded to one plane of at most 100 .* a pipeline would forget"):  # noqa: PT012
+        sketches = pipeline | beam.Create([("a", table["a"])]).with_output_types(beam.typehints.KV[str, ss.Sketch])
+        release = ReleasePerKey(epsilon=1.0, neighbours=neighbours, projection=PROJECTION, public_keys=["a"])
+        sketches | release
+        pipeline.run().wait_until_finish()
