@@ -8,8 +8,8 @@ import pytest
 from llvmlite import ir
 
 from streamsketch import SJLT
-from streamsketch.core import carryless
-from streamsketch.core.carryless import AVX2, AVX512, PCLMUL, PLAIN, PMULL, instructions_of
+from streamsketch.kernels import carryless
+from streamsketch.kernels.carryless import AVX2, AVX512, PCLMUL, PLAIN, PMULL, instructions_of
 from tests import naive, naive_maps
 from tests.fewer_features import outputs_of
 
@@ -37,8 +37,8 @@ import numpy as np
 from numba import njit
 from streamsketch import SJLT
 from streamsketch.core import TILE, hashing
-from streamsketch.core.carryless import instructions
-from streamsketch.projections.kernels.pipeline import QUAD, address, hash_and_add
+from streamsketch.kernels.carryless import instructions
+from streamsketch.kernels.pipeline import QUAD, address, hash_and_add
 """
 PROGRAM = """
 indices, values = np.arange((1 << 60) - 592, 1 << 60), np.arange(592) - 300

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamsketch.core import hashing
+from streamsketch.kernels import hashing
 from tests import naive
 
 FALSE_REJECT = 1e-6  # of each statistical test; seeds are fixed, so none of them is ever flaky

@@ -22,6 +22,7 @@ ORDER = [
     "_lazy",
     "errors",
     "core",
+    "kernels",
     "data",
     "projections",
     "privacy",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import HASHED_DIM, SJLT
-from streamsketch.core import carryless
+from streamsketch.kernels import carryless
 from streamsketch.local import ProjUnit
 from streamsketch.privacy import KeyedBits
 from streamsketch.projections import hadamard_transform
@@ -34,9 +34,9 @@ FOUND = {  # features → which of the words appear in the code of arithmetic, a
 IMPORTS = """
 import warnings
 warnings.simplefilter("ignore")
-from streamsketch.data.blake2b import compress_lanes, hash_texts
+from streamsketch.kernels.blake2b import compress_lanes, hash_texts
 from streamsketch.projections import transform_cells
-from streamsketch.signs.popcount import count_pairs
+from streamsketch.kernels.popcount import count_pairs
 from tests.test_targets import WORDS, results
 """
 PROGRAM = """

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch import SJLT
-from streamsketch.core.carryless import TILE, hash_tile
-from streamsketch.core.hashing import BitSlices, Words, evaluate, polynomials
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
-from streamsketch.projections.kernels.prefetch import prefetch
+from streamsketch.kernels.carryless import TILE, hash_tile
+from streamsketch.kernels.hashing import BitSlices, Words, evaluate, polynomials
+from streamsketch.kernels.prefetch import prefetch
 
 _AHEAD = 256  # items
 _MOST_CELLS = 1 << 16

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from streamsketch.core.hashing import Words
 from streamsketch.core.jit import kernel
 from streamsketch.core.numbers import Ints
+from streamsketch.kernels.hashing import Words
 
 _P = np.uint64((1 << 61) - 1)
 _LOW_32, _LOW_29 = np.uint64((1 << 32) - 1), np.uint64((1 << 29) - 1)

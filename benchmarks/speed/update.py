@@ -23,8 +23,8 @@ from benchmarks.speed.compiler import compiled
 from benchmarks.speed.limits import additions_only, given_cells, hash_only
 from benchmarks.speed.textbook import textbook_update
 from benchmarks.timing import Work
-from streamsketch.core.hashing import BitSlices, Words, polynomials
 from streamsketch.core.numbers import Ints
+from streamsketch.kernels.hashing import BitSlices, Words, polynomials
 
 SKETCH_DIM = 1024
 INDEPENDENCE = 8

@@ -11,7 +11,7 @@ from streamsketch.agreement import check_same
 from streamsketch.beam.blocks import order
 from streamsketch.beam.nearest import Search
 from streamsketch.beam.results import Form, Places, check_kinds, key_column
-from streamsketch.core import Words
+from streamsketch.kernels import Words
 from streamsketch.release import check_disjoint
 from streamsketch.signs import SignSketch, check_comparable, distances_between, words_of
 

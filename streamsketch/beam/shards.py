@@ -14,8 +14,9 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, bytes_at, kernel, put_word
+from streamsketch.core import Ints, kernel
 from streamsketch.errors import WireFormatError
+from streamsketch.kernels import Words, bytes_at, put_word
 from streamsketch.sketching import Contributions, Runs
 
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -62,7 +62,7 @@ def inspect(
 def _inspect_system(*, as_json: bool) -> None:
     import numba  # noqa: PLC0415 - files are inspected without it
 
-    from streamsketch.core import carryless  # noqa: PLC0415 - as above
+    from streamsketch.kernels import carryless  # noqa: PLC0415 - as above
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is what is shown here

@@ -1,6 +1,5 @@
 from . import data_ids
 from .arrow_messages import message_batches
-from .blake2b import digest_column, keyed_state
 from .canonical import HASHED_DIM, canonical_bytes, check_indices
 from .columns import (
     arrow_column,
@@ -41,7 +40,6 @@ __all__ = [
     "csv_header",
     "csv_piece",
     "data_ids",
-    "digest_column",
     "encode_columns",
     "format_of",
     "from_list",
@@ -52,7 +50,6 @@ __all__ = [
     "joined_bytes",
     "json_batch",
     "key_column",
-    "keyed_state",
     "keys_named",
     "matrix_of",
     "message_batches",

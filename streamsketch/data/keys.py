@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsketch.core import MAX_KEY, Ints, Words, add_product, as_int64, field_elements
-from streamsketch.data.blake2b import digest_column, keyed_state
+from streamsketch.core import Ints, as_int64
 from streamsketch.data.canonical import HASHED_DIM, OUT_OF_RANGE, PERSON, check_indices, fingerprint, seed_bytes
 from streamsketch.data.columns import is_text_type, joined_bytes, key_column, value_type
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import MAX_KEY, Words, add_product, digest_column, field_elements, keyed_state
 
 _FEW, _MOST_SAMPLED, _DIFFERENT = 512, 1 << 14, 0.75  # rows, rows, and the share from which keys rarely repeat
 

@@ -6,8 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, check_int
+from streamsketch.core import Ints, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.kernels import Words
 from streamsketch.local.agreed import power_below
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.normal import Floats

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words, kernel
+from streamsketch.core import kernel
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import LARGEST_NORMAL, Floats, dot_rows, secret_words

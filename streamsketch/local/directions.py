@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from streamsketch.core import Ints, Words, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import Words
 from streamsketch.local.agreed import ROOT_PI, gamma_ratio
 from streamsketch.local.normal import Floats
 from streamsketch.local.random_words import gaussian_vector, salt, stream_of, word

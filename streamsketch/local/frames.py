@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words
+from streamsketch.core import Ints
+from streamsketch.kernels import Words
 from streamsketch.local import random_words
 from streamsketch.local.directions import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.kashin import LEVEL, KashinFrame, frame_size

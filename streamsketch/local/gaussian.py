@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.local.honest import noisy_lengths
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows

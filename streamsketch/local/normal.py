@@ -10,7 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import Words
 from streamsketch.privacy import BitSource
 
 Floats: TypeAlias = NDArray[np.float64]

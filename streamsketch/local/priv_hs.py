@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words
+from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.directions import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.mechanism import Mechanism, register

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words
+from streamsketch.kernels import Words
 from streamsketch.local.heights import InverseBeta
 from streamsketch.local.honest import Lengths
 from streamsketch.local.mechanism import register

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.local.compressed import Compression
 from streamsketch.local.honest import gaussian_lengths
 from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register

@@ -6,10 +6,11 @@ start + (i + 1) · γ (Steele, Lea and Flood 2014), so any word can be computed 
 
 import numpy as np
 
-from streamsketch.core import Ints, Words, field_elements, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import Words, aligned_zeros, field_elements, mix
 from streamsketch.local.normal import Floats, standard_normals
 from streamsketch.privacy import Bytes
-from streamsketch.projections import aligned_zeros, mix, transform_cells
+from streamsketch.projections import transform_cells
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _1, _24, _40, _63 = np.uint64(1), np.uint64(24), np.uint64(40), np.uint64(63)

@@ -8,8 +8,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words, short
+from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.local.normal import dot_rows
 from streamsketch.release import Encoded
 

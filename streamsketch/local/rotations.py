@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamsketch.core import Ints, Words
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.local import random_words
 from streamsketch.local.agreed import gamma_ratio
 from streamsketch.local.mechanism import add_in_chunks, whole_steps

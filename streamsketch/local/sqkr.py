@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words
+from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register

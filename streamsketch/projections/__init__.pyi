@@ -6,10 +6,6 @@ from .fjlt import FJLT
 from .hadamard import hadamard_transform, transform_cells
 from .identity import Identity
 from .independent import Achlioptas, Gaussian, Uniform, VerySparse
-from .kernels.matrices import aligned_zeros
-from .kernels.permutation import mix
-from .kernels.slots import add_masses, looked_up, seen
-from .kernels.vectors import transpose_tile
 from .oporp import OPORP
 from .reading import check_entries
 from .rotation import Rotation
@@ -41,16 +37,10 @@ __all__ = [
     "Rotation",
     "Uniform",
     "VerySparse",
-    "add_masses",
-    "aligned_zeros",
     "check_entries",
     "hadamard_transform",
-    "looked_up",
-    "mix",
     "projection_from_fields",
     "register",
-    "seen",
     "transform_cells",
     "transform_read",
-    "transpose_tile",
 ]

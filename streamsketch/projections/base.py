@@ -17,7 +17,7 @@ from streamsketch import data
 from streamsketch.core import Exact, Ints, check_int, check_resolution, exact_fraction, json_fields
 from streamsketch.data import HASHED_DIM, check_indices
 from streamsketch.errors import IncompatibleProjectionsError
-from streamsketch.projections.kernels.tiles import batch_bounds
+from streamsketch.kernels import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:

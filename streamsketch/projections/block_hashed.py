@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import BitSlices, Ints, Words, polynomials
+from streamsketch.core import Ints
 from streamsketch.data import check_indices
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Adders, BitSlices, Bounds, Words, adders, layout_of, polynomials, scratch_size
+from streamsketch.kernels import slots as slot_kernels
 from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only
-from streamsketch.projections.kernels import slots as slot_kernels
-from streamsketch.projections.kernels.pipeline import layout_of
-from streamsketch.projections.kernels.tiles import Adders, Bounds, adders, scratch_size
 from streamsketch.projections.spectral import block_bound, expected_bound, memory_of, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries
 
@@ -172,14 +171,14 @@ class BlockHashed(Projection):
         if self.blocks * _MATRIX_PRODUCT > self.sketch_dim:
             super().project_dense(matrix, out)
             return
-        from streamsketch.projections.kernels import matrices  # noqa: PLC0415 - no update needs it
+        from streamsketch.kernels import matrices  # noqa: PLC0415 - no update needs it
 
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
         matrices.block_dense(matrix, coefficients, rows, width, rows_per_word, out)
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
-        from streamsketch.projections.kernels import matrices  # noqa: PLC0415 - as above
+        from streamsketch.kernels import matrices  # noqa: PLC0415 - as above
 
         starts, keys = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint64)
         coefficients, _, rows, width, rows_per_word = self._hash_arguments

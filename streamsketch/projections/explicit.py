@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Ints, Words, kernel
+from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only
 
 MAX_DENSE_SKETCH_DIM = 1 << 16

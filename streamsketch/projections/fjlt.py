@@ -11,25 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import (
-    WORD_BITS,
-    Exact,
-    Ints,
-    Words,
-    check_int,
-    evaluate,
-    exact_fraction,
-    kernel,
-    polynomials,
-    short,
-)
+from streamsketch.core import Exact, Ints, check_int, exact_fraction, kernel, short
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import (
+    WORD_BITS,
+    LatticeGaussian,
+    Words,
+    evaluate,
+    gaussian_entries,
+    lattice_gaussian,
+    polynomials,
+)
 from streamsketch.projections.base import MAX_MASS, MatrixNumber, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
 from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS
-from streamsketch.projections.kernels.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.srht import Hadamard, hadamard_sign
 from streamsketch.projections.variance import MapVariance, independent_entries
 

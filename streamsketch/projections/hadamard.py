@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections.kernels.pipeline import address
-from streamsketch.projections.kernels.vectors import VECTOR_BYTES, butterflies
+from streamsketch.kernels import VECTOR_BYTES, address, butterflies
 
 _PIECE = 16  # bytes, to which NumPy aligns arrays
 _NEAR, _FAR = 1 << 15, 1 << 18  # bytes that stay in a first-level and a second-level cache

@@ -8,10 +8,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamsketch.core import WORD_BITS, Ints, Words, evaluate, kernel, polynomials
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import (
+    WORD_BITS,
+    LatticeGaussian,
+    Words,
+    evaluate,
+    gaussian_entries,
+    lattice_gaussian,
+    polynomials,
+)
 from streamsketch.projections.base import MAX_SKETCH_DIM, register
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.projections.kernels.lattice_gaussian import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.variance import MapVariance, independent_entries
 
 MIN_FRACTION_BITS, MAX_FRACTION_BITS = 2, 12

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, evaluate, kernel, polynomials
+from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Permutation, Words, evaluate, polynomials
 from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection, read_only, register
-from streamsketch.projections.kernels.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
 _BLOCK = 512

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, evaluate, kernel, polynomials
+from streamsketch.core import Ints, kernel
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Permutation, Words, evaluate, polynomials
 from streamsketch.projections.base import MatrixNumber, register
 from streamsketch.projections.explicit import ExplicitColumns
 from streamsketch.projections.hadamard import hadamard_transform
-from streamsketch.projections.kernels.permutation import Permutation
 from streamsketch.projections.variance import MapVariance
 
 _PADDED_CELLS = 1 << 21

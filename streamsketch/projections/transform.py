@@ -8,8 +8,8 @@ from scipy import sparse
 
 from streamsketch.data import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
+from streamsketch.kernels import largest_bits
 from streamsketch.projections.base import Projection
-from streamsketch.projections.kernels.matrices import largest_bits
 
 
 def transform(projection: Projection, matrix: Any, *, exact: bool) -> NDArray[Any]:

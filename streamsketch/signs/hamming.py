@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from streamsketch.agreement import check_same
-from streamsketch.core import Words
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.signs.popcount import Counts, count_pairs, in_blocks
+from streamsketch.kernels import Counts, Words, count_pairs, in_blocks
 from streamsketch.signs.sketch import Signs
 
 _MANY = 1 << 22  # distances, some milliseconds: worth a thread for each core

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import block_of, check_comparable, distances_between
+from streamsketch.kernels import Counts
 from streamsketch.release import PrivateSketch
 from streamsketch.signs import hamming
-from streamsketch.signs.popcount import Counts
 from streamsketch.signs.sketch import Signs
 
 Places: TypeAlias = NDArray[np.int64]

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast,
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Words, short
+from streamsketch.core import short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.privacy import Claim, FlipLaw, Guarantee, IndividualGuarantee, OneCoordinate
 from streamsketch.projections import OPORP, Projection
 from streamsketch.release import RELEASE_ID_BYTES, Published, under

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from streamsketch.core import Ints, short
 from streamsketch.data import DataIds, batches_of, data_ids, names_of
 from streamsketch.errors import InvalidInputError, UnknownKeyError
+from streamsketch.kernels import add_masses, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
-from streamsketch.projections import MAX_MASS, Projection, add_masses, looked_up, seen
+from streamsketch.projections import MAX_MASS, Projection
 from streamsketch.sketching.encoding import agreed_by, check_agreed_rows, check_disjoint, index_column, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch

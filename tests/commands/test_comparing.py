@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.core.carryless import instructions_of, target
+from streamsketch.kernels.carryless import instructions_of, target
 from streamsketch.storage.files import RawSketch, save_raw
 from tests.commands.running import Forks
 

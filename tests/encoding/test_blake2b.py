@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.core import bytes_at, kernel, put_word
-from streamsketch.data.blake2b import digest_column, keyed_state
+from streamsketch.core import kernel
 from streamsketch.data.canonical import fingerprint
 from streamsketch.data.keys import indices_of
+from streamsketch.kernels import bytes_at, put_word
+from streamsketch.kernels.blake2b import digest_column, keyed_state
 
 Guarded = Callable[[bytes], Iterator[NDArray[np.uint8]]]
 

@@ -26,7 +26,7 @@ NOISE_ALONE = ["Gaussian"]
 
 @pytest.fixture(autouse=True)
 def _kernels_as_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    interpret(monkeypatch, "streamsketch.local", "streamsketch.projections.kernels.permutation")
+    interpret(monkeypatch, "streamsketch.local", "streamsketch.kernels.permutation")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # words wrap around, as compiled ones do
         yield
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from streamsketch.core.hashing import BitSlices, polynomials
-from streamsketch.projections.kernels.matrices import block_csr, block_dense, largest_bits
+from streamsketch.kernels.hashing import BitSlices, polynomials
+from streamsketch.kernels.matrices import block_csr, block_dense, largest_bits
 from tests import naive
 
 DTYPES = [np.int64, np.float64, np.float32]

@@ -5,12 +5,12 @@ import pytest
 from numba.core.errors import TypingError
 
 from streamsketch import SJLT, CountSketch, Projection, Rademacher
-from streamsketch.core.carryless import TILE, hash_tile
-from streamsketch.core.hashing import BitSlices, Words
 from streamsketch.core.jit import kernel
-from streamsketch.projections.kernels import slots as kernels
-from streamsketch.projections.kernels.pipeline import layout_of
-from streamsketch.projections.kernels.tiles import adders, scratch_size
+from streamsketch.kernels import slots as kernels
+from streamsketch.kernels.carryless import TILE, hash_tile
+from streamsketch.kernels.hashing import BitSlices, Words
+from streamsketch.kernels.pipeline import layout_of
+from streamsketch.kernels.tiles import adders, scratch_size
 from tests import naive_maps
 
 BITS = 60

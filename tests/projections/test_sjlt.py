@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from streamsketch import SJLT, CountSketch, InvalidInputError, Projection
-from streamsketch.projections.kernels.tiles import batch_bounds
+from streamsketch.kernels.tiles import batch_bounds
 from tests import naive
 
 FALSE_REJECT = 1e-6  # of each statistical test; seeds are fixed, so none of them is ever flaky

@@ -13,8 +13,8 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.core.hashing import WORD_BITS
-from streamsketch.projections.kernels.lattice_gaussian import lattice_gaussian
+from streamsketch.kernels.hashing import WORD_BITS
+from streamsketch.kernels.lattice import lattice_gaussian
 from streamsketch.signs.flip_check import check_flips
 from streamsketch.signs.sign_changes import (
     binomial_count,

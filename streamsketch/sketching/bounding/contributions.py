@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words
+from streamsketch.core import Ints
 from streamsketch.data import arrow_column, is_key_type, quantise, quantise_one, value_type
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.objects import INDICES, KEYS, VALUES, Lists, is_list

@@ -12,9 +12,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, kernel
-from streamsketch.data import canonical_bytes, digest_column, keyed_state
+from streamsketch.core import Ints, kernel
+from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels import Words, digest_column, keyed_state
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 from streamsketch.sketching.bounding.runs import Runs
 from streamsketch.sketching.bounding.scale import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps

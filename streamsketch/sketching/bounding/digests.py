@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamsketch.core import MAX_KEY, Ints, Words, bytes_at, kernel, multiply_add, part
+from streamsketch.core import Ints, kernel, part
 from streamsketch.data import canonical_column, is_bytes_type, joined_bytes, value_type
+from streamsketch.kernels import MAX_KEY, Words, bytes_at, multiply_add
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

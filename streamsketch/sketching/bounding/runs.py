@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, Words, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import Words
 from streamsketch.sketching.bounding.contributions import Contributions
 
 _BUCKET_RUNS = 256  # on average

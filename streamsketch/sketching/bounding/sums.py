@@ -8,7 +8,8 @@ can choose indices that meet in one place (Dietzfelbinger et al. 1997).
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import MAX_KEY, TILE, Ints, Words, evaluate, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels import MAX_KEY, TILE, Words, evaluate
 
 Flags = NDArray[np.bool_]
 

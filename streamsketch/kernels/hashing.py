@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.carryless import TILE, hash_tile, instructions, multiply_add
-from streamsketch.core.jit import kernel
+from streamsketch.core import kernel
+from streamsketch.kernels.carryless import TILE, hash_tile, instructions, multiply_add
 
 Words: TypeAlias = NDArray[np.uint64]
 

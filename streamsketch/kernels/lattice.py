@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core import WORD_BITS, Ints, Words, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels.hashing import WORD_BITS, Words
 
 _DIGITS = 256  # fractional bits of the fixed-point weights; rounding affects fewer than 20 of them
 _GUIDE_BITS = 12

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, Words, evaluate, kernel
-from streamsketch.projections.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels.hashing import Words, evaluate
+from streamsketch.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
 
 _BLOCK = 512  # nonzeros hashed at a time
 _WORDS = 1 << 14  # fewer, if their hash words would not fit in the L2 cache

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import TILE, Ints, Words, evaluate, kernel
-from streamsketch.projections.kernels.tiles import tile_starts
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels.carryless import TILE
+from streamsketch.kernels.hashing import Words, evaluate
+from streamsketch.kernels.tiles import tile_starts
 
 MOST_MASS = (1 << 63) - 1
 _BLOCK = 256  # items hashed at a time: they stay in the L1 cache

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import TILE, Ints, Words, hash_tile, kernel, part
-from streamsketch.projections.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
-from streamsketch.projections.kernels.prefetch import prefetch
+from streamsketch.core import Ints, kernel, part
+from streamsketch.kernels.carryless import TILE, hash_tile
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
+from streamsketch.kernels.prefetch import prefetch
 
 Bounds: TypeAlias = tuple[Any, Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
 

@@ -14,8 +14,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core import WORD, Words, arrays, check_contiguous, compiles_for, kernel
-from streamsketch.projections import transpose_tile
+from streamsketch.core import compiles_for, kernel
+from streamsketch.kernels.carryless import WORD, arrays, check_contiguous
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.vectors import transpose_tile
 
 Counts: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamsketch.core import Ints, Words, field_elements, kernel
+from streamsketch.core import Ints, kernel
+from streamsketch.kernels.hashing import Words, field_elements
 
 _MIXING_BITS = 80
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of SplitMix64's finaliser

@@ -16,18 +16,9 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from streamsketch.core import (
-    AVX512,
-    TILE,
-    WORD,
-    BitSlices,
-    Emitter,
-    Words,
-    arrays,
-    check_contiguous,
-    compiles_for,
-    emitter,
-)
+from streamsketch.core import compiles_for
+from streamsketch.kernels.carryless import AVX512, TILE, WORD, Emitter, arrays, check_contiguous, emitter
+from streamsketch.kernels.hashing import BitSlices, Words
 
 QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""

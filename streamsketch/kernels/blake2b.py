@@ -13,7 +13,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamsketch.core import WORD, Ints, Words, arrays, bytes_at, check_contiguous, compiles_for, kernel, part
+from streamsketch.core import Ints, compiles_for, kernel, part
+from streamsketch.kernels.carryless import WORD, arrays, check_contiguous
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.words import bytes_at
 
 _BLOCK, _ROUNDS = 128, 12
 _LANES = 8
