@@ -8,7 +8,7 @@ from apache_beam.io.filesystems import FileSystems
 
 import streamsketch as ss
 from streamsketch.beam import FinishRun, configure_run
-from streamsketch.beam.claims import claim_path
+from streamsketch.beam.run.claims import claim_path
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

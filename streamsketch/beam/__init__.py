@@ -5,7 +5,7 @@ retries; releases carry noise that is drawn once (THEORY.md 4.2).
 """
 
 from streamsketch._lazy import attach
-from streamsketch.beam import coders as _coders
+from streamsketch.beam.run import coders as _coders
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
 

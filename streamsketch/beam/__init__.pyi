@@ -1,19 +1,19 @@
-from .bound import BoundContributions
-from .coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
-from .compare import DistancesTo, PairwiseDistances
-from .contribute import ContributePerKey
-from .means import MeanPerKey
-from .nearest import NearestNeighbours
-from .nearest_signs import NearestSigns
-from .read import ReadColumns, read_batches
-from .release import ReleasePerKey
-from .results import comparison_schema
-from .runs import FinishRun, configure_run, run_secret
-from .select import SelectKeys
-from .signs import ReleaseSignsPerKey
-from .sketch import MergeSketches, SketchPerKey
-from .tables import WriteTable
-from .windows import SlidingWindowSums, TumblingWindows
+from .compare.distances import DistancesTo, PairwiseDistances
+from .compare.nearest import NearestNeighbours
+from .compare.nearest_signs import NearestSigns
+from .compare.results import comparison_schema
+from .compare.tables import WriteTable
+from .intake.bound import BoundContributions
+from .intake.read import ReadColumns, read_batches
+from .intake.sketch import MergeSketches, SketchPerKey
+from .intake.windows import SlidingWindowSums, TumblingWindows
+from .release.contribute import ContributePerKey
+from .release.means import MeanPerKey
+from .release.release import ReleasePerKey
+from .release.select import SelectKeys
+from .release.signs import ReleaseSignsPerKey
+from .run.coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
+from .run.runs import FinishRun, configure_run, run_secret
 
 __all__ = [
     "BoundContributions",

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C, which takes a twelfth of the compilation
 
 SOURCES = (
-    "beam/shards.py",
+    "beam/intake/shards.py",
     "kernels/carryless.py",
     "kernels/hashing.py",
     "kernels/words.py",

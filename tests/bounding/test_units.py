@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.beam import BoundContributions, SketchPerKey, runs
+from streamsketch.beam import BoundContributions, SketchPerKey
+from streamsketch.beam.run import runs
 from streamsketch.sketching.bounding import grouping, units
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.beam.running import run

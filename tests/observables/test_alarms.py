@@ -116,7 +116,7 @@ def test_alarms_tell_nothing_of_one_event(name: str, tmp_path: Path, monkeypatch
 
 
 def no_keys_without_data(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("streamsketch.beam.release._empty_sketch", lambda *_: iter(()))
+    patch.setattr("streamsketch.beam.release.release._empty_sketch", lambda *_: iter(()))
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -36,15 +36,15 @@ from streamsketch.beam import (
     TumblingWindows,
     WriteTable,
     configure_run,
-    once,
 )
+from streamsketch.beam.run import once
 from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
 from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import Calibrated, CalibratedNoise
+from tests.beam.run.test_ordering import first_of
 from tests.beam.running import run
-from tests.beam.test_ordering import first_of
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -98,7 +98,7 @@ def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Calibrated, "release", hiding)
     monkeypatch.setattr(Round, "contribute_again", contributing)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("streamsketch.beam.runs.secrets.token_bytes", bytes)
+    monkeypatch.setattr("streamsketch.beam.run.runs.secrets.token_bytes", bytes)
 
 
 class Known:
@@ -303,7 +303,7 @@ def test_the_game_finds_keys_with_data_that_come_first(tmp_path: Path, monkeypat
 
 
 def test_the_game_finds_means_in_order_of_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.beam.means.InOrder", lambda *_: beam.Reshuffle())
+    monkeypatch.setattr("streamsketch.beam.release.means.InOrder", lambda *_: beam.Reshuffle())
     seen = [play(means, order, tmp_path / order) for order in ("BAC", "CAB")]
     assert differences(seen) == ["elements"]
 

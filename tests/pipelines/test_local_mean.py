@@ -11,7 +11,7 @@ import pytest
 
 import streamsketch as ss
 from pipelines import local_mean, sinks
-from streamsketch.beam import runs
+from streamsketch.beam.run import runs
 
 VECTORS = np.random.default_rng(8).normal(size=(40, 6)) + 2
 ALBUMS = ["summer", "winter"] * 20

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from apache_beam.utils.timestamp import Timestamp
 
 import streamsketch as ss
-from streamsketch.beam.claims import Claim
-from streamsketch.beam.root_keys import _decoded as root_key_of
+from streamsketch.beam.run.claims import Claim
+from streamsketch.beam.run.root_keys import _decoded as root_key_of
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.cli._lines import BadLines, Lines
 from streamsketch.data import batches, parts_of

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import streamsketch as ss
 from streamsketch import local, signs
-from streamsketch.beam.coders import SketchCoder
+from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
 from streamsketch.parties.contributions import CONTRIBUTION

@@ -15,7 +15,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import local, signs
-from streamsketch.beam.coders import SketchCoder
+from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.core import Limits
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable

@@ -8,8 +8,8 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import IntervalWindow
 
-from streamsketch.beam.claims import create_once
-from streamsketch.beam.once import REFUSED
+from streamsketch.beam.run.claims import create_once
+from streamsketch.beam.run.once import REFUSED
 from streamsketch.beam.streams.slots import Slot, slot_of
 
 

@@ -14,12 +14,12 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWin
 from apache_beam.utils.timestamp import Timestamp
 from numpy.typing import NDArray
 
-from streamsketch.beam.bound import BoundContributions
-from streamsketch.beam.events import column_of
-from streamsketch.beam.marked import SecretCollection, Span, refuse_bounded
-from streamsketch.beam.runner import refuse_lost_state
-from streamsketch.beam.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.windows import windowed_as
+from streamsketch.beam.intake.bound import BoundContributions
+from streamsketch.beam.intake.events import column_of
+from streamsketch.beam.intake.windows import windowed_as
+from streamsketch.beam.run.marked import SecretCollection, Span, refuse_bounded
+from streamsketch.beam.run.runner import refuse_lost_state
+from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import Exact, check_int
 from streamsketch.data import arrow_column
 from streamsketch.errors import InvalidInputError

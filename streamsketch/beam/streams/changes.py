@@ -10,11 +10,11 @@ from apache_beam.transforms.userstate import BagStateSpec
 from apache_beam.transforms.window import FixedWindows, GlobalWindows, IntervalWindow, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 
-from streamsketch.beam.blocks import gaps, keyed_block, order
-from streamsketch.beam.results import in_form, taken
-from streamsketch.beam.runner import refuse_lost_state
+from streamsketch.beam.compare.blocks import gaps, keyed_block, order
+from streamsketch.beam.compare.results import in_form, taken
+from streamsketch.beam.intake.windows import windowed_as
+from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
-from streamsketch.beam.windows import windowed_as
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import By, Estimate, check_by, pairwise

@@ -16,7 +16,7 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from numpy.typing import NDArray
 
 from streamsketch.agreement import missing
-from streamsketch.beam.events import column_of
+from streamsketch.beam.intake.events import column_of
 from streamsketch.beam.streams.lateness import Clock, PartitionClock, agree_on_clock, check_clock
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data import batches, parts_of

@@ -21,8 +21,8 @@ from apache_beam.transforms.window import GlobalWindow, TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 from numpy.typing import NDArray
 
-from streamsketch.beam.keys import METRICS
-from streamsketch.beam.once import LATE
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.run.once import LATE
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Tumbling
 

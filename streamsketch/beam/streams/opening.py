@@ -12,11 +12,11 @@ from apache_beam.transforms.userstate import ReadModifyWriteStateSpec, TimerSpec
 from apache_beam.transforms.window import GlobalWindows, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 
-from streamsketch.beam.runner import refuse_lost_state
-from streamsketch.beam.runs import RunSecret, run_secret
+from streamsketch.beam.intake.windows import WindowRange, windowed_as
+from streamsketch.beam.run.runner import refuse_lost_state
+from streamsketch.beam.run.runs import RunSecret, run_secret
 from streamsketch.beam.streams.secret import StreamSecret
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
-from streamsketch.beam.windows import WindowRange, windowed_as
 from streamsketch.errors import InvalidInputError
 
 _LOG = logging.getLogger(__name__)

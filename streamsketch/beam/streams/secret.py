@@ -9,9 +9,9 @@ from apache_beam.internal import pickler
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.value_provider import ValueProvider
 
-from streamsketch.beam.claims import create_once, read_claim
-from streamsketch.beam.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
-from streamsketch.beam.runs import RunSecret, has_stream, run_secret, use_secret
+from streamsketch.beam.run.claims import create_once, read_claim
+from streamsketch.beam.run.root_keys import RootKey, check_root_key, fetch_root_key, fingerprint
+from streamsketch.beam.run.runs import RunSecret, has_stream, run_secret, use_secret
 from streamsketch.beam.streams.lateness import Clock, agree_on_clock
 from streamsketch.errors import InvalidInputError
 

@@ -15,8 +15,8 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import IntervalWindow
 
-from streamsketch.beam.claims import create_once
-from streamsketch.beam.keys import METRICS
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.alarms import Alarm
 from streamsketch.beam.streams.logs import log_event
 from streamsketch.beam.streams.slots import Slot, slot_of

@@ -9,7 +9,7 @@ from apache_beam.coders import FastPrimitivesCoder
 from apache_beam.transforms.window import IntervalWindow
 from apache_beam.utils.timestamp import Timestamp
 
-from streamsketch.beam.keys import plain_key
+from streamsketch.beam.intake.keys import plain_key
 
 _LONGEST_NAME = 200  # of a file, with room for what stands before and behind it
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -7,8 +7,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from apache_beam.runners.pipeline_context import PipelineContext
 
-from streamsketch.beam.runner import may_compute_again
-from streamsketch.beam.runs import has_stream
+from streamsketch.beam.run.runner import may_compute_again
+from streamsketch.beam.run.runs import has_stream
 from streamsketch.errors import InvalidInputError
 
 # Beam keeps at most 100 messages of a bundle's results, and one of up to 1 MB is a message. When they are full, the

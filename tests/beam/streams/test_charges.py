@@ -13,8 +13,8 @@ from apache_beam.transforms.window import IntervalWindow, TimestampedValue
 import streamsketch as ss
 from pipelines.stream_distances import main
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
-from streamsketch.beam.charges import Charge, WindowCharge
-from streamsketch.beam.marked import Span
+from streamsketch.beam.run.charges import Charge, WindowCharge
+from streamsketch.beam.run.marked import Span
 from streamsketch.beam.streams import configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
 from streamsketch.intake import Tumbling

@@ -1,0 +1,1 @@
+"""From rows of files and messages to bounded, windowed sketches by key."""

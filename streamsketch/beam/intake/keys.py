@@ -1,0 +1,149 @@
+"""The keys that a release is about: given as a list, a file or a collection, and never read off the data."""
+
+import copy
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import GlobalWindows
+
+from streamsketch.agreement import Agreement
+from streamsketch.beam.run.steps import Each, Step
+from streamsketch.data import keys_named
+from streamsketch.errors import InvalidInputError
+
+METRICS = "streamsketch"
+
+Keys: TypeAlias = Iterable[Any] | os.PathLike[str] | beam.PCollection
+
+
+class PublicKeys:
+    """Keys known without a look at the data.
+
+    Parameters
+    ----------
+    keys
+        Text, bytes or integers in a list; a `pathlib.Path` to a text file with one key a line, in UTF-8 with or without
+        a byte order mark, on any file system Beam knows; or a PCollection of keys in the global window.
+
+    Raises
+    ------
+    InvalidInputError
+        For one string, an empty list, keys of other types, or a collection in other windows. In the workers, for lines
+        of a file that are not UTF-8, or begin or end with white space: such keys are hardly ever those of the data, and
+        would be released as noise alone. Where they are, give them in a list.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._path = os.fspath(keys) if isinstance(keys, os.PathLike) else None
+        self._keys = keys if isinstance(keys, beam.PCollection) else None
+        self._listed: list[Any] | None = None
+        self._agreement: Agreement | None = None
+        if not isinstance(keys, os.PathLike | beam.PCollection):
+            try:
+                named = keys_named(keys, "public_keys")
+                self._listed = plain_keys(named.to_pylist() if hasattr(named, "to_pylist") else named)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{error}; a file is given as pathlib.Path(…)") from None
+            if not self._listed:
+                raise InvalidInputError("public_keys is empty, so nothing would be released; give at least one key")
+
+    def under(self, agreement: Agreement | None) -> "PublicKeys":
+        """Return the keys as the type of an agreement's; `InvalidInputError` for those of a list that do not fit."""
+        if agreement is None or agreement.key is None:
+            return self
+        found = copy.copy(self)
+        found._agreement = agreement  # noqa: SLF001 - of this class
+        if self._listed is not None:
+            found._listed = plain_keys(agreement.keys_of(self._listed))  # noqa: SLF001
+        return found
+
+    def collection(self, pipeline: beam.Pipeline) -> beam.PCollection:
+        """Return the different keys, as a collection in the global window."""
+        if self._listed is not None:
+            # Beam's Create would spread them, in seven steps more, and the keys are grouped anyway
+            listed = beam.ParDo(Each(_same, self._listed)).with_output_types(Any)
+            return pipeline | "Once" >> beam.Impulse() | "Public keys" >> listed
+        keys = self._keys
+        if keys is None:
+            # as bytes, since Beam's own decoding keeps a byte order mark
+            lines = pipeline | "Read public keys" >> beam.io.ReadFromText(self._path, coder=beam.coders.BytesCoder())
+            keys = lines | "Keys of lines" >> beam.FlatMap(_key_of_line, self._path).with_output_types(str)
+        elif not isinstance(keys.windowing.windowfn, GlobalWindows):
+            raise InvalidInputError(
+                f"public_keys must be in the global window, got a collection in "
+                f"{type(keys.windowing.windowfn).__name__}: a key is public in all windows. Put it through "
+                f"beam.WindowInto(beam.window.GlobalWindows())"
+            )
+        checked = keys | "Check public keys" >> beam.Map(_public_key, self._agreement).with_output_types(Any)
+        return checked | "Different public keys" >> beam.Distinct()
+
+    def keep(self, keyed: beam.PCollection, keys: beam.PCollection, *, count: bool) -> beam.PCollection:
+        """Return those of ``KV[key, value]`` whose key is public; ``keys`` is what `collection` returned."""
+        known = {} if self._listed is not None else {"known": as_dict(keys)}
+        keep = beam.ParDo(KeepKeys(self.listed, count=count), **known)
+        return keyed | "Keep public keys" >> keep.with_output_types(keyed.element_type)
+
+    @property
+    def listed(self) -> frozenset[Any] | None:
+        """The keys, if they were given as a list."""
+        return None if self._listed is None else frozenset(self._listed)
+
+
+def as_dict(keys: beam.PCollection) -> beam.pvalue.AsDict:
+    """Return a collection of keys as a side input that looks a key up fast."""
+    return beam.pvalue.AsDict(keys | "With nothing" >> beam.Map(lambda key: (key, None)))
+
+
+class KeepKeys(Step):
+    """Drop what is filed under keys that are not listed, or not in the side input."""
+
+    def __init__(self, listed: frozenset[Any] | None, *, count: bool) -> None:
+        self._listed, self._count = listed, count
+
+    def process(self, keyed: tuple[Any, Any], known: Mapping[Any, None] | None = None) -> Iterator[tuple[Any, Any]]:
+        """Yield the element if its key is known."""
+        keys = known if self._listed is None else self._listed
+        # only plain types: True and 1.0 equal 1 in Python
+        if type(keyed[0]) in (str, bytes, int) and keys is not None and keyed[0] in keys:
+            yield keyed
+        elif self._count:
+            Metrics.counter(METRICS, "keys_dropped").inc()
+
+
+def plain_keys(keys: Iterable[Any]) -> list[Any]:
+    """Return different keys; equal keys of other types would be released beside those of the data."""
+    return list(dict.fromkeys(map(_public_key, keys)))
+
+
+def plain_key(key: Any, name: str) -> Any:
+    """Return a key without NumPy's types; raise `InvalidInputError` with a name for what it is if it is of others."""
+    plain = key.item() if isinstance(key, np.generic) else key
+    if type(plain) not in (str, bytes, int):
+        raise InvalidInputError(f"{name} must be text, bytes or integers, got {type(plain).__name__}; cast them")
+    return plain
+
+
+def _same(_: bytes, keys: list[Any]) -> list[Any]:
+    return keys
+
+
+def _public_key(key: Any, agreement: Agreement | None = None) -> Any:
+    plain = plain_key(key, "public_keys")
+    return plain if agreement is None else plain_key(agreement.keys_of([plain])[0], "public_keys")
+
+
+def _key_of_line(line: bytes, path: str) -> Iterator[str]:
+    try:
+        key = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path} has a line that is not UTF-8; convert it first") from None
+    if key.strip() == key:
+        yield from [key] if key else []
+    elif key.strip():
+        raise InvalidInputError(
+            f"the public key {key!r:.80} in {path} begins or ends with white space; remove that, or give a list of keys"
+        )

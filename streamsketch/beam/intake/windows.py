@@ -1,0 +1,349 @@
+"""Event-time windows in which each key is published once."""
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.transforms import trigger
+from apache_beam.transforms.core import Windowing
+from apache_beam.transforms.window import (
+    BoundedWindow,
+    FixedWindows,
+    GlobalWindow,
+    GlobalWindows,
+    IntervalWindow,
+    SlidingWindows,
+    TimestampedValue,
+)
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Duration, Timestamp, TimestampTypes
+from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
+from numpy.typing import NDArray
+
+from streamsketch.beam.intake.events import column_of
+from streamsketch.data import value_type
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import Tumbling, times_in, window_seconds
+from streamsketch.release import PrivateSketch
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+_DAY = 86_400 * 10**6
+_MICROS = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
+"""Of each unit, by what to divide and then multiply for microseconds."""
+
+
+class TumblingWindows(beam.PTransform):
+    """Put events into windows of one length that follow each other: what `ReleasePerKey` accepts.
+
+    It is ``beam.WindowInto`` with the trigger, accumulation and lateness that publish each window once; and with
+    ``column`` it splits Arrow batches by the event times in them, which Beam cannot see.
+
+    Parameters
+    ----------
+    size
+        Length of a window in seconds, or in words: ``"1 day"``, ``"24h"``, ``"15 min"``.
+    offset
+        Where windows start, in seconds after 1970-01-01T00:00Z and every ``size`` from there.
+    column
+        A column of Arrow times or dates, or of text that says them; times of day in dates count as their day, and times
+        without a zone as UTC. Rows without a time, or with one less than a window from the ends of Beam's time,
+        290 000 years off, are dropped. Without it, elements have the times that Beam knows of.
+    time_format
+        What text in that column looks like, as of ``strptime``; by default, as ISO 8601 says.
+    allowed_lateness
+        For how many seconds late data are kept for the ``late`` outputs of `BoundContributions` and `ReleasePerKey`.
+        They are never released.
+
+    Raises
+    ------
+    InvalidInputError
+        In the workers, for elements without such a column of times.
+    """
+
+    def __init__(
+        self,
+        size: float | str,
+        *,
+        offset: float = 0,
+        column: str | None = None,
+        time_format: str | None = None,
+        allowed_lateness: float = 0,
+    ) -> None:
+        super().__init__()
+        self._windows = FixedWindows(window_seconds(size), offset)
+        self._column, self._format, self._lateness = column, time_format, allowed_lateness
+
+    def expand(self, events: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        if self._column is not None:
+            split = _SplitByTime(self._windows, self._column, self._format)
+            events |= "Split by time" >> beam.ParDo(split).with_output_types(pa.RecordBatch)
+        late = trigger.AfterCount(1) if self._lateness else None
+        return events | "Window" >> beam.WindowInto(
+            self._windows,
+            trigger=trigger.AfterWatermark(late=late),
+            accumulation_mode=trigger.AccumulationMode.DISCARDING,
+            allowed_lateness=self._lateness,
+        )
+
+
+class _SplitByTime(beam.DoFn):
+    def __init__(self, windows: FixedWindows, column: str, time_format: str | None) -> None:
+        self._windows = tumbling_of(windows)
+        self._column, self._format = column, time_format
+
+    def process(self, element: Any) -> Iterator[TimestampedValue]:
+        if not isinstance(element, pa.RecordBatch | pa.Table):
+            raise InvalidInputError(
+                f"TumblingWindows(column={self._column!r}) splits Arrow record batches, got a "
+                f"{type(element).__name__}. Give rows their times by beam.window.TimestampedValue, and no column"
+            )
+        column = column_of(element, self._column)
+        number = self._one_number(column)
+        if number is not None:  # most messages: nothing to copy
+            yield from self._placed(element, number)
+            return
+        rows, moments = self._moments(column)
+        if not len(rows):
+            return
+        numbers = self._windows.number(moments)
+        if len(rows) == element.num_rows and (numbers == numbers[0]).all():
+            yield from self._placed(element, int(numbers[0]))
+            return
+        ordered = np.argsort(numbers, kind="stable")
+        breaks = np.flatnonzero(np.diff(numbers[ordered])) + 1
+        for places in np.split(ordered, breaks):
+            yield from self._placed(element.take(pa.array(rows[places])), int(numbers[places[0]]))
+
+    def _one_number(self, column: Any) -> int | None:
+        """Return the number of the window that all rows are in, if the first and the last moment tell; else None."""
+        if not pa.types.is_timestamp(column.type) or column.null_count or not len(column):
+            return None
+        ends = pc.min_max(column)
+        _, moments = self._moments(pa.array([ends["min"].value, ends["max"].value], pa.int64()).cast(column.type))
+        numbers = self._windows.number(moments)
+        return int(numbers[0]) if numbers.size == 2 and numbers[0] == numbers[1] else None
+
+    def _placed(self, rows: Any, number: int) -> Iterator[TimestampedValue]:
+        """Yield the rows of one window."""
+        moment = Timestamp(micros=self._windows.start(number))
+        for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.combine_chunks().to_batches():
+            yield TimestampedValue(_without_unused_words(batch), moment)
+
+    def _moments(self, column: Any) -> tuple[Numbers, Numbers]:
+        """Return the places of rows whose window Beam can hold, and their times in microseconds."""
+        if pa.types.is_date32(column.type):
+            column, divisor, unit = column.cast(pa.int32()), 1, _DAY
+        elif pa.types.is_date64(column.type):
+            divisor, unit = _DAY // 1000, _DAY  # some hold times of day too
+        elif pa.types.is_timestamp(column.type):
+            divisor, unit = _MICROS[column.type.unit]
+        elif pa.types.is_string(value_type(column)) or pa.types.is_large_string(value_type(column)):
+            divisor, unit = 1, 1
+        else:
+            raise InvalidInputError(f"the column {self._column!r} must hold times or dates, got {column.type}; cast it")
+        rows = np.flatnonzero(column.is_valid())
+        column = column.drop_null()
+        if not pa.types.is_temporal(column.type) and not pa.types.is_integer(column.type):
+            column = times_in(column, self._column, self._format)
+        whole = column.cast(pa.int64()).to_numpy() // divisor
+        # a window's size away from both ends, its start and end fit; so does every product below, being between them
+        low = -((-MIN_TIMESTAMP.micros - self._windows.size) // unit)
+        high = (GlobalWindow().max_timestamp().micros - self._windows.size) // unit
+        fits = (whole >= low) & (whole <= high)
+        return rows[fits], whole[fits] * unit
+
+
+def _without_unused_words(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose dictionaries are no longer than it: each of many parts would carry all of the words."""
+    long = [pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column) for column in batch.columns]
+    if not any(long):
+        return batch
+    columns = [
+        column.dictionary_decode().dictionary_encode() if is_long else column
+        for column, is_long in zip(batch.columns, long, strict=True)
+    ]
+    types = [(name, column.type) for name, column in zip(batch.schema.names, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types, batch.schema.metadata))  # which says it was cast
+
+
+def tumbling_of(windows: FixedWindows) -> Tumbling:
+    """Return Beam's windows as ours."""
+    return Tumbling(_micros(windows.size), _micros(windows.offset))
+
+
+def _micros(length: TimestampTypes) -> int:
+    return int(Duration.of(length).micros) if isinstance(length, Duration | int | float) else int(length.micros)
+
+
+def windowed_as(windowing: Windowing) -> beam.WindowInto:
+    """Return what windows a collection as another is; Beam's own shorthand forgets the lateness."""
+    return beam.WindowInto(
+        windowing.windowfn,
+        trigger=windowing.triggerfn,
+        accumulation_mode=windowing.accumulation_mode,
+        timestamp_combiner=windowing.timestamp_combiner,
+        allowed_lateness=windowing.allowed_lateness,
+    )
+
+
+def is_the_one_pane(pane: PaneInfo) -> bool:
+    """Return whether a pane is the one that may be published: on time, or of a runner that knows no other."""
+    return pane.timing not in (PaneInfoTiming.LATE, PaneInfoTiming.EARLY)
+
+
+def require_one_pane(collection: beam.PCollection) -> None:
+    """Refuse windowing under which a key could be published more than once, or never."""
+    windowing = collection.windowing
+    if isinstance(windowing.windowfn, GlobalWindows):
+        _require_global(collection)
+        return
+    require_tumbling(windowing)
+    once = isinstance(windowing.triggerfn, trigger.AfterWatermark) and windowing.triggerfn.early is None
+    if not once or windowing.accumulation_mode != trigger.AccumulationMode.DISCARDING:
+        raise InvalidInputError(
+            f"a release publishes each key and window once, but {windowing.triggerfn} may fire again before or after "
+            f"the window's end, or accumulate. Window the events by TumblingWindows(size)"
+        )
+
+
+def require_tumbling(windowing: Windowing) -> None:
+    """Refuse windows other than the global one and tumbling ones."""
+    if not isinstance(windowing.windowfn, GlobalWindows | FixedWindows):
+        raise InvalidInputError(
+            f"an event must be in one window, got {type(windowing.windowfn).__name__}. Use TumblingWindows(period); "
+            f"sliding windows are sums of released ones: SlidingWindowSums(size, period)"
+        )
+
+
+def _require_global(collection: beam.PCollection) -> None:
+    if not isinstance(collection.windowing.triggerfn, trigger.DefaultTrigger):
+        raise InvalidInputError(
+            f"a release publishes each key once, but the trigger {collection.windowing.triggerfn} may fire again. "
+            f"Use the default trigger"
+        )
+    if not collection.is_bounded:
+        raise InvalidInputError(
+            "a release in the global window needs bounded input: an unbounded stream never ends it. Window the events "
+            "by TumblingWindows(size)"
+        )
+
+
+class WindowRange:
+    """The tumbling windows from a start to a stop, known without a look at the data.
+
+    Parameters
+    ----------
+    start, stop
+        Seconds since 1970-01-01T00:00Z, or Beam timestamps; windows that overlap [start, stop) count. Without ``stop``
+        they never end.
+
+    Raises
+    ------
+    InvalidInputError
+        If the range is empty.
+    """
+
+    def __init__(self, start: TimestampTypes, stop: TimestampTypes | None) -> None:
+        self.start, self.stop = Timestamp.of(start), None if stop is None else Timestamp.of(stop)
+        if self.stop is not None and self.start >= self.stop:
+            raise InvalidInputError(f"public_windows must be (start, stop) with start < stop, got ({start}, {stop})")
+
+    def contains(self, window: IntervalWindow) -> bool:
+        """Return whether a window overlaps the range."""
+        return bool((self.stop is None or window.start < self.stop) and window.end > self.start)
+
+    def count(self, windowing: Windowing) -> int:
+        """Return how many windows there are, or 1 if they never end."""
+        return 1 if self.stop is None else len(self._starts(windowing, self.stop))
+
+    def first(self, windowing: Windowing) -> Timestamp:
+        """Return the start of the first window."""
+        return Timestamp(micros=tumbling_of(windowing.windowfn).start_of(self.start.micros))
+
+    def _starts(self, windowing: Windowing, stop: Timestamp) -> list[Timestamp]:
+        starts = tumbling_of(windowing.windowfn).starts(self.start.micros, stop.micros)
+        return [Timestamp(micros=start) for start in starts]
+
+    def times(self, keys: beam.PCollection, windowing: Windowing) -> beam.PCollection:
+        """Return each key once in each of these windows, windowed as told."""
+        if self.stop is None:
+            raise InvalidInputError("windows that never end are opened by timers; give public_windows a stop")
+        starts = self._starts(windowing, self.stop)
+        return (
+            keys
+            | "In each window" >> beam.FlatMap(lambda key: [TimestampedValue(key, start) for start in starts])
+            | "Window keys" >> windowed_as(windowing)
+        )
+
+
+class KeepWindows(beam.DoFn):
+    """Drop what lies in other windows."""
+
+    def __init__(self, windows: WindowRange) -> None:
+        self._windows = windows
+
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[Any]:
+        """Yield the element if its window overlaps the range."""
+        if self._windows.contains(window):
+            yield element
+
+
+class SlidingWindowSums(beam.PTransform):
+    """Sum releases of tumbling windows to sliding ones: ``KV[key, PrivateSketch] → KV[key, PrivateSketch]``.
+
+    Input is what `ReleasePerKey` gives in `TumblingWindows` of ``period`` seconds; output is in Beam's
+    ``SlidingWindows(size, period)``. Nothing more is spent: each sum is computed from what is published anyway, its
+    noise is that of its parts added up, and its guarantee is theirs. Sliding windows that overlap share noise,
+    so comparing one key's with each other is refused; different keys in one window compare as ever.
+
+    Parameters
+    ----------
+    size, period
+        In seconds; ``size`` is a multiple of ``period``.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not, or the input's windows have another length.
+    """
+
+    def __init__(self, size: float, period: float) -> None:
+        super().__init__()
+        ratio = Fraction(str(size)) / Fraction(str(period)) if period > 0 else Fraction(0)
+        if ratio < 1 or ratio.denominator != 1:
+            raise InvalidInputError(f"size must be a multiple of period, both in seconds > 0, got {size} and {period}")
+        self._size, self._period = size, period
+
+    def expand(self, releases: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        windows = releases.windowing.windowfn
+        if not isinstance(windows, FixedWindows) or _micros(windows.size) != _micros(self._period):
+            raise InvalidInputError(
+                f"SlidingWindowSums(period={self._period}) sums releases in TumblingWindows({self._period}), got "
+                f"{type(windows).__name__} of {getattr(windows, 'size', 'no')} seconds"
+            )
+        return (
+            releases
+            | "Slide"
+            >> beam.WindowInto(
+                SlidingWindows(self._size, self._period, Timestamp(micros=_micros(windows.offset))),
+                trigger=trigger.AfterWatermark(),
+                accumulation_mode=trigger.AccumulationMode.DISCARDING,
+            )
+            | "Gather releases" >> beam.GroupByKey()
+            | "Sum releases" >> beam.MapTuple(_sum).with_output_types(beam.typehints.KV[Any, PrivateSketch])
+        )
+
+
+def _sum(key: Any, releases: Iterable[PrivateSketch]) -> tuple[Any, PrivateSketch]:
+    first, *others = sorted(releases, key=lambda release: release.release_ids)
+    total = first
+    for other in others:
+        # an event is in one window, and a unit bounded across windows is covered by the guarantee of the whole table
+        total = total.combine(other, populations="disjoint")
+    return key, total

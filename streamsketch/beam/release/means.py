@@ -1,0 +1,148 @@
+"""From locally private reports to one exact sum per key."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.trigger import AccumulationMode
+from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.run.ordering import InOrder
+from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
+
+_FLUSH_BYTES = 1 << 27  # of one bundle's sums, all keys and windows together; then partial sums move on
+
+
+class MeanPerKey(beam.PTransform):
+    """Add up each key's reports: ``PCollection[KV[key, reports]] → PCollection[KV[key, MeanAggregator]]``.
+
+    Reports are `Report`, a batch of them (`Reports`), or the bytes of one. Each bundle adds up its own; partial sums
+    are then merged, exactly, so totals have the same bits on any runner, with any bundling and retries. Nothing is
+    random here: reports are private before they arrive. Keys are text, bytes or integers; they are not protected.
+    A batch of no reports makes no key. Sums of bounded collections leave in the order of windows and keys.
+
+    Parameters
+    ----------
+    mechanism
+        Of all reports.
+    drop_malformed
+        Whether reports that cannot be read, are of another mechanism, or are longer or shorter than honest ones
+        (`Mechanism.honest_lengths`) are left out, and counted in the metric ``reports_dropped``. Of a batch the others
+        are added. By default they end the job: anyone who sends reports can then end it, and so does one honest report
+        in 10^9.
+
+    Raises
+    ------
+    InvalidInputError, WireFormatError
+        In the workers, for such reports unless they are dropped, and for elements that are not reports.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch.local import PrivHS
+    >>> mechanism = PrivHS(dim=3, epsilon=2.0)
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     reports = pipeline | beam.Create([("north", mechanism.randomize([0.6, 0.8, 0.0]))])
+    ...     means = reports | MeanPerKey(mechanism) | beam.MapTuple(lambda key, server: (key, server.mean()))
+    """
+
+    def __init__(self, mechanism: Mechanism, *, drop_malformed: bool = False) -> None:
+        super().__init__()
+        if not isinstance(mechanism, Mechanism):
+            raise TypeError(f"MeanPerKey needs a Mechanism, got a {type(mechanism).__name__}")
+        self._mechanism = mechanism
+        self._drop_malformed = drop_malformed
+
+    def expand(self, reports: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        means = (
+            reports
+            | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
+            | "Gather partial sums" >> beam.GroupByKey()
+            | "Merge partial sums"
+            >> beam.MapTuple(lambda key, partials: (key, _merged(partials))).with_output_types(
+                beam.typehints.KV[Any, MeanAggregator]
+            )
+        )
+        # other windows cannot be told from an event time, nor panes of a stream from one another
+        windowing = means.windowing
+        in_one = isinstance(windowing.windowfn, GlobalWindows | FixedWindows)
+        once = means.is_bounded and windowing.accumulation_mode == AccumulationMode.DISCARDING
+        return means | "Sort" >> InOrder(MeanAggregator) if in_one and once else means
+
+    def display_data(self) -> dict[str, Any]:
+        """Show the public mechanism in the runner's interface."""
+        return {"mechanism": self._mechanism.to_json(), "drop_malformed": self._drop_malformed}
+
+
+def _merged(partials: Iterable[MeanAggregator]) -> MeanAggregator:
+    """Return the sum of at least one, a new one: Beam may use its inputs again."""
+    first, *others = partials
+    total = first.copy()
+    for other in others:
+        total.merge(other)
+    return total
+
+
+@beam.typehints.with_output_types(beam.typehints.KV[Any, MeanAggregator])
+class _SumBundles(beam.DoFn):
+    """One sum a bundle, key and window, flushed at the bundle's end or when they have grown large."""
+
+    def __init__(self, mechanism: Mechanism, drop_malformed: bool) -> None:  # noqa: FBT001 - of one caller
+        self._mechanism = mechanism
+        self._drop_malformed = drop_malformed
+
+    def start_bundle(self) -> None:
+        self._sums: dict[tuple[BoundedWindow, Any], MeanAggregator] = {}
+
+    def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        return self._sums_when_large(element, window)  # Beam warns of a process that has both yield and return
+
+    def _sums_when_large(self, element: Any, window: BoundedWindow) -> Iterator[WindowedValue]:
+        try:
+            key, reports = element
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"elements must be pairs (key, reports), got a {type(element).__name__} of another shape"
+            ) from None
+        if type(key) not in (str, bytes, int):  # Beam has no deterministic bytes for others
+            raise InvalidInputError(f"keys must be text, bytes or integers, got a {type(key).__name__}; cast them")
+        if not isinstance(reports, Report | Reports | bytes):
+            raise InvalidInputError(f"a key's reports must be Report, Reports or bytes, got a {type(reports).__name__}")
+        if isinstance(reports, Reports) and not len(reports):
+            return  # nobody's: they make no key
+        place = window, key
+        total = self._sums.get(place) or self._mechanism.aggregator()
+        try:
+            read = Report.from_bytes(reports, self._mechanism) if isinstance(reports, bytes) else reports
+            dropped = self._added(total, read)
+        except (InvalidInputError, WireFormatError):
+            if not self._drop_malformed:
+                raise
+            dropped = len(reports) if isinstance(reports, Reports) else 1
+        if dropped:
+            Metrics.counter(METRICS, "reports_dropped").inc(dropped)
+        if not total.count:
+            return
+        self._sums[place] = total
+        if 8 * self._mechanism.state_dim * len(self._sums) > _FLUSH_BYTES:
+            yield from self._flush()
+
+    def _added(self, total: MeanAggregator, reports: Report | Reports) -> int:
+        """Add reports, and return how many were left out."""
+        if self._drop_malformed:
+            return total.add_plausible(reports)
+        total.add(reports)
+        return 0
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        yield from self._flush()
+
+    def _flush(self) -> Iterator[WindowedValue]:
+        for (window, key), total in self._sums.items():
+            yield WindowedValue((key, total), window.max_timestamp(), (window,))
+        self._sums = {}

@@ -1,0 +1,138 @@
+"""Which keys to publish, decided privately where they cannot be named beforehand."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+
+from streamsketch.beam.intake.events import BoundedEvents
+from streamsketch.beam.run.marked import MarkedCollection, SecretCollection
+from streamsketch.beam.run.once import PublishOnce
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy import (
+    BitSource,
+    Budget,
+    Guarantee,
+    KeySelection,
+    KeyThreshold,
+    Mechanism,
+    Neighbours,
+    compose,
+    key_threshold,
+)
+
+
+class SelectedKeys(MarkedCollection):
+    """Keys that `SelectKeys` chose, with what the choice spent.
+
+    Parameters
+    ----------
+    keys
+        The keys.
+    budget
+        The choice's.
+    neighbours
+        The relation that it holds for.
+    """
+
+    def __init__(self, keys: beam.PCollection, budget: Budget, neighbours: Neighbours) -> None:
+        super().__init__(keys)
+        self.guarantee = Guarantee.of(budget, neighbours, Mechanism((KeySelection(budget),)), basis="enforced")
+
+    def added_to(self, guarantee: Guarantee) -> Guarantee:
+        """Return what a release of these keys guarantees: ε and δ add up (Dwork and Roth 2014, Theorem 3.16)."""
+        return compose([guarantee, self.guarantee], populations="overlapping")
+
+
+class SelectKeys(beam.PTransform):
+    """Choose the keys that have enough units, privately: ``PCollection[BoundedEvents] → PCollection[key]``.
+
+    For ``ReleasePerKey(selected_keys=…)``, which adds this ε and δ to its own in every guarantee. The units of each key
+    are counted; the count gets discrete Laplace noise, and keys whose noisy count reaches a threshold are kept: a
+    (ε, δ)-differentially private choice for one unit in at most ``max_keys`` keys, the events' own bound (Korolova
+    et al. 2009; `streamsketch.privacy.key_selection`). The noise is idempotent, as that of `ReleasePerKey`:
+    a retried step makes the same choice, and each run an independent one. With event-time windows each window chooses
+    for itself. Keys leave in sorted order, as releases do.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What the choice may spend; δ > 0, since a key with one unit in it may be seen.
+
+    Raises
+    ------
+    InvalidInputError
+        For ε or δ out of range, or events that did not come through `BoundContributions`.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> from streamsketch import SJLT
+    >>> from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey
+    >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     rows = [(passenger, "AA", 17, 1) for passenger in range(100)] + [(100, "tiny", 18, 1)]
+    ...     bounds = BoundContributions(projection, unit="passenger", max_keys=2, l1=30)
+    ...     events = pipeline | beam.Create(rows) | bounds
+    ...     keys = events | SelectKeys(epsilon=0.5, delta=1e-6)
+    ...     releases = events | SketchPerKey(projection) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+    """
+
+    def __init__(self, *, epsilon: float, delta: float) -> None:
+        super().__init__()
+        self._budget = Budget(epsilon, delta).warn_if_weak()
+        key_threshold(self._budget, 1)  # fail before the job runs
+
+    def expand(self, events: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        neighbours = events.neighbours if isinstance(events, SecretCollection) and events.enforced else None
+        if neighbours is None:
+            raise InvalidInputError(
+                "SelectKeys counts the privacy units of each key, which only BoundContributions knows: apply it to "
+                "what that transform returns, without a step in between"
+            )
+        draw = _Keep(key_threshold(self._budget, neighbours.max_keys))
+        kept, _ = (
+            events
+            | "Count units" >> beam.FlatMap(_unit_counts).with_output_types(beam.typehints.KV[Any, int])
+            | "Keep frequent keys" >> PublishOnce(draw, "keys")
+        )
+        keys = kept | "Kept keys" >> beam.Keys().with_output_types(Any)
+        return SelectedKeys(keys, self._budget, neighbours)
+
+    def display_data(self) -> dict[str, Any]:
+        """Show the budget in the runner's interface."""
+        return self._budget.to_dict()
+
+
+def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:
+    if not isinstance(bounded, BoundedEvents):
+        raise TypeError(f"SelectKeys needs what BoundContributions returns, got a {type(bounded).__name__}")
+    counts = bounded.events.units_of
+    for place in np.flatnonzero(counts).tolist():
+        yield bounded.events.slots[place][0], int(counts[place])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Keep:
+    """Keep a key if its noisy count of units reaches the threshold."""
+
+    threshold: KeyThreshold
+
+    published = bool
+    summed = int
+
+    def is_first(self, _: list[int]) -> bool:
+        return True
+
+    def total(self, values: Iterable[int]) -> int:
+        return sum(values)
+
+    def named(self, total: int) -> tuple[bytes, ...]:
+        return (total.to_bytes(16, "little"),)
+
+    def draw(self, total: int, bits: BitSource, *_: Any) -> Iterator[bool]:
+        if self.threshold.keeps(total, bits):
+            yield True

@@ -1,0 +1,149 @@
+"""Releases charged to a ledger before they are drawn: those of a run together, those of a stream by their windows."""
+
+import dataclasses
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.core import Windowing
+from apache_beam.transforms.window import BoundedWindow, FixedWindows
+
+from streamsketch.accounting import Ledger
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.intake.windows import tumbling_of
+from streamsketch.beam.run.marked import Span
+from streamsketch.beam.run.runs import Fixed, RunSecret, label_in, run_secret
+from streamsketch.beam.run.steps import Step
+from streamsketch.beam.streams.logs import log_event
+from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.privacy import Guarantee
+from streamsketch.projections import Projection
+
+_LOG = logging.getLogger(__name__)
+_MOST_KNOWN = 4096  # answers of the ledger that a worker remembers
+
+
+class Charge:
+    """What a run is charged to: a data set of a ledger that workers open for themselves.
+
+    Parameters
+    ----------
+    ledger
+        As in `streamsketch.Ledger`, without a password: it is in the job's specification.
+    dataset
+        What the ledger calls the data set.
+
+    Raises
+    ------
+    InvalidInputError
+        For one of them without the other.
+    TypeError
+        For a `Ledger`, which workers cannot take along.
+    """
+
+    def __init__(self, ledger: str | os.PathLike[str], dataset: str) -> None:
+        self.ledger, self.dataset = os.fspath(ledger), dataset
+
+    @classmethod
+    def of(cls, ledger: str | os.PathLike[str] | None, dataset: str | None) -> "Charge | None":
+        """Return what is charged, if anything."""
+        if isinstance(ledger, Ledger):
+            raise TypeError("name the ledger, by its file or its URL: workers open it for themselves")
+        if ledger is not None and dataset is not None:
+            return cls(ledger, dataset)
+        if ledger is not None or dataset is not None:
+            raise InvalidInputError("ledger and dataset go together: where the budget is kept, and whose it is")
+        return None
+
+
+def charged_secret(
+    pipeline: beam.Pipeline, charge: Charge | None, guarantee: Guarantee, projection: Projection
+) -> beam.pvalue.AsSingleton | RunSecret:
+    """Return the secret of a run, which steps that draw wait for, once it is charged."""
+    run = run_secret(pipeline)
+    if charge is None or isinstance(run, RunSecret):  # a stream's windows are charged one by one
+        return run
+    step = _Charge(charge, guarantee, projection, label_in(pipeline))
+    return beam.pvalue.AsSingleton(run.pvalue | "Charge" >> Fixed(step))
+
+
+class _Charge(Step):
+    def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str) -> None:
+        self._charge, self._guarantee, self._label = charge, guarantee, label
+        self._projection = projection.to_json()
+
+    def process(self, run: RunSecret) -> Iterator[Any]:
+        # a function of the run's secret: the same in every retry, and it tells nothing of the noise
+        once = run.derive("charge", self._label).hex()
+        projection = Projection.from_json(self._projection)
+        Ledger(self._charge.ledger).charge(
+            self._charge.dataset, self._guarantee, projection=projection, note=f"Beam: {self._label}"[:200], once=once
+        )
+        yield b"", run
+
+
+class WindowCharge:
+    """Charges the releases of a stream: once for each window, or for each period that units are bounded in.
+
+    All keys of a window are one charge, as the guarantee is for all of them together. Its id is a function of the
+    stream's secret, its epoch and the window: retries and restores find the charge, and another launch makes its own.
+
+    Parameters
+    ----------
+    charge
+        What is charged.
+    guarantee, projection
+        Of the releases.
+    label
+        Full label of the transform.
+    span
+        What stretch of time the guarantee is for.
+    """
+
+    def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str, span: Span) -> None:
+        # a unit in several stretches is in several releases, which add up for it
+        near = dataclasses.replace(guarantee.neighbours, unit=span.unit)
+        self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=near)
+        self._projection, self._label, self._span = projection.to_json(), label, span
+        self._known: dict[int, bool] = {}
+
+    def covers(self, run: RunSecret, window: BoundedWindow) -> bool:
+        """Charge a window, unless it was charged; return False, and log an event, if the ledger refuses.
+
+        Errors of a ledger that cannot be reached are the runner's to try again: nothing is drawn then.
+        """
+        moment = int(window.start.micros)
+        if moment not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[moment] = self._charged(run, self._span.stretches.start_of(moment))
+        if not self._known[moment]:
+            Metrics.counter(METRICS, "refused").inc()
+        return self._known[moment]
+
+    def _charged(self, run: RunSecret, start: int) -> bool:
+        once = run.derive("charge", f"{self._label}\0{start}").hex()
+        began = beam.utils.timestamp.Timestamp(micros=start).to_rfc3339()
+        note = f"Beam: {self._span.stretches.size / 10**6:g} s from {began}, {self._label}"[:200]
+        projection = Projection.from_json(self._projection)
+        try:
+            ledger = Ledger(self._charge.ledger)
+            ledger.charge(self._charge.dataset, self._guarantee, projection=projection, note=note, once=once)
+        except LedgerError as error:
+            where = {"window": began, "dataset": self._charge.dataset}
+            log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
+            return False
+        return True
+
+
+def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:
+    """Return the stretch that bounds are for: what a step said, or else one window."""
+    if known is not None:
+        return known
+    windows = windowing.windowfn
+    if not isinstance(windows, FixedWindows):
+        raise InvalidInputError("a stream is charged by its windows: window the events by TumblingWindows(size)")
+    return Span(unit, tumbling_of(windows))
