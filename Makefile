@@ -70,7 +70,7 @@ test-matrix: $(addprefix .matrix/tested-,3.11 3.12 3.13 lowest)  ## every test o
 .FORCE:
 
 test-arm:  ## hashing, projections, noise and the golden files on emulated ARM (needs Debian's qemu-user-static; slow)
-	tests/on_arm64.sh .matrix/arm64 tests/golden tests/test_hashing.py tests/encoding tests/projections tests/privacy/test_digits.py
+	tests/on_arm64.sh .matrix/arm64 tests/golden tests/kernels tests/data tests/projections tests/privacy/test_digits.py
 
 flink: $(FLINK)/lib/streamsketch.jar  ## fetch the jars of Flink and Kafka into .flink (220 MB, needs Java 17 and Maven)
 

@@ -14,7 +14,7 @@ from streamsketch.privacy.samplers import KeyedBits, SystemBits
 from tests.compiled import compile_once
 
 if TYPE_CHECKING:
-    from tests.commands.running import Forks
+    from tests.cli.running import Forks
 
 # No test asserts a time: an example may be the one that compiles a kernel. What finds a fault in hundreds of examples
 # finds most in 25, and is run every night with more; a law that needs more to hold at all says how many.
@@ -61,11 +61,11 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
 
 LONGEST = (
     "tests/test_wheel.py",
-    "tests/test_readme.py",
-    "tests/test_targets.py",
-    "tests/test_carryless.py",
+    "tests/docs/test_readme.py",
+    "tests/kernels/test_targets.py",
+    "tests/kernels/test_carryless.py",
     "tests/distributed/test_runners.py",
-    "tests/commands/test_endless.py",
+    "tests/cli/test_endless.py",
     "tests/benchmarks/test_smoke.py",
 )
 """Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""
@@ -89,7 +89,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def forks() -> Iterator["Forks"]:
     """Start one process, from which all commands fork whose own start is not what a test is about."""
-    from tests.commands.running import Forks  # noqa: PLC0415 - it keeps the environment as it finds it
+    from tests.cli.running import Forks  # noqa: PLC0415 - it keeps the environment as it finds it
 
     with Forks() as running:
         yield running

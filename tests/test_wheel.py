@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch
-from tests.commands.running import Forks
+from tests.cli.running import Forks
 from tests.compiled import carry_kernels
 
 ROOT = Path(streamsketch.__file__).parents[1]

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.accounting import Receipt
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
-from tests.commands.running import Forks
+from tests.cli.running import Forks
 from tests.postgres import programs, server
 
 sqlalchemy = pytest.importorskip("sqlalchemy")

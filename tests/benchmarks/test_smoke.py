@@ -26,7 +26,7 @@ from benchmarks.speed.textbook import multiply
 from benchmarks.speed.update import c_update
 from benchmarks.streams import backlog, soak
 from benchmarks.timing import Timings, Work, interleave
-from tests.commands.running import PATIENCE, Forks
+from tests.cli.running import PATIENCE, Forks
 from tests.docs.pages import run_module
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]

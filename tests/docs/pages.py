@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from tests.commands.running import ENVIRONMENT, ROOT, Forks
+from tests.cli.running import ENVIRONMENT, ROOT, Forks
 
 _BLOCK = re.compile(r"(?:^<!-- ([a-z ]+)(?:: (.*?))? -->\n)?^(`{3,})(\w+)\n(.*?)^\3$", re.MULTILINE | re.DOTALL)
 _MARKS = {None, "not run", "fails", "file", "numbers vary", "part"}

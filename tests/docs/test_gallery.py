@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from tests.commands.running import ROOT
+from tests.cli.running import ROOT
 
 mpl.use("svg")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.running import ROOT, Forks
+from tests.cli.running import ROOT, Forks
 from tests.docs.pages import Reader, blocks_of
 
 DOCS = ROOT / "docs"

@@ -11,7 +11,7 @@ from pathlib import Path
 import streamsketch as ss
 from streamsketch import beam, errors, local, parties, signs
 from streamsketch.beam import streams
-from tests.commands.running import ROOT
+from tests.cli.running import ROOT
 
 PAGES = ROOT / "docs" / "reference" / "api"
 # What folders of the package take from one another, and no user needs.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.running import Forks
+from tests.cli.running import Forks
 from tests.docs.pages import Reader, blocks_of
 
 GOOD = """

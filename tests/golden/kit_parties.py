@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from tests import naive
 from tests.golden import party_reader, reader
 from tests.golden.kit_releases import Message, ids, laplace, load, projection_fields, sketched, wrapped
 from tests.golden.kit_tables import keys_of
 from tests.golden.parquet import Column
 from tests.golden.party_reader import Round, Secret, canonical
+from tests.oracles import naive
 
 PROJECTION = {
     "dim": 1000,

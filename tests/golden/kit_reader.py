@@ -12,13 +12,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests import naive, naive_maps
 from tests.golden import kit_releases, laws, local_reader, make_kit, party_reader, reader, rotations
 from tests.golden.kit_releases import Message, projection_fields
 from tests.golden.kit_tables import keys_of
 from tests.golden.make_kit import plain, strings
 from tests.golden.mechanisms import Refused
 from tests.golden.table_reader import read_table, signature_inside
+from tests.oracles import naive, naive_maps
 
 Case = dict[str, Any]
 Kit = dict[str, list[Case]]

@@ -9,8 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests import naive, naive_maps
 from tests.golden import laws, reader, rotations
+from tests.oracles import naive, naive_maps
 
 FOLDER = Path(__file__).parent
 Message = dict[str, Any]

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tests import naive_maps
+from tests.oracles import naive_maps
 
 WORDS = naive_maps.WORDS
 EVERY_KIND = ("kind", "dim", "sketch_dim", "seed", "resolution")

@@ -7,12 +7,12 @@ import struct
 from fractions import Fraction
 from typing import Any
 
-from tests import naive_maps
 from tests.golden import local_numbers as numbers
 from tests.golden import reader, rotations, words
 from tests.golden.local_numbers import TAIL, Fields, sphere_dim
 from tests.golden.mechanisms import need
 from tests.golden.schemas import MAGICS
+from tests.oracles import naive_maps
 
 COMMON = {"kind", "dim", "epsilon", "ball"}
 FIELDS = {

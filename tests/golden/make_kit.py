@@ -1,7 +1,7 @@
 """Builds the conformance kit, streamsketch/conformance/*.json: ``make conformance``.
 
 Nothing here asks the library. Columns, keys' indices and states are those of the golden files, which the twins made;
-cells of releases come from the twins of ``tests/naive_maps.py``, bytes from the writer of ``reader.py``, and estimates
+cells of releases come from the twins of ``tests/oracles/naive_maps.py``, bytes from the writer of ``reader.py``, and estimates
 from exact fractions. The same golden files give the same kit.
 """
 
@@ -11,7 +11,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests import naive
 from tests.golden import estimates, laws, reader, sign_estimates
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
@@ -21,6 +20,7 @@ from tests.golden.kit_signs import NORMS, published
 from tests.golden.kit_statements import statements
 from tests.golden.kit_tables import refused_tables, tables
 from tests.golden.sign_estimates import json_of
+from tests.oracles import naive
 
 KIT = Path(__file__).parents[2] / "streamsketch" / "conformance"
 STRINGS = {"dim", "seed", "numerator", "denominator"}

@@ -6,9 +6,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from tests import naive_maps
 from tests.golden import laws
 from tests.golden.mechanisms import Refused
+from tests.oracles import naive_maps
 
 INNER_BITS = 8
 SEEDS_TRIED = 8

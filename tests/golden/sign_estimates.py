@@ -13,10 +13,10 @@ from array import array
 from fractions import Fraction
 from typing import NamedTuple
 
-from tests import naive_maps
 from tests.golden import laws
 from tests.golden import local_numbers as numbers
 from tests.golden.estimates import Expected, Message, UndefinedError
+from tests.oracles import naive_maps
 
 CONSTANT = 2.0**-40  # tolerances, see WIRE.md
 CURVE = 2.0**-34

@@ -14,10 +14,10 @@ from streamsketch.errors import SignatureError
 from streamsketch.parties import Key, PublicKey, Round, envelope, verify
 from streamsketch.parties.contributions import CONTRIBUTION, Contribution, encode_contribution
 from streamsketch.parties.masks import add_masks
-from tests import naive
 from tests.golden import make_kit, party_reader
 from tests.golden.kit_releases import load
 from tests.golden.test_kit import PARSERS, integers
+from tests.oracles import naive
 
 ROUNDS, FILES = (
     json.loads((make_kit.KIT / f"{name}.json").read_text(encoding="utf-8")) for name in ("contributions", "statements")

@@ -5,8 +5,8 @@ One IEEE operation at a time, so that every machine has the same bits.
 
 import math
 
-from tests import naive
-from tests.naive_maps import mix
+from tests.oracles import naive
+from tests.oracles.naive_maps import mix
 
 MIDDLE, FAR = 1.6, 5.0
 # AS 241, PPND16: numerators and denominators, leading coefficient first

@@ -15,9 +15,9 @@ import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.local import GaussianMechanism, Mechanism, PrivUnitG, ProjUnit, Report, Reports
 from streamsketch.local.mechanism import mechanism_from_fields
-from tests import naive_local
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
+from tests.oracles import naive_local
 
 each = pytest.mark.parametrize("name", zoo())
 UNIT = directions(DIM)["gaussian"]

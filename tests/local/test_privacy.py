@@ -22,8 +22,8 @@ from streamsketch.local import randomized_response as response
 from streamsketch.local.compressed import shares, spent
 from streamsketch.local.normal import uniforms
 from streamsketch.local.parameters import GaussianCap, gaussian_cap, sphere_cap
-from tests import naive_local
 from tests.local.directions import bits, directions, repeated
+from tests.oracles import naive_local
 
 ALL = 2**64
 epsilons = st.floats(2.0**-10, 40)

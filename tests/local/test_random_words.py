@@ -11,8 +11,8 @@ from scipy import stats
 
 from streamsketch.local import normal
 from streamsketch.local import random_words as streams
-from tests import naive_local
 from tests.local.directions import bits
+from tests.oracles import naive_local
 
 words64 = st.integers(0, 2**64 - 1)
 

@@ -9,8 +9,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.local import ProjUnit
 from streamsketch.local.rotations import mean_length, projection_of
 from streamsketch.projections import Rotation
-from tests import naive_local
 from tests.local.directions import directions
+from tests.oracles import naive_local
 
 SEEDS = np.array([5, 2**64 - 1, 77], dtype=np.uint64)
 SINGULAR = 14993  # in the plane

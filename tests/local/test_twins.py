@@ -7,8 +7,8 @@ import pytest
 
 from streamsketch.local import SQKR, CompPrivUnitG, PrivHS, ProjUnit, Report, RePrivHS
 from streamsketch.local.frames import HadamardFrame
-from tests import naive_local
 from tests.local.directions import bits, directions
+from tests.oracles import naive_local
 
 DIM = 9
 UNIT = directions(DIM)["gaussian"]

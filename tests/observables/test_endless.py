@@ -7,8 +7,8 @@ import pytest
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import SystemBits
 from streamsketch.streams import Stream
-from tests.endless.naive import AGREEMENT, KEYS, PROJECTION, Row, batch_of, beat, policy_of, windows_of
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
+from tests.streams.naive import AGREEMENT, KEYS, PROJECTION, Row, batch_of, beat, policy_of, windows_of
 
 CROWD = [Row(second, KEYS[second % 2], "a", 1, f"c{second}") for second in range(0, 240, 20)]
 LATE = Row(10, "north", "b", 1, "c10")

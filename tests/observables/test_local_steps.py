@@ -13,10 +13,10 @@ from streamsketch.local import random_words as streams
 from streamsketch.local.compressed import Compression
 from streamsketch.local.kashin import KashinFrame
 from streamsketch.local.rotations import RandomMap
-from tests import naive_local
 from tests.local.directions import directions as unit_vectors
 from tests.local.zoo import DIM, zoo
 from tests.observables.steps import Steps, Tape, interpret, steps_of
+from tests.oracles import naive_local
 
 SEED = 77
 """The public seed of every report here: whoever gets the report knows it, so work may depend on it."""

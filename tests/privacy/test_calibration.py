@@ -22,7 +22,7 @@ from streamsketch.privacy import (
     calibration,
     gaussian_sigma,
 )
-from tests.naive_noise import as_mpf, gaussian_pmf, lattice_delta
+from tests.oracles.naive_noise import as_mpf, gaussian_pmf, lattice_delta
 
 EPSILONS = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.3, 1, 2, 3, 5, 8, 10, 20, 30, 50]
 DELTAS = [1e-300, 1e-200, 1e-100, 1e-50, 1e-30, 1e-20, 1e-15, 1e-12, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3]

@@ -15,8 +15,8 @@ from streamsketch.privacy import inversion, samplers
 from streamsketch.privacy.digits import Digits, Shape, digits, exponential
 from streamsketch.privacy.inversion import Table, _rounds
 from streamsketch.privacy.samplers import KeyedBits
-from tests import naive_noise
-from tests.naive_noise import Law, Tape
+from tests.oracles import naive_noise
+from tests.oracles.naive_noise import Law, Tape
 
 LAPLACE = [Fraction(1, 1 << 40), Fraction(1, 3), Fraction(8), Fraction(159, 10), Fraction(355, 7), Fraction(1 << 32)]
 GAUSSIAN = [Fraction(1, 2), Fraction(3), Fraction(256), Fraction(4097 * 256 - 1, 256), Fraction((1 << 49) - 1, 7)]

@@ -22,7 +22,7 @@ from streamsketch.privacy.zcdp import laplace_divergence
 from streamsketch.projections import block_hashed, spectral
 from streamsketch.release import check_release
 from streamsketch.sketching.bounding.cut import bounded
-from tests.bounding.test_cut import SECRET, UNITS, columns
+from tests.sketching.bounding.test_cut import SECRET, UNITS, columns
 
 TIGHT = [
     ss.Identity(dim=6),

@@ -22,7 +22,7 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Budget, DiscreteGaussian, Neighbours, Sensitivity, calibration
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.pan_private import PanPrivateSketch
-from tests.naive_noise import laplace_pmf, lattice_delta
+from tests.oracles.naive_noise import laplace_pmf, lattice_delta
 
 Cells = tuple[int, ...]
 Pair = tuple[Cells, Cells]

@@ -11,8 +11,8 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch.privacy.flips import check_rate, flips, rate_below
 from streamsketch.privacy.samplers import KeyedBits
-from tests import naive_signs
-from tests.naive_noise import Tape, TapeEndError
+from tests.oracles import naive_signs
+from tests.oracles.naive_noise import Tape, TapeEndError
 
 SECRET = bytes(range(32))
 FALSE_REJECTS = 1e-7

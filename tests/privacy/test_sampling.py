@@ -16,8 +16,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import coins
 from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.samplers import BitSource, KeyedBits, SystemBits
-from tests import naive_noise
-from tests.naive_noise import Tape, TapeEndError
+from tests.oracles import naive_noise
+from tests.oracles.naive_noise import Tape, TapeEndError
 
 SECRET = bytes(range(32))
 

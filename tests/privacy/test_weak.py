@@ -14,7 +14,7 @@ from streamsketch.local import PrivUnitG
 from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import StreamPolicy
-from tests.commands.running import Forks
+from tests.cli.running import Forks
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)
 SALE = ss.L1(1, unit="sale")

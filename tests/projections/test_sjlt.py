@@ -13,7 +13,7 @@ from scipy import stats
 
 from streamsketch import SJLT, CountSketch, InvalidInputError, Projection
 from streamsketch.kernels.tiles import batch_bounds
-from tests import naive
+from tests.oracles import naive
 
 FALSE_REJECT = 1e-6  # of each statistical test; seeds are fixed, so none of them is ever flaky
 DIM = 2**60

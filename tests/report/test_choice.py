@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.estimation import Estimates
 from streamsketch.report.choice import choose, told_apart
 from streamsketch.report.page import page_of
-from tests.commands.running import Forks
+from tests.cli.running import Forks
 from tests.report.test_page import Page
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=3)

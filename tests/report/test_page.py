@@ -19,7 +19,7 @@ from streamsketch.estimation.estimate import rounded
 from streamsketch.planning import Plan
 from streamsketch.report.colours import colour, luminance, readable_on
 from streamsketch.report.page import page_of
-from tests.commands.running import Forks
+from tests.cli.running import Forks
 from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)

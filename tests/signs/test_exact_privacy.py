@@ -22,7 +22,7 @@ from streamsketch.privacy import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs.mechanisms import SignMechanism
 from streamsketch.signs.steps import FlipLaw, cell_steps
-from tests import naive_signs
+from tests.oracles import naive_signs
 
 ROUNDING = mpmath.mpf(10) ** -50
 BOX = np.array(list(itertools.product(range(-3, 4), repeat=3)))

@@ -18,8 +18,8 @@ from streamsketch.privacy import DiscreteGaussian, IndividualGuarantee, Neighbou
 from streamsketch.privacy.flips import rate_below
 from streamsketch.signs.individual import near_zero
 from streamsketch.signs.steps import cell_steps
-from tests import naive_signs
-from tests.naive_noise import gaussian_masses
+from tests.oracles import naive_signs
+from tests.oracles.naive_noise import gaussian_masses
 
 BOX = np.array(list(itertools.product(range(-4, 5), repeat=3)))
 RADEMACHER = ss.Rademacher(dim=3, sketch_dim=3, seed=1)

@@ -20,7 +20,7 @@ from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
 from streamsketch.signs.mechanisms import SignMechanism
 from streamsketch.signs.sketch import Signs, packed_signs
-from tests import naive_signs
+from tests.oracles import naive_signs
 
 K = 2048
 GAUSSIAN = ss.Gaussian(dim=4, sketch_dim=K, seed=1, independence=4)

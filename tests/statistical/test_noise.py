@@ -19,7 +19,7 @@ from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, N
 from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.inversion import Table
 from streamsketch.privacy.samplers import KeyedBits
-from tests import naive_noise
+from tests.oracles import naive_noise
 
 SECRET = b"goodness of fit needs no secrecy"
 SAMPLES = 1_000_000

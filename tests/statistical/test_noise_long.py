@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, SystemBits
-from tests import naive_noise
+from tests.oracles import naive_noise
 
 SAMPLES = 100_000_000
 _AT_ONCE = 5_000_000

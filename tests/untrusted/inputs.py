@@ -23,7 +23,7 @@ from streamsketch.beam.streams import DecodeMessages
 from streamsketch.cli._lines import BadLines, Lines
 from streamsketch.data import batches, parts_of
 from streamsketch.streams import Stream, StreamPolicy, state
-from tests.endless.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
+from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json
 from tests.untrusted.reading import Change, Reader, from_file
 

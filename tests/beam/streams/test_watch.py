@@ -19,7 +19,7 @@ import pytest
 from pipelines.watching import Watch, sink_of
 from tests.beam.streams.job import KEYS, end, options, put, run
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
-from tests.commands.running import PATIENCE, Forks
+from tests.cli.running import PATIENCE, Forks
 
 pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families

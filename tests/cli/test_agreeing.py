@@ -1,0 +1,317 @@
+"""Agreements in the shell: written, followed by ``sketch``, and checked, through the real executable."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+from tests.cli.running import Forks
+
+ROWS = {
+    "land": ["D", "F", "D", "F"],
+    "item": ["007", "milk", "007", "8"],
+    "week": [7, 8, 7, 10],
+    "price": [0.29, 1.1, 3.0, 0.07],
+    "paid": [True, False, True, True],
+    "buyer": [17, 17, 18, None],
+}
+COLUMNS = ["--index", "item:text", "--index", "week:integer", "--index", "paid:boolean", "--value", "price"]
+BOUND = ["--unit-column", "buyer:integer", "--l1", "5", "--missing", "drop", "--title", "Sales"]
+MADE = ["--key", "land", *COLUMNS, *BOUND, "--resolution", "1/100", "--sketch-dim", "64", "--seed", "5"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, forks: Forks) -> Path:
+    table = pa.table(ROWS)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    lines = [json.dumps(row) for row in table.to_pylist()]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines) + "\n")
+    cells = [[*row.values()] for row in table.to_pylist()]
+    texts = [",".join("" if cell is None else str(cell) for cell in row) for row in cells]
+    (tmp_path / "rows.csv").write_text("\n".join([",".join(ROWS), *texts]) + "\n")
+    done = forks.run("agree", *MADE, "-o", "sales.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def agreed(folder: Path) -> ss.Agreement:
+    return ss.Agreement.load(folder / "sales.json")
+
+
+def test_an_agreement_is_written_as_asked(folder: Path, forks: Forks) -> None:
+    assert agreed(folder) == ss.Agreement(
+        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=5, resolution="1/100"),
+        key="land",
+        index={"item": "text", "week": "integer", "paid": "boolean"},
+        value="price",
+        unit={"buyer": "integer"},
+        neighbours=ss.L1(5, unit="buyer"),
+        missing="drop",
+        title="Sales",
+    )
+    done = forks.run("agree", "--index", "item", "-o", "one.json", "--json", cwd=folder)
+    assert json.loads(done.stdout)["fingerprint"] == ss.Agreement.load(folder / "one.json").fingerprint
+
+
+def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
+    (folder / "map.json").write_text(ss.OPORP(dim=100, sketch_dim=16, seed=3).to_json())
+    bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--l2", "5"]
+    forks.succeeded("agree", *bound, "--projection", "map.json", "-o", "agreed.json", cwd=folder)
+    plan = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dim", "100", "--events", "9", "--max-cells", "64"]
+    forks.succeeded(*plan, *bound, "--unit", "buyer", "--agreement", "planned.json", cwd=folder)
+    for name in ("agreed", "planned"):
+        assert ss.Agreement.load(folder / f"{name}.json").neighbours == ss.L2(5, unit="buyer")
+
+
+def test_a_name_with_colons_is_named_with_its_type_or_by_a_sample(tmp_path: Path, forks: Forks) -> None:
+    forks.succeeded("agree", "--index", "a:b:text", "--key", "x:date:text", "-o", "one.json", cwd=tmp_path)
+    one = ss.Agreement.load(tmp_path / "one.json")
+    assert [*map(str, one.index), str(one.key)] == ["a:b:text", "x:date:text"]
+    pq.write_table(pa.table({"a:b": ["x"], "n:int": [1], "k:text": [2]}), tmp_path / "rows.parquet")
+    command = ["agree", "rows.parquet", "--index", "a:b", "--value", "n:int", "--key", "k:text:integer"]
+    forks.succeeded(*command, "-o", "two.json", cwd=tmp_path)
+    two = ss.Agreement.load(tmp_path / "two.json")
+    assert (str(two.index[0]), two.value, two.key) == ("a:b:text", "n:int", ("k:text", "integer"))
+
+
+def test_types_come_from_a_parquet_file(folder: Path, forks: Forks) -> None:
+    names = ["--index", "item", "--index", "week", "--unit-column", "buyer", "--l1", "1", "--unit", "person"]
+    assert forks.run("agree", "rows.parquet", *names, "-o", "typed.json", cwd=folder).returncode == 0
+    found = ss.Agreement.load(folder / "typed.json")
+    assert [str(column) for column in (*found.index, found.unit)] == ["item:text", "week:integer", "buyer:integer"]
+    assert found.neighbours == ss.L1(1, unit="person")
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.parquet"])
+def test_files_of_every_format_are_sketched_as_in_python(name: str, folder: Path, forks: Forks) -> None:
+    done = forks.run("sketch", name, "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "1 row left out" in done.stderr
+    assert f"3 events of 2 keys. Agreement {agreed(folder).fingerprint}" in done.stderr
+    raw = ss.load_raw(folder / "a.raw-sketch")
+    assert raw.state == ss.sketch(pa.table(ROWS), agreed(folder))
+    assert (raw.agreement, raw.events) == (agreed(folder), 3)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_standard_input_is_sketched_alike(form: str, folder: Path, forks: Forks) -> None:
+    within = ["--agreement", "sales.json", "--clip", "none"]
+    command = ["sketch", "-", "--format", form, *within, "-o", "a.raw-sketch", "--json"]
+    done = forks.run(*command, cwd=folder, stdin=(folder / f"rows.{form}").read_bytes())
+    assert json.loads(done.stdout)["agreement"] == agreed(folder).fingerprint, done.stderr
+    assert ss.load_raw(folder / "a.raw-sketch").state == ss.sketch(pa.table(ROWS), agreed(folder))
+
+
+def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks: Forks) -> None:
+    command = ["sketch", "rows.csv", "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch"]
+    for more in ([], ["--append"]):
+        assert forks.run(*command, *more, cwd=folder).returncode == 0
+    agreed(folder).replace(title="Returns").save(folder / "returns.json")
+    (folder / "bare.json").write_text(agreed(folder).projection.to_json())
+    plain = ["--key", "land", "--index", "item", "--append", "-o", "a.raw-sketch"]
+    refused = forks.refused(
+        "sketch", "rows.csv", "--agreement", "returns.json", "--clip", "none", *plain[-3:], cwd=folder
+    )
+    assert "title ('Sales' here, 'Returns' there)" in refused
+    refused = forks.refused("sketch", "rows.csv", "--projection", "bare.json", *plain, cwd=folder)
+    assert f"the rows in a.raw-sketch follow the agreement {agreed(folder).fingerprint}: say --agreement" in refused
+    assert ss.load_raw(folder / "a.raw-sketch").events == 6
+    bare = ["sketch", "rows.csv", "--projection", "bare.json", *plain[:-1], "b.raw-sketch"]
+    assert forks.run(*bare, cwd=folder).returncode == 0
+    refused = forks.refused(*command[:-1], "b.raw-sketch", "--append", cwd=folder)
+    assert "follow no agreement: add to it without --agreement" in refused
+
+
+def test_releases_carry_it_show_it_and_are_compared_under_it(folder: Path, forks: Forks) -> None:
+    agreed(folder).replace(title="Returns").save(folder / "returns.json")
+    release = ["--epsilon", "1000", "--l1", "5", "--unit", "buyer", "--public-key", "D", "--public-key", "F"]
+    for name in ("sales", "returns"):
+        sketch = ["sketch", "rows.csv", "--agreement", f"{name}.json", "-o", f"{name}.raw-sketch"]
+        assert forks.run(*sketch, cwd=folder).returncode == 0
+        done = forks.run("release", f"{name}.raw-sketch", *release, "-o", f"{name}.parquet", cwd=folder)
+        assert done.returncode == 0
+        assert done.stderr.startswith("warning: ε = 1000 hardly protects anybody")
+        assert done.stderr.count("\n") == 1
+    for name in ("sales.parquet", "sales.raw-sketch"):
+        assert agreed(folder).fingerprint in forks.run("inspect", name, cwd=folder).stdout
+    shown = json.loads(forks.run("inspect", "sales.parquet", "--json", cwd=folder).stdout)
+    assert shown["agreement"] == agreed(folder).fingerprint
+    assert forks.run("compare", "sales.parquet", cwd=folder).returncode == 0
+    for command in (["compare"], ["nearest"], ["report", "-o", "page.html"]):
+        refused = forks.refused(*command, "sales.parquet", "returns.parquet", cwd=folder)
+        assert "sales.parquet and returns.parquet: the agreements differ: fingerprint" in refused
+    sales = ss.load(folder / "sales.parquet")
+    assert isinstance(sales, ss.PrivateTable)
+    sales.under(None).save(folder / "unsaid.parquet")
+    for command in (["compare"], ["nearest"], ["report", "-o", "page.html"]):
+        refused = forks.refused(*command, "sales.parquet", "unsaid.parquet", cwd=folder)
+        assert (
+            f"sales.parquet and unsaid.parquet: one follows the agreement {agreed(folder).fingerprint}, and" in refused
+        )
+
+
+def test_public_keys_are_of_the_agreed_type(folder: Path, forks: Forks) -> None:
+    made = ["--index", "item:text", "--key", "week:integer", "-o", "weeks.json"]
+    assert forks.run("agree", *made, cwd=folder).returncode == 0
+    sketch = ["sketch", "rows.csv", "--agreement", "weeks.json", "-o", "a.raw-sketch"]
+    assert forks.run(*sketch, cwd=folder).returncode == 0
+    release = ["release", "a.raw-sketch", "--epsilon", "1", "--l1", "1"]
+    done = forks.run(*release, "--public-key", "7", "--public-key", "009", "-o", "a.parquet", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert list(ss.load(folder / "a.parquet")) == [7, 9]
+    refused = forks.refused(*release, "--again", "--public-key", "x", "-o", "b.parquet", cwd=folder)
+    assert "the agreement says" in refused
+
+
+def test_the_operator_alone_is_warned_of_values_beyond_the_bound(folder: Path, forks: Forks) -> None:
+    sketch = ["sketch", "rows.csv", "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch"]
+    assert forks.run(*sketch, cwd=folder).returncode == 0
+    release = ["release", "a.raw-sketch", "--epsilon", "1", "--l1", "2", "--keys-are-public", "-o", "a.parquet"]
+    done = forks.run(*release, "--assert-bounds", cwd=folder)
+    assert done.returncode == 0
+    assert "warning: an event in this sketch is larger than the bound of 2" in done.stderr
+    assert "larger" not in done.stdout
+    assert b"larger" not in (folder / "a.parquet").read_bytes()
+
+
+def test_a_plan_writes_an_agreement(folder: Path, forks: Forks) -> None:
+    goal = [
+        "plan",
+        "--epsilon",
+        "1",
+        "--squared-distance",
+        "4000",
+        "--l1",
+        "5",
+        "--unit",
+        "buyer",
+        "--step",
+        "1/100",
+    ]
+    columns = ["--key", "land", *COLUMNS, "--unit-column", "buyer:integer"]
+    done = forks.run(*goal, "--agreement", "planned.json", *columns, "--seed", "7", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = ss.Agreement.load(folder / "planned.json")
+    assert (found.projection.seed, found.neighbours) == (7, ss.L1(5, unit="buyer"))
+    assert found.index == agreed(folder).index
+    for alone in (["--agreement", "no.json"], ["--index", "item"]):
+        assert "--agreement FILE and --index NAME:TYPE belong together" in forks.refused(*goal, *alone, cwd=folder)
+
+
+MISTAKES: dict[str, tuple[list[Any], str]] = {
+    "no index": (["agree", "-o", "x.json"], "--index NAME:TYPE"),
+    "another type": (["agree", "--index", "item", "--key", "day:boolean", "-o", "x.json"], "keys must be of type"),
+    "a value with a type": (
+        ["agree", "--index", "item:text", "--value", "paid:integer", "-o", "x.json"],
+        "without a type, as values are numbers: --value paid, got paid:integer",
+    ),
+    "a value with a type beside a sample": (
+        ["agree", "rows.parquet", "--index", "item", "--value", "paid:integer", "-o", "x.json"],
+        "--value paid, got paid:integer",
+    ),
+    "a type of another language": (
+        ["agree", "--index", "item:str", "-o", "x.json"],
+        "item:str ends in no type of an agreement: it is NAME:TYPE, with one of integer, text,",
+    ),
+    "such a type of a key": (["agree", "--index", "item", "--key", "land:int", "-o", "x.json"], "land:int ends in no"),
+    "such a type of a unit": (
+        ["agree", "--index", "item", "--unit-column", "buyer:String", "--l1", 1, "-o", "x.json"],
+        "buyer:String ends in no",
+    ),
+    "such a type beside a sample": (["agree", "rows.parquet", "--index", "item:str", "-o", "x.json"], "item:str ends"),
+    "a plan with such a type": (
+        ["plan", "--epsilon", 1, "--squared-distance", 9, "--agreement", "x.json", "--index", "item:str"],
+        "item:str ends in no type",
+    ),
+    "a plan with a value of a type": (
+        [
+            "plan",
+            "--epsilon",
+            1,
+            "--squared-distance",
+            9,
+            "--agreement",
+            "x.json",
+            "--index",
+            "item",
+            "--value",
+            "n:int",
+        ],
+        "--value n, got n:int",
+    ),
+    "a bound that is a range": (
+        ["agree", "--index", "item", "--l1", "10-100", "-o", "x.json"],
+        "--l1 must be a finite number",
+    ),
+    "windows of what is bounded": (
+        [
+            *("sketch", "rows.csv", "--agreement", "sales.json", "--window", "1 day", "--time", "at"),
+            *("-o", "x.raw-sketch"),
+        ],
+        "windows of what sales.json says, each with its units bounded, are made by a policy: --policy FILE",
+    ),
+    "windows of units": (
+        [
+            *("sketch", "rows.csv", "--index", "item", "--unit-column", "buyer", "--l1", 1, "--window", "1 day"),
+            *("--time", "at", "--projection", "bare.json", "-o", "x.raw-sketch"),
+        ],
+        "say --agreement FILE and --policy FILE",
+    ),
+    "a unit without a bound": (["agree", "--index", "item", "--unit", "sale", "-o", "x.json"], "say --l1 BOUND"),
+    "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
+    "a sample of CSV": (["agree", "rows.csv", "--index", "item", "-o", "x.json"], "rows.csv is not a Parquet file"),
+    "a column that is not there": (["agree", "rows.parquet", "--index", "x", "-o", "x.json"], "must have x exactly"),
+    "options of a projection that is there": (
+        ["agree", "--index", "item", "--projection", "bare.json", "--seed", 1, "-o", "x.json"],
+        "says all about the projection; leave out --seed",
+    ),
+    "an agreement for a projection": (
+        ["sketch", "rows.csv", "--index", "item", "--projection", "sales.json", "-o", "x.raw-sketch"],
+        "it is an agreement: say --agreement",
+    ),
+    "a projection for an agreement": (
+        ["sketch", "rows.csv", "--agreement", "bare.json", "-o", "x.raw-sketch"],
+        "bare.json is not an agreement: it is a projection alone",
+    ),
+    "columns beside an agreement": (
+        [
+            "sketch",
+            "rows.csv",
+            "--agreement",
+            "sales.json",
+            "--clip",
+            "none",
+            "--index",
+            "item",
+            "--seed",
+            1,
+            "-o",
+            "x.raw-sketch",
+        ],
+        "leave out --index, --seed",
+    ),
+    "nothing to sketch": (
+        ["sketch", "rows.csv", "--projection", "bare.json", "-o", "x.raw-sketch"],
+        "--agreement FILE, or --index COLUMN",
+    ),
+    "a cell of another type": (
+        ["sketch", "bad.csv", "--agreement", "sales.json", "--clip", "none", "-o", "x.raw-sketch"],
+        "bad.csv, rows 2 to 3: the column week holds string, and in row 3 a value that is no integer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_sentences(name: str, folder: Path, forks: Forks) -> None:
+    (folder / "bare.json").write_text(agreed(folder).projection.to_json())
+    (folder / "bad.csv").write_text("land,item,week,price,paid,buyer\nD,a,7,1,true,1\nD,a,secret,1,true,1\n")
+    command, says = MISTAKES[name]
+    refused = forks.refused(*command, cwd=folder)
+    assert says in refused
+    assert "secret," not in refused
+    assert not (folder / "x.json").exists()
+    assert not (folder / "x.raw-sketch").exists()

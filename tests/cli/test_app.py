@@ -1,0 +1,159 @@
+"""The command as a whole: help, completion, the demo, and how it ends."""
+
+import importlib
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+import streamsketch as ss
+from streamsketch import cli
+from streamsketch.cli.app import app
+from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, open_when_read
+
+COMMANDS = [
+    "demo",
+    "plan",
+    "choose-bound",
+    "agree",
+    "sketch",
+    "merge",
+    "release",
+    "inspect",
+    "explain",
+    "compare",
+    "nearest",
+    "mean",
+    "report",
+    "sign",
+    "verify",
+    "ledger",
+    "key",
+    "round",
+]
+GROUPS = {
+    "ledger": ["init", "show", "charge", "audit", "export"],
+    "key": ["new", "show"],
+    "round": ["new", "show", "sign", "contribute", "combine"],
+}
+
+
+def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
+    assert forks.run("--version", cwd=tmp_path).stdout.strip() == ss.__version__
+    helped = forks.run("--help", cwd=tmp_path).stdout
+    assert all(command in helped for command in COMMANDS)
+    for command in COMMANDS:
+        for inside in GROUPS.get(command, [""]):
+            if inside != "export":  # which writes JSON lines
+                assert "--json" in forks.run(*[command, inside][: 1 + bool(inside)], "--help", cwd=tmp_path).stdout
+    assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
+
+
+def test_what_is_said_of_commands_imports_none_of_them() -> None:
+    code = (
+        "import sys\n"
+        "from streamsketch.cli.app import main\n"
+        "sys.argv[1:] = {!r}\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules)"
+    )
+    for arguments in (["--version"], ["--help"]):
+        command = [sys.executable, "-c", code.format(arguments)]
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)  # noqa: S603
+        imported = set(done.stdout.splitlines()[-1].split())
+        assert "typer" in imported
+        assert imported.isdisjoint({"numpy", "numba", "pyarrow", "scipy", "google.protobuf"})
+        assert {name for name in imported if name.startswith("streamsketch.cli.")} == {"streamsketch.cli.app"}
+
+
+def test_every_file_of_the_folder_is_a_command_and_help_says_of_it_what_its_function_does() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert list(group.commands) == COMMANDS
+    files = {path.stem for path in Path(cli.__file__).parent.glob("[!_]*.py")}
+    assert files - {"app"} == {name.replace("-", "_") for name in COMMANDS}
+    for name, command in group.commands.items():
+        file = name.replace("-", "_")
+        module = importlib.import_module(f"streamsketch.cli.{file}")
+        if isinstance(command, TyperGroup):
+            assert list(command.commands) == GROUPS[name]
+            public = inspect.getmembers(module, inspect.isfunction)
+            assert {each for each, one in public if one.__module__ == module.__name__ and each[0] != "_"} == {
+                *GROUPS[name]
+            }
+        for inside in getattr(command, "commands", {file: command}).values():
+            function = getattr(module, str(inside.name).replace("-", "_"))
+            assert inside.help == (inspect.getdoc(function) or "").partition("\n\n")[0]
+
+
+def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks: Forks) -> None:
+    result = json.loads(forks.succeeded("demo", "--json", cwd=tmp_path))
+    assert len(result["pairs"]) == 45
+    covered = sum(pair["low"] <= pair["exact"] <= pair["high"] for pair in result["pairs"])
+    assert covered == result["inside"]
+    for pair in result["pairs"]:  # wrong once in 10^9 at most, though the projection is one
+        assert abs(pair["cosine"] - pair["exact"]) < 7 * pair["standard_error"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", "80")
+    monkeypatch.setitem(ENVIRONMENT, "FORCE_COLOR", "1")  # as on a terminal
+    done = forks.run("demo", "-o", "all.parquet", cwd=tmp_path)
+    assert "ε = 1, δ = 0 for one word of at most 1 (L1)" in done.stdout
+    assert "\\n" not in done.stdout
+    assert sum(bool(re.search(r"….* (yes|no) ", line)) for line in done.stdout.splitlines()) == 10, "none is folded"
+    assert len(ss.load(tmp_path / "all.parquet")) == 10
+
+
+def test_the_demo_refuses_to_write_over_anything(tmp_path: Path, forks: Forks) -> None:
+    (tmp_path / "all.parquet").touch()
+    assert "already exists" in forks.refused("demo", "-o", "all.parquet", cwd=tmp_path)
+    assert "named *.parquet" in forks.refused("demo", "-o", "all.sketch", cwd=tmp_path)
+    assert "there is no folder" in forks.refused("demo", "-o", "no/all.parquet", cwd=tmp_path)
+    assert "No such option: --fast" in forks.refused("demo", "--fast", cwd=tmp_path)
+    assert "unexpected extra argument" in forks.refused("demo", "asyncio", cwd=tmp_path)
+
+
+def test_a_shell_completes_commands_and_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
+    def completed(words: str) -> list[str]:
+        monkeypatch.setitem(ENVIRONMENT, "COMP_WORDS", words)
+        monkeypatch.setitem(ENVIRONMENT, "COMP_CWORD", str(len(words.split()) - 1))
+        return forks.run(cwd=tmp_path).stdout.split()
+
+    monkeypatch.setitem(ENVIRONMENT, "_STREAMSKETCH_COMPLETE", "complete_bash")
+    assert completed("streamsketch rel") == ["release"]
+    assert completed("streamsketch release --mechanism l") == ["laplace", "least-variance"]
+
+
+def test_a_pipe_that_closes_early_is_no_mistake(tmp_path: Path, forks: Forks) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with forks.started(["demo", "--json"], tmp_path, stdout=writer, stderr=subprocess.PIPE) as running:
+        os.close(writer)
+        assert running.stderr.read() == b""
+        assert running.wait(PATIENCE) == 1
+
+
+def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path, forks: Forks) -> None:
+    os.mkfifo(tmp_path / "endless.csv")
+    (tmp_path / "p.json").write_text(ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=8, seed=1).to_json())
+    command = ["sketch", "endless.csv", "--index", "a", "--projection", "p.json", "-o", "a.raw-sketch"]
+    with forks.started(command, tmp_path, stderr=subprocess.PIPE) as running:
+        with open_when_read(tmp_path / "endless.csv", running):  # it is past its imports
+            running.send_signal(signal.SIGINT)
+            assert running.wait(PATIENCE) == 130
+        assert running.stderr is not None
+        assert running.stderr.read() == b""
+    assert not (tmp_path / "a.raw-sketch").exists()

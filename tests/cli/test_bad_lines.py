@@ -1,0 +1,185 @@
+"""Lines that cannot be read, files written otherwise, values that a grid truncates, and windows of time."""
+
+import gzip
+import json
+import stat
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.cli._lines import is_open, rows, whole_lines
+from streamsketch.storage.files import load_raw
+from tests.cli.running import Forks
+from tests.cli.sales import EVENTS, expected
+
+MADE = ["--projection", "agreed.json", "-o", "a.raw-sketch"]
+CSV_FAULTS = b"north,too few\nnorth,a,1,NaN\nnorth,b,1,\nnorth,c,1,1.0000000000001\nnorth,\xff,1,2\nnorth,d,1,1e30\n"
+JSON_FAULTS = b'{"shop": 1}\nno JSON\n{"shop": "a", "item": "b", "aisle": 1, "amount": 1e30}\n[]\n'
+
+
+@pytest.mark.parametrize("source", ["stream", "file"])
+@pytest.mark.parametrize(("form", "faults"), [("csv", CSV_FAULTS), ("jsonl", JSON_FAULTS)])
+def test_bad_lines_are_left_out_counted_and_kept(
+    form: str,
+    faults: bytes,
+    source: str,
+    folder: Path,
+    forks: Forks,
+) -> None:
+    lines = (folder / f"sales.{form}").read_bytes().splitlines(keepends=True)
+    header, good = (lines[0], lines[1:]) if form == "csv" else (b"", lines)
+    data = header + faults + b"".join(good[:2]) + faults + b"".join(good[2:]) + faults
+    (folder / f"bad.{form}").write_bytes(data)
+    given, stdin = (["-", "--format", form], data) if source == "stream" else ([f"bad.{form}"], b"")
+    number = 3 * faults.count(b"\n")
+    skipped = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "skip", "--json", cwd=folder, stdin=stdin)
+    assert skipped.returncode == 0, skipped.stderr
+    assert (json.loads(skipped.stdout)["bad_lines"], json.loads(skipped.stdout)["events"]) == (number, 4)
+    assert load_raw(folder / "a.raw-sketch").state == expected()
+    (folder / "a.raw-sketch").unlink()
+    kept = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "bad.txt", cwd=folder, stdin=stdin)
+    assert f"{number} bad lines left out, kept in bad.txt, secret" in kept.stderr
+    assert (folder / "bad.txt").read_bytes() == header + 3 * faults
+    assert stat.S_IMODE((folder / "bad.txt").stat().st_mode) == 0o600
+    assert load_raw(folder / "a.raw-sketch").state == expected()
+    again = forks.run("sketch", *given, *EVENTS, *MADE, "--append", "--bad-lines", "bad.txt", cwd=folder, stdin=stdin)
+    assert "bad.txt already exists; bad lines are written to a new file" in again.stderr
+
+
+def test_good_lines_leave_no_file_of_bad_ones(folder: Path, forks: Forks) -> None:
+    (folder / "sales.csv.gz").write_bytes(gzip.compress((folder / "sales.csv").read_bytes()))
+    forks.succeeded("sketch", "sales.csv.gz", *EVENTS, *MADE, "--bad-lines", "bad.txt", cwd=folder)
+    assert load_raw(folder / "a.raw-sketch").state == expected()
+    assert not (folder / "bad.txt").exists()
+
+
+def test_a_quote_that_never_closes_takes_one_line(folder: Path, forks: Forks) -> None:
+    lines = (folder / "sales.csv").read_bytes().splitlines(keepends=True)
+    stdin = b"".join([lines[0], *lines[1:], b'north,"open,1,2\n', *lines[1:]])
+    options = [*EVENTS, *MADE, "--format", "csv", "--bad-lines", "skip"]
+    done = forks.run("sketch", "-", *options, cwd=folder, stdin=stdin.replace(b'"', b"").replace(b"open", b'"open'))
+    assert done.returncode == 0, done.stderr
+    assert "bad line" in done.stderr
+
+
+def test_a_stream_ends_at_its_first_bad_line_and_names_it(folder: Path, forks: Forks) -> None:
+    data = (folder / "sales.csv").read_bytes() + b"north,secret-name,1,secret-number\nnorth,x,1,1\n"
+    done = forks.run("sketch", "-", *EVENTS, *MADE, "--format", "csv", cwd=folder, stdin=data)
+    assert done.returncode == 2
+    assert "standard input cannot be read as CSV (row 6, column amount)" in done.stderr
+    assert "a.raw-sketch holds the 4 events before" in done.stderr
+    assert "secret-n" not in done.stderr
+    assert load_raw(folder / "a.raw-sketch").state == expected()
+
+
+def test_errors_in_files_name_the_file_the_row_and_the_column(folder: Path, forks: Forks) -> None:
+    head = "shop,item,aisle,amount\n" + "north,x,1,2\n" * 9
+    for text, message in [
+        (head + "north,x,1,two\n", "bad.csv cannot be read as CSV (row 11, column amount)"),
+        (head + "north,x\n", "bad.csv cannot be read as CSV (row 11, 2 cells, not 4)"),
+        (head + "north,x,1,\n", "bad.csv, rows 2 to 11: the column amount has nulls"),
+        (head.replace(",", ";"), "bad.csv has one column only, 'shop;item;aisle;amount'; if ';' is its delimiter"),
+    ]:
+        (folder / "bad.csv").write_text(text)
+        assert message in forks.refused("sketch", "sales.csv", "bad.csv", *EVENTS, *MADE, cwd=folder)
+    columns = {"shop": ["a", None], "item": ["b", "c"], "aisle": [1, 2], "amount": [1, 2]}
+    pq.write_table(pa.table(columns), folder / "bad.parquet", compression="none")
+    assert "bad.parquet, records 1 to 2: the column shop has nulls" in forks.refused(
+        "sketch", "bad.parquet", *EVENTS, *MADE, cwd=folder
+    )
+
+
+@pytest.mark.parametrize(("delimiter", "said"), [(";", ";"), ("\t", r"\t"), ("\t", "\t"), ("|", "|")])
+def test_a_delimiter_is_what_is_between_the_cells(delimiter: str, said: str, folder: Path, forks: Forks) -> None:
+    lines = [
+        ["shop", "item", "aisle", "amount"],
+        *([shop, f'"{item}"', str(aisle), amount] for shop, item, aisle, amount in ROWS),
+    ]
+    text = "\n".join(delimiter.join(line) for line in lines) + "\n"
+    (folder / "other.csv").write_text(text)
+    for name, stdin in (("other.csv", b""), ("-", text.encode())):
+        forks.succeeded("sketch", name, *EVENTS, *MADE, "--format", "csv", "--delimiter", said, cwd=folder, stdin=stdin)
+        assert load_raw(folder / "a.raw-sketch").events == len(ROWS)
+        assert set(load_raw(folder / "a.raw-sketch").state) == {"north", "south"}
+        (folder / "a.raw-sketch").unlink()
+    assert "the delimiter must be one ASCII" in forks.refused(
+        "sketch", "other.csv", *EVENTS, *MADE, "--delimiter", "::", cwd=folder
+    )
+
+
+ROWS = [("north", f"a{delimiter}\nb", 7, "0.5") for delimiter in ";\t|,"] + [("south", "x", 1, "2")]
+
+
+def test_values_that_a_grid_truncates_are_told_to_the_operator(folder: Path, forks: Forks) -> None:
+    (folder / "cents.csv").write_text("item,price\na,1.99\nb,-0.99\nc,2\n")
+    options = ["--index", "item", "--value", "price", "-o", "a.raw-sketch", "--sketch-dim", 64, "--new-projection"]
+    for name, stdin in (("cents.csv", b""), ("-", (folder / "cents.csv").read_bytes())):
+        done = forks.run("sketch", name, *options, "new.json", "--format", "csv", cwd=folder, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        assert "of --value price 40 % is lost: absolute values sum to 4.98, and to 3 in the sketch" in done.stderr
+        assert done.stderr.count("truncated") == 1
+        for made in ("new.json", "a.raw-sketch"):
+            (folder / made).unlink()
+    done = forks.run("sketch", "cents.csv", *options, "new.json", "--resolution", "1/100", cwd=folder)
+    assert "lost" not in done.stderr
+
+
+def test_windows_of_a_day_are_keys_of_their_own(folder: Path, forks: Forks) -> None:
+    (folder / "times.csv").write_text(
+        "shop,item,when\nnorth,a,31.05.2024 23:59\nnorth,b,01.06.2024 00:00\nsouth,b,01.06.2024 08:30\n"
+    )
+    timed = ["--index", "item", *MADE, "--time", "when", "--time-format", "%d.%m.%Y %H:%M", "--window"]
+    for window, keyed, keys in [
+        ("1 day", ["--key", "shop"], {"north 2024-05-31", "north 2024-06-01", "south 2024-06-01"}),
+        ("24h", [], {"2024-05-31", "2024-06-01"}),
+        ("15 min", [], {"2024-05-31T23:45Z", "2024-06-01T00:00Z", "2024-06-01T08:30Z"}),
+    ]:
+        forks.succeeded("sketch", "times.csv", *timed, window, *keyed, cwd=folder)
+        assert set(load_raw(folder / "a.raw-sketch").state) == keys
+        (folder / "a.raw-sketch").unlink()
+    assert "got 'a day'" in forks.refused("sketch", "times.csv", *timed, "a day", cwd=folder)
+    wrong = forks.refused("sketch", "times.csv", *timed[:-3], "--window", "1d", cwd=folder)
+    assert "the column when holds text that is no time as ISO 8601 has it" in wrong
+    assert "go together" in forks.refused("sketch", "times.csv", *timed[:-1], cwd=folder)
+
+
+def test_names_are_given_with_commas_or_one_by_one(raws: Path, forks: Forks) -> None:
+    spend = ["--epsilon", 1, "--l1", 1]
+    for place, keys in enumerate([["north,west"], ["north", "west"], ['"north","west"']]):
+        options = [part for key in keys for part in ("--public-key", key)]
+        forks.succeeded("release", "a.raw-sketch", *spend, *options, "--again", "-o", f"{place}.parquet", cwd=raws)
+        assert list(ss.load(raws / f"{place}.parquet")) == ["north", "west"]
+    one = ["--public-key", '"north, by the sea"', "--again", "-o", "sea.parquet"]
+    forks.succeeded("release", "a.raw-sketch", *spend, *one, cwd=raws)
+    assert list(ss.load(raws / "sea.parquet")) == ["north, by the sea"]
+    for keys, message in [("a,,b", "has an empty name"), ("a,b,a", "has 'a' twice"), ('"a"b', "has a quote that")]:
+        refused = forks.refused("release", "b.raw-sketch", *spend, "--public-key", keys, "-o", "c.parquet", cwd=raws)
+        assert f"--public-key {message}" in refused
+    commas = [part for name in EVENTS for part in ([] if name in ("--index", "item", "aisle") else [name])]
+    forks.succeeded(
+        "sketch",
+        "sales.csv",
+        *commas,
+        "--index",
+        "item,aisle",
+        "--projection",
+        "agreed.json",
+        "-o",
+        "z.raw-sketch",
+        cwd=raws,
+    )
+    assert load_raw(raws / "z.raw-sketch").state == expected()
+
+
+@given(st.text('",\n\rx', max_size=30).map(str.encode))
+def test_rows_are_the_whole_lines_one_by_one(data: bytes) -> None:
+    whole, _ = whole_lines(data, "csv", ended=False)
+    found = rows(whole, "csv")
+    assert b"".join(found).replace(b"\n", b"").replace(b"\r", b"") == whole.replace(b"\n", b"").replace(b"\r", b"")
+    assert all(whole_lines(row, "csv", ended=False) == (row, b"") for row in found)
+    assert not any(is_open(row, "csv") for row in found)

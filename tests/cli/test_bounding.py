@@ -1,0 +1,189 @@
+"""Units bounded by the command: as in Python, refused where a unit would not be whole, counted in secret."""
+
+import json
+import stat
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import streamsketch as ss
+from streamsketch.storage.files import load_raw
+from tests.cli.running import Forks
+from tests.cli.sales import PROJECTION
+
+SALES = """shop,item,sold,customer
+DE,tea,80995,Ann
+DE,tea,-80995,Ann
+DE,jam,5,Ann
+FR,jam,80,Bob
+FR,tea,-20,Bob
+FR,tea,,Bob
+FR,tea,7,
+"""
+COLUMNS = ["--key", "shop", "--index", "item", "--value", "sold", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+BOUNDS = ["--unit-column", "customer", "--max-keys", "2", "--l1", "50"]
+
+
+@pytest.fixture
+def sales(folder: Path) -> Path:
+    (folder / "sold.csv").write_text(SALES)
+    return folder
+
+
+@pytest.mark.parametrize("clip", [None, "scale"])
+def test_units_are_netted_and_scaled(clip: str | None, sales: Path, forks: Forks) -> None:
+    options = [] if clip is None else ["--clip", clip]
+    done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, *options, cwd=sales)
+    assert done.returncode == 0, done.stderr
+    expected = PROJECTION.table()
+    expected.update(["DE", "FR", "FR"], ["jam", "jam", "tea"], [5, 40, -10])
+    raw = load_raw(sales / "a.raw-sketch")
+    assert raw.state == expected
+    assert raw.events == 5
+    assert "Release it with --l1 50 --max-keys 2 --unit customer." in done.stderr
+    assert "counted, in secret: --summary FILE writes it" in done.stderr
+    assert sorted(path.suffix for path in sales.iterdir() if path.suffix == ".raw-sketch") == [".raw-sketch"]
+
+
+def test_values_of_units_that_a_grid_truncates_are_told_once(sales: Path, forks: Forks) -> None:
+    (sales / "sold.csv").write_text(SALES.replace("80,Bob", "80.3,Bob"))
+    done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("warning: values are truncated to multiples of the resolution, 1/4,") == 1
+
+
+def test_a_release_keeps_to_what_was_enforced(sales: Path, forks: Forks) -> None:
+    forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    release = ["release", "a.raw-sketch", "--epsilon", "1", "--keys-are-public", "-o", "a.parquet"]
+    for less in (
+        ["--l1", "50", "--unit", "customer"],
+        ["--l1", "25", "--max-keys", "2", "--unit", "customer"],
+        ["--l1", "50", "--max-keys", "2", "--unit", "sale"],
+        ["--one-coordinate", "50", "--max-keys", "2", "--unit", "customer"],
+    ):
+        assert "which does not imply one" in forks.refused(*release, *less, cwd=sales)
+    assert not load_raw(sales / "a.raw-sketch").releases
+    shown = json.loads(forks.succeeded(*release, "--json", cwd=sales))["guarantee"]  # by default, what was enforced
+    assert (shown["bound"], shown["max_keys"], shown["unit"], shown["basis"]) == ("50", 2, "customer", "enforced")
+    again = [*release[:-1], "b.parquet", "--again", "--l1", "25", "--unit", "customer", "--assert-bounds"]
+    forks.succeeded(*again, cwd=sales)
+    assert ss.load(sales / "b.parquet").guarantee.basis == "asserted"
+
+
+@pytest.mark.parametrize("rows", ["", "DE,tea,1,Ann\n"])
+def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: str, sales: Path, forks: Forks) -> None:
+    (sales / "more.csv").write_text(SALES.splitlines()[0] + "\n" + rows)
+    forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
+    forks.succeeded("sketch", "more.csv", *COLUMNS[:-1], "b.raw-sketch", cwd=sales)
+    forks.succeeded("merge", "a.raw-sketch", "b.raw-sketch", "-o", "both.raw-sketch", cwd=sales)
+    forks.succeeded("sketch", "more.csv", *COLUMNS, "--append", cwd=sales)
+    for name in ("a", "both"):
+        bounds = load_raw(sales / f"{name}.raw-sketch").state.bounds
+        assert bounds.ended == "rows were added that nothing clipped"
+
+
+def test_a_unit_is_named_by_a_word_or_its_column(sales: Path, forks: Forks) -> None:
+    (sales / "sold.csv").write_text(SALES.replace("customer", "Customer ID"))
+    bounds = ["--unit-column", "Customer ID", "--l1", "50"]
+    for word, options in (("Customer ID", []), ("customer", ["--unit", "customer"])):
+        forks.succeeded("sketch", "sold.csv", *COLUMNS, *bounds, *options, cwd=sales)
+        assert load_raw(sales / "a.raw-sketch").state.bounds.neighbours == ss.L1(50, unit=word)
+        release = ["release", "a.raw-sketch", "--epsilon", "1", "--keys-are-public", "-o", f"{len(word)}.parquet"]
+        forks.succeeded(*release, "--l1", "50", "--unit", word, cwd=sales)
+        (sales / "a.raw-sketch").unlink()
+    assert ss.load(sales / "8.parquet").guarantee.neighbours == ss.L1(50, unit="customer")
+
+
+def test_bounds_of_merged_files_add_up_unless_no_unit_is_in_two(sales: Path, forks: Forks) -> None:
+    for name in ("a", "b"):
+        output = [*COLUMNS[:-1], f"{name}.raw-sketch"]
+        forks.succeeded("sketch", "sold.csv", *output, *BOUNDS, cwd=sales)
+    merge = ["merge", "a.raw-sketch", "b.raw-sketch", "-o"]
+    forks.succeeded(*merge, "both.raw-sketch", cwd=sales)
+    forks.succeeded(*merge, "apart.raw-sketch", "--disjoint-units", cwd=sales)
+    assert load_raw(sales / "both.raw-sketch").state.bounds.neighbours == ss.L1(100, unit="customer", max_keys=4)
+    apart = load_raw(sales / "apart.raw-sketch").state.bounds
+    assert apart.neighbours == ss.L1(50, unit="customer", max_keys=2)
+    assert apart.conditions == ("no customer is in two of the parts that were merged",)
+
+
+def test_cut_values_stay_within_the_bound_of_one_stream(sales: Path, forks: Forks) -> None:
+    unkeyed = [*COLUMNS[2:], "--unit-column", "customer", "--l1", "50", "--clip", "cut"]
+    forks.succeeded("sketch", "sold.csv", *unkeyed, cwd=sales)
+    state = load_raw(sales / "a.raw-sketch").state
+    assert isinstance(state, ss.Sketch)
+    assert state.mass == 4 * (5 + 50)
+
+
+def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, forks: Forks) -> None:
+    done = forks.run("sketch", "sold.csv", *COLUMNS, *BOUNDS, "--summary", "told.json", cwd=sales)
+    assert done.stderr.startswith("told.json, secret: what the bounds dropped and clipped.\n")
+    assert stat.S_IMODE((sales / "told.json").stat().st_mode) == 0o600
+    told = json.loads((sales / "told.json").read_text())
+    assert told["secret"] is True
+    counts = ("rows_read", "rows_blank", "rows_dropped", "units", "units_over_bound", "largest_value", "share_kept")
+    assert [told[name] for name in counts] == [7, 2, 2, 2, 1, 80995.0, 55 / 105]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--l1", "5"], "--l1: say whose contributions are bounded"),
+        (["--summary", "a.json", "--clip", "cut"], "--clip, --summary: say whose"),
+        (["--unit", "customer"], "--unit: say whose contributions are bounded, --unit-column COLUMN"),
+        ([*BOUNDS, "--clip", "none"], "clip must be 'scale'"),
+        (["--unit-column", "customer"], "say how much one unit may add"),
+        ([*BOUNDS, "--clip", "round"], "clip must be 'scale'"),
+        ([*BOUNDS, "--append"], "would have two bounds"),
+        ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
+        (["--unit-column", "customer", "--l1", "0"], "must be positive"),
+        (["--unit-column", "buyer", "--l1", "5"], "buyer"),
+    ],
+)
+def test_mistakes_are_named(options: list[str], message: str, sales: Path, forks: Forks) -> None:
+    assert message in forks.refused("sketch", "sold.csv", *COLUMNS, *options, cwd=sales)
+
+
+def test_what_is_not_whole_is_refused(sales: Path, forks: Forks) -> None:
+    said = forks.refused("sketch", "-", "--format", "csv", *COLUMNS, *BOUNDS, cwd=sales)
+    assert "name files, not standard input" in said
+    assert "say which column, --key" in forks.refused("sketch", "sold.csv", *COLUMNS[2:], *BOUNDS, cwd=sales)
+
+
+AGREED = ["--key", "shop", "--index", "item", "--value", "sold", "--missing", "drop", "--unit-column", "customer"]
+
+
+def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, forks: Forks) -> None:
+    bounds = ["--l1", "50", "--max-keys", "2", "--sketch-dim", "64", "--resolution", "1/4"]
+    forks.succeeded("agree", *AGREED, *bounds, "-o", "sales.json", cwd=sales)
+    done = forks.run(
+        *("sketch", "sold.csv", "--agreement", "sales.json", "-o", "a.raw-sketch", "--summary", "told.json"), cwd=sales
+    )
+    assert done.returncode == 0, done.stderr
+    agreement = ss.Agreement.load(sales / "sales.json")
+    expected = ss.SketchTable(agreement)
+    expected.update(["DE", "FR", "FR"], ["jam", "jam", "tea"], [5, 40, -10])
+    raw = load_raw(sales / "a.raw-sketch")
+    assert raw.state == expected
+    assert (raw.events, raw.agreement) == (5, agreement)
+    assert json.loads((sales / "told.json").read_text())["rows_blank"] == 2
+    forks.succeeded("release", "a.raw-sketch", "--epsilon", 1, "--keys-are-public", "-o", "a.parquet", cwd=sales)
+    assert ss.load(sales / "a.parquet").guarantee.neighbours == agreement.neighbours
+    assert ss.bound(pa.csv.read_csv(sales / "sold.csv"), agreement) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--l1", "5"], "sales.json says which columns are sketched, and how; leave out --l1"),
+        (["--unit-column", "shop", "--unit", "shop"], "leave out --unit-column, --unit"),
+        (["--append"], "say --clip none"),
+        (["--clip", "none", "--summary", "told.json"], "nothing is clipped here"),
+    ],
+)
+def test_options_against_an_agreement_are_refused(options: list[str], said: str, sales: Path, forks: Forks) -> None:
+    forks.succeeded("agree", *AGREED, "--l1", "50", "-o", "sales.json", cwd=sales)
+    sketch = ["sketch", "sold.csv", "--agreement", "sales.json", "-o", "a.raw-sketch", *options]
+    assert said in forks.refused(*sketch, cwd=sales)

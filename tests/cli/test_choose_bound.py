@@ -1,0 +1,113 @@
+"""A bound chosen privately by the command: what it prints, what it keeps to the operator, the path of a new user."""
+
+import json
+import stat
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.privacy import Budget
+from streamsketch.report import picture_of
+from tests.cli.running import Forks
+
+PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
+COLUMNS = ["--unit-column", "customer", "--key", "shop", "--index", "item", "--value", "paid"]
+ASKED = [*COLUMNS, "--projection", "agreed.json", "--candidates", "1,5,50", "--candidates", "100000", "--share", "0.9"]
+CHOOSE = ["choose-bound", "rows.csv", *ASKED]
+TRADE_OFF = ["--squared-distance", "1e6", "--release-epsilon", "2", "--max-keys", "2"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write the rows of 1,000 customers: nine of ten add 4, some after a return; the others 40 in one shop."""
+    rows = ["customer,shop,item,paid"]
+    for customer in range(1000):
+        size = 4 if customer % 10 else 40
+        rows += [f"{customer},DE,tea,{size}", f"{customer},FR,jam,-1"]
+        rows += [f"{customer},DE,tea,80995", f"{customer},DE,tea,-80995"] if customer % 7 == 0 else []
+    (tmp_path / "rows.csv").write_text("\n".join([*rows, ",DE,tea,1e9", "9,DE,tea,", ""]))
+    (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
+    return tmp_path
+
+
+def test_a_bound_is_printed_with_what_it_spent_and_nothing_else(folder: Path, forks: Forks) -> None:
+    before = sorted(folder.iterdir())
+    done = forks.run(*CHOOSE, "--epsilon", "20", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = " ".join(done.stdout.split())
+    assert "bound 5, of 4 candidates" in text
+    assert "spent ε = 20, δ = 0 for one customer, whatever it adds; it adds to what releases spend" in text
+    assert "with --l1 5" in text
+    assert "1000" not in text
+    assert sorted(folder.iterdir()) == before
+    told = json.loads(forks.succeeded(*CHOOSE, "--epsilon", "20", "--json", cwd=folder))
+    chosen = ss.ChosenBound(Fraction(5), Budget(20.0), Fraction(9, 10), 4)
+    assert told == {
+        "bound": "5", "epsilon": 20.0, "delta": 0.0, "share": "9/10", "candidates": ["1", "5", "50", "100000"],
+        "rank_error": chosen.rank_error(0.95), "confidence": 0.95,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".json", ".svg"])
+def test_noise_against_bias_is_written_on_request_for_its_owner_alone(suffix: str, folder: Path, forks: Forks) -> None:
+    path = folder / f"told{suffix}"
+    done = forks.run(*CHOOSE, "--epsilon", "20", *TRADE_OFF, "--trade-off", path.name, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"{path.name}, secret: noise against bias. A bound read off from it is not private.\n"
+    assert "bias" not in done.stdout
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    plan = ss.plan_bounds(
+        [4.0] * 900 + [40.0] * 100, [1, 5, 50, 100_000], PROJECTION, squared_distance=1e6, epsilon=2.0, unit="customer",
+        max_keys=2,
+    )  # fmt: skip
+    expected = {
+        ".txt": f"{plan}\n",
+        ".json": json.dumps(plan.to_dict(), indent=2) + "\n",
+        ".svg": picture_of(plan),
+    }
+    assert path.read_text() == expected[suffix]
+
+
+def test_the_path_of_a_new_user(folder: Path, forks: Forks) -> None:
+    """Plan, choose a bound, agree, sketch within it, release."""
+    plan = ["plan", "--epsilon", "1", "--squared-distance", "1e6", "--unit", "customer", "--projection", "plan.json"]
+    forks.succeeded(*plan, cwd=folder)
+    chosen = ["plan.json" if word == "agreed.json" else word for word in CHOOSE]
+    bound = json.loads(forks.succeeded(*chosen, "--epsilon", "20", "--json", cwd=folder))["bound"]
+    bounds = ["--l1", bound, "--unit-column", "customer"]
+    columns = ["--key", "shop", "--index", "item", "--value", "paid", "--projection", "plan.json"]
+    forks.succeeded("agree", *columns, *bounds, "--missing", "drop", "-o", "sales.json", cwd=folder)
+    assert ss.Agreement.load(folder / "sales.json").neighbours == ss.L1(5, unit="customer")
+    forks.succeeded("sketch", "rows.csv", *columns, *bounds, "-o", "a.raw-sketch", cwd=folder)
+    privacy = ["--epsilon", "1", "--l1", bound, "--unit", "customer", "--public-key", "DE,FR"]
+    done = forks.run("release", "a.raw-sketch", *privacy, "-o", "a.parquet", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epsilon", "0"], "epsilon must be"),
+        (["--epsilon", "1", "--share", "1"], "share must lie in (0, 1)"),
+        (["--epsilon", "1", "--candidates", "many"], "must be a finite number"),
+        (["--epsilon", "1", "--candidates", "10-100"], "a candidate must be a finite number"),
+        (["--epsilon", "1", "--candidates", "1/8"], "below one grid step of 1/4"),
+        (["--epsilon", "1", "--candidates", "5"], "--candidates has '5' twice"),
+        (["--epsilon", "1", "--unit-column", "buyer"], "has no column buyer"),
+        (["--epsilon", "1", "--trade-off", "a.txt"], "--trade-off FILE and --squared-distance belong together"),
+        (["--epsilon", "1", "--trade-off", "a.pdf", *TRADE_OFF], "named *.txt or *.json or *.svg"),
+        (["--epsilon", "1", "--trade-off", "agreed.json", *TRADE_OFF], "already exists"),
+        (["--epsilon", "1", "--projection", "rows.csv"], "rows.csv is not a projection"),
+    ],
+)
+def test_mistakes_are_sentences(options: list[str], message: str, folder: Path, forks: Forks) -> None:
+    assert message in forks.refused(*CHOOSE, *options, cwd=folder)
+
+
+def test_what_is_not_a_file_is_refused(folder: Path, forks: Forks) -> None:
+    asked = [*ASKED, "--epsilon", "1"]
+    assert "none.csv" in forks.refused("choose-bound", "none.csv", *asked, cwd=folder)
+    assert "is not a file" in forks.refused("choose-bound", ".", *asked, cwd=folder)
+    assert "is named twice" in forks.refused("choose-bound", "rows.csv", "rows.csv", *asked, cwd=folder)

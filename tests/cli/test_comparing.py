@@ -1,0 +1,329 @@
+"""inspect, compare, nearest and mean, through the real executable."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.kernels.carryless import instructions_of, target
+from streamsketch.storage.files import RawSketch, save_raw
+from tests.cli.running import Forks
+
+PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
+STREAMS = {"north": 500, "south": 520, "[east]": 9000}
+
+
+def stream(count: int, projection: ss.Projection = PROJECTION) -> ss.Sketch:
+    sketch = projection.sketch()
+    sketch.update([1, 2], [count, 700])
+    return sketch
+
+
+def release(count: int, projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
+    return stream(count, projection).release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+
+
+@pytest.fixture
+def files(tmp_path: Path, fixed_noise: None) -> list[Path]:  # noqa: ARG001 - with other noise [east] may be next to north
+    for name, count in STREAMS.items():
+        release(count).save(tmp_path / f"{name}.sketch")
+    return [tmp_path / f"{name}.sketch" for name in STREAMS]
+
+
+def save_wrong(folder: Path) -> None:
+    """Write files that commands must refuse."""
+    (folder / "cut.sketch").write_bytes((folder / "north.sketch").read_bytes()[:-1])
+    (folder / "copy.sketch").write_bytes((folder / "north.sketch").read_bytes())
+    (folder / "link.sketch").symlink_to(folder / "north.sketch")
+    release(1, PROJECTION.replace(seed=4)).save(folder / "other.sketch")
+    save_raw(RawSketch(stream(500)), folder / "mine.raw-sketch")
+    (folder / "disguised.sketch").write_bytes((folder / "mine.raw-sketch").read_bytes())
+    (folder / "notes.txt").write_text("no sketch")
+    (folder / "notes.parquet").write_text("no table")
+
+
+# --- inspect ----------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_names_the_code_that_hashes_here(forks: Forks, tmp_path: Path) -> None:
+    expected = instructions_of(*target())
+    assert json.loads(forks.run("inspect", "--system", "--json", cwd=tmp_path).stdout)["hashing"] == expected
+    assert expected in " ".join(forks.run("inspect", "--system", cwd=tmp_path).stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [(), ("a.sketch", "--system")])
+def test_inspect_takes_a_file_or_the_system(arguments: tuple[str, ...], forks: Forks, tmp_path: Path) -> None:
+    done = forks.run("inspect", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--system" in done.stderr
+
+
+def test_inspect_shows_the_guarantee_and_the_size(files: list[Path], forks: Forks) -> None:
+    shown = " ".join(forks.succeeded("inspect", files[0]).split())
+    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4" in shown
+    assert PROJECTION.fingerprint in shown
+    assert "95 % interval" in shown
+
+
+def test_what_a_pipe_takes_is_not_folded(tmp_path: Path, forks: Forks) -> None:
+    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=16, seed=(1 << 63) - 1, resolution="1/1000000")
+    projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "a.sketch")
+    lines = forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.splitlines()
+    (told,) = [line.split(None, 1)[1].strip() for line in lines if line.strip().startswith("projection")]
+    assert json.loads(told) == json.loads(projection.to_json())
+
+
+def test_inspect_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) -> None:
+    released = ss.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
+    released.save(tmp_path / "a.sketch")
+    shown = " ".join(forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.split())
+    assert "noise per coordinate standard deviation" in shown
+    assert "scale 1, on the input" in shown
+
+
+def test_inspect_shows_every_row_of_a_table(tmp_path: Path, forks: Forks) -> None:
+    ss.PrivateTable({name: release(count) for name, count in STREAMS.items()}).save(tmp_path / "all.parquet")
+    shown = forks.run("inspect", "all.parquet", cwd=tmp_path).stdout
+    assert all(name in shown for name in STREAMS)
+    rows = json.loads(forks.run("inspect", "all.parquet", "--json", cwd=tmp_path).stdout)["releases"]
+    assert [row["key"] for row in rows] == sorted(STREAMS)
+
+
+def test_inspect_calls_a_raw_sketch_secret_and_shows_nothing_of_it(tmp_path: Path, forks: Forks) -> None:
+    save_raw(RawSketch(stream(76543), events=2), tmp_path / "a.raw-sketch")
+    shown = forks.run("inspect", "a.raw-sketch", cwd=tmp_path).stdout
+    assert "SECRET" in shown
+    assert "never" in shown
+    assert "76543" not in shown
+    assert "norm" not in shown
+    assert json.loads(forks.run("inspect", "a.raw-sketch", "--json", cwd=tmp_path).stdout)["secret"] is True
+
+
+def test_inspect_says_which_privacy_published_signs_have(tmp_path: Path, forks: Forks) -> None:
+    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    sketch = projection.sketch()
+    sketch.update([1, 2], [500, 700])
+    pixel = {"epsilon": 2.0, "neighbours": ss.OneCoordinate(1, unit="pixel")}
+    ss.signs.DPSignOPORPRR(**pixel).release(sketch).save(tmp_path / "a.signs")  # type: ignore[arg-type]
+    ss.signs.IDPSignOPORP(**pixel).release(sketch).save(tmp_path / "b.signs")  # type: ignore[arg-type]
+    shown = " ".join(forks.run("inspect", "a.signs", cwd=tmp_path).stdout.split())
+    assert "kind differential privacy" in shown
+    assert "for one pixel of at most 1" in shown
+    assert "noise flips with 1/(exp(" in shown
+    shown = " ".join(forks.run("inspect", "b.signs", cwd=tmp_path).stdout.split())
+    assert "kind individual differential privacy" in shown
+    told = json.loads(forks.run("inspect", "b.signs", "--json", cwd=tmp_path).stdout)
+    assert (told["kind"], told["fingerprint"]) == ("individual differential privacy", projection.fingerprint)
+    (tmp_path / "cut.signs").write_bytes((tmp_path / "a.signs").read_bytes()[:-1])
+    assert "cut.signs is not a sound sign sketch: " in forks.refused("inspect", "cut.signs", cwd=tmp_path)
+
+
+@pytest.mark.usefixtures("files")
+def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None:
+    save_wrong(tmp_path)
+    (tmp_path / "cut.raw-sketch").write_bytes((tmp_path / "mine.raw-sketch").read_bytes()[:-1])
+    assert "cut off" in forks.refused("inspect", "cut.sketch", cwd=tmp_path)
+    assert "cut off" in forks.refused("inspect", "cut.raw-sketch", cwd=tmp_path)
+    assert "bytes 0-7" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
+    assert "not a sound table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
+    assert "Is a directory" in forks.refused("inspect", ".", cwd=tmp_path)
+    assert "nowhere.sketch cannot be read" in forks.refused("inspect", "nowhere.sketch", cwd=tmp_path)
+
+
+# --- compare ----------------------------------------------------------------------------------------------------------
+
+
+def test_compare_lists_the_nearest_pair_first(files: list[Path], forks: Forks) -> None:
+    shown = forks.succeeded("compare", *files, "--confidence", "0.9")
+    assert "90 % interval" in shown
+    lines = [line for line in shown.splitlines() if "–" in line]
+    assert "north – south" in lines[0]
+    assert sum("[east]" in line for line in lines) == 2
+
+
+def test_compare_as_json_holds_what_the_library_says(files: list[Path], tmp_path: Path, forks: Forks) -> None:
+    first, second, _ = (ss.load(path) for path in files)
+    rows = json.loads(forks.run("compare", *files, "--json", cwd=tmp_path).stdout)
+    estimate = ss.squared_distance(first, second)
+    assert (rows[0]["first"], rows[0]["second"]) == ("north", "south")
+    assert rows[0]["squared_distance"] == pytest.approx(estimate.value)
+    assert (rows[0]["low"], rows[0]["high"]) == pytest.approx(estimate.interval(0.95))
+    assert rows[0]["cosine"]["value"] == pytest.approx(ss.cosine(first, second).value)
+
+
+@pytest.fixture
+def shapes(tmp_path: Path, fixed_noise: None) -> Path:  # noqa: ARG001 - 2 % of empty streams pass for others
+    """Return a table of two small and two large streams of two shapes, and an empty one."""
+    found = {"empty": PROJECTION.sketch()}
+    for name, counts in {"small a": (900, 100), "small b": (90, 880), "large a": (90_000, 10_500)}.items():
+        found[name] = PROJECTION.sketch()
+        found[name].update([1, 2], counts)
+    releases = {name: one.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale")) for name, one in found.items()}
+    ss.PrivateTable(releases).save(tmp_path / "shapes.parquet")
+    return tmp_path / "shapes.parquet"
+
+
+@pytest.mark.parametrize(("by", "one"), [("cosine", ss.cosine), ("profile", ss.profile_distance)])
+def test_streams_are_compared_by_what_they_consist_of(by: str, one: Any, shapes: Path, forks: Forks) -> None:
+    found, field = ss.load(shapes), {"cosine": "cosine", "profile": "profile_distance"}[by]
+    rows = json.loads(forks.run("compare", shapes, "--by", by, "--json", cwd=shapes.parent).stdout)
+    assert (rows[0]["first"], rows[0]["second"]) == ("large a", "small a")
+    estimate = one(found["large a"], found["small a"])
+    assert rows[0][field] == pytest.approx(estimate.value)
+    assert (rows[0]["low"], rows[0]["high"]) == pytest.approx(estimate.interval())
+    assert set(rows[0]["squared_distance"]) == {"value", "standard_error"}
+    assert [row[field] is None for row in rows] == [False] * 3 + [True] * 3, "undefined ones come last"
+    done = forks.run("compare", shapes, "--by", by, cwd=shapes.parent)
+    assert done.stdout.count("undefined") == 3
+    assert "small for its noise): empty." in done.stderr
+    near = json.loads(forks.run("nearest", shapes, "--by", by, "--top", "1", "--json", cwd=shapes.parent).stdout)
+    assert {(row["of"], row["neighbour"]) for row in near} >= {("small a", "large a"), ("large a", "small a")}
+    assert not any("empty" in (row["of"], row["neighbour"]) for row in near)
+    assert (near[0]["low"], near[0]["high"]) == pytest.approx(estimate.selected_interval(3), abs=1e-9)
+    by_size = json.loads(forks.run("nearest", shapes, "--to", "small a", "--json", cwd=shapes.parent).stdout)
+    assert by_size[0]["neighbour"] != "large a"
+
+
+def test_some_pairs_and_some_keys(shapes: Path, forks: Forks) -> None:
+    def pairs(*arguments: str) -> list[tuple[str, str]]:
+        rows = json.loads(forks.run("compare", shapes, *arguments, "--json", cwd=shapes.parent).stdout)
+        return [(row["first"], row["second"]) for row in rows]
+
+    assert pairs("--top", "2") == pairs()[:2]
+    assert {name for pair in pairs("--only", "small*") for name in pair} == {"small a", "small b"}
+    assert len(pairs("--only", "small*", "--only", "large a")) == 3
+    assert "--top must be at least 1, got 0" in forks.refused("compare", shapes, "--top", "0", cwd=shapes.parent)
+    refused = forks.refused("compare", shapes, "--only", "large*", cwd=shapes.parent)
+    assert "--only large* leaves large a, and compare needs at least 2. There are empty, large a," in refused
+    assert "--to must be one of small a, small b; got large a" in forks.refused(
+        "nearest", shapes, "--only", "small*", "--to", "large a", cwd=shapes.parent
+    )
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(files: list[Path], tmp_path: Path, forks: Forks) -> None:
+    twin = tmp_path / "other" / files[0].name
+    twin.parent.mkdir()
+    twin.write_bytes(files[1].read_bytes())
+    shown = forks.run("compare", files[0], twin, cwd=tmp_path).stdout.replace("\n", "")
+    assert "other" in shown.replace(" ", "")
+
+
+@pytest.mark.usefixtures("files")
+def test_raw_sketches_are_compared_only_when_told(tmp_path: Path, forks: Forks) -> None:
+    save_wrong(tmp_path)
+    for name in ("mine.raw-sketch", "disguised.sketch"):
+        refused = forks.refused("compare", "south.sketch", name, cwd=tmp_path)
+        assert "is a raw sketch, which is secret" in refused
+        assert "say --raw to compare it all the same" in refused
+    done = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", cwd=tmp_path)
+    assert "mine – " in done.stdout or " – mine" in done.stdout
+    assert "as secret as they are" in done.stderr
+    told = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", "--json", cwd=tmp_path)
+    assert "as secret as they are" in told.stderr
+    assert len(json.loads(told.stdout)) == 1
+
+
+def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Path, forks: Forks) -> None:
+    save_wrong(tmp_path)
+    north, south = files[:2]
+    for arguments, message in [
+        ([north], "at least two files, got 1"),
+        ([north, north], f"{north} is named twice; compare takes each release once"),
+        ([north, "link.sketch"], "link.sketch are one file, named twice"),
+        ([north, "copy.sketch"], "share the noise"),
+        ([north, "other.sketch"], "seed (3 here, 4 there)"),
+        ([north, south, "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
+        ([north, "nowhere.sketch"], "No such file"),
+        ([], "Missing argument 'FILE"),
+    ]:
+        assert message in forks.refused("compare", *arguments, cwd=tmp_path)
+
+
+# --- nearest ----------------------------------------------------------------------------------------------------------
+
+
+def test_nearest_finds_each_ones_nearest(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    table = tmp_path / "all.parquet"
+    ss.PrivateTable({path.stem: ss.load(path) for path in files}).save(table)
+    rows = json.loads(forks.succeeded("nearest", table, "--top", "1", "--json"))
+    assert [(row["of"], row["neighbour"], row["rank"]) for row in rows] == [
+        ("[east]", "south", 1),
+        ("north", "south", 1),
+        ("south", "north", 1),
+    ]
+
+
+def test_nearest_to_one(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    shown = forks.run("nearest", *files, "--to", "[east]", cwd=tmp_path).stdout
+    assert shown.index("south") < shown.index("north")
+
+
+def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    save_wrong(tmp_path)
+    for arguments, message in [
+        ([files[0]], "at least two files, got 1"),
+        ([*files, "--top", "0"], "--top must be at least 1, got 0"),
+        ([*files, "--to", "west"], "--to must be one of north, south, [east]; got west"),
+        ([*files, "--to", "nort"], "got nort. Did you mean north?"),
+        ([files[0], "mine.raw-sketch"], "is a raw sketch, which is secret"),
+        ([files[0], "other.sketch"], "seed (3 here, 4 there)"),
+        ([files[0], "notes.parquet"], "not a sound table"),
+    ]:
+        refused = forks.refused("nearest", *arguments, cwd=tmp_path)
+        assert message in refused
+        assert "--raw" not in refused, "an option of compare alone"
+
+
+# --- mean -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_mean_is_a_release_of_the_mean_stream(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    shown = forks.succeeded("mean", *files, "-o", tmp_path / "mean.sketch", "--populations", "disjoint")
+    assert "3 streams" in shown
+    mean, parts = ss.load(tmp_path / "mean.sketch"), [ss.load(path) for path in files]
+    cells = sum(part.cell_unit * part.values for part in parts) / 3
+    assert np.allclose(mean.cell_unit * mean.values, cells)
+    assert mean.cell_unit**2 * mean.noise.k2 == pytest.approx(parts[0].cell_unit ** 2 * parts[0].noise.k2 / 3)
+    assert mean.guarantee.epsilon == 1.0
+
+
+def test_overlapping_streams_add_up_what_they_spend(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    done = forks.run("mean", *files, "-o", "mean.sketch", "--populations", "overlapping", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["guarantee"]["epsilon"] == 3.0
+
+
+def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], forks: Forks) -> None:
+    save_wrong(tmp_path)
+    good = [*files, "-o", "mean.sketch"]
+    disjoint = ["--populations", "disjoint"]
+    for arguments, message in [
+        ([files[0], "-o", "mean.sketch", *disjoint], "at least two files, got 1"),
+        (good, "--populations disjoint"),
+        ([*files, "-o", "north.sketch", *disjoint], "already exists and is not replaced"),
+        ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
+        ([files[0], "notes.txt", "-o", "mean.sketch", *disjoint], "is not a sound private sketch"),
+        ([files[0], "disguised.sketch", "-o", "mean.sketch", *disjoint], "is a raw sketch, which is secret"),
+        ([files[0], files[0], "-o", "mean.sketch", *disjoint], "share the noise"),
+        ([files[0], "other.sketch", "-o", "mean.sketch", *disjoint], "seed (3 here, 4 there)"),
+    ]:
+        assert message in forks.refused("mean", *arguments, cwd=tmp_path)
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_would_move_the_terminal_is_shown_as_text(tmp_path: Path, forks: Forks) -> None:
+    ss.PrivateTable({"a\x1b[2J": release(1), "b\u202e": release(2)}).save(tmp_path / "all.parquet")
+    shown = forks.run("compare", "all.parquet", cwd=tmp_path).stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert r"a\x1b[2J" in shown
+
+
+def test_one_file_alone_is_refused_in_a_sentence(files: list[Path], forks: Forks) -> None:
+    done = forks.run("compare", files[0])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: compare needs at least two files, got 1\n"

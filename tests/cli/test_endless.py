@@ -1,0 +1,329 @@
+"""Endless logs by a policy: killed, started again and fed once more, each window comes once with its sums."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.cli._lines import BadLines, Lines
+from streamsketch.cli._log import Log
+from streamsketch.streams import Stream, StreamPolicy
+from tests.cli.running import PATIENCE, Forks, started, wait_until_read
+from tests.streams.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, beat, bound_by, over_in, windows_of
+
+OPTIONS = ["--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
+FILE = ["sketch", "log.csv", *OPTIONS]
+PIPE = ["sketch", "-", "--format", "csv", *OPTIONS]
+
+
+def drawn_log(count: int, seed: int, seconds: int = 360) -> list[Row]:
+    """Return a log whose units straddle windows, with late rows, other keys and a gap."""
+    bits = random.Random(seed)  # noqa: S311 - a test's data
+    rows = []
+    for number in range(count):
+        at = number * seconds // count + (120 if 2 * number > count else 0)  # two windows without any
+        behind = bits.choice([0] * 8 + [8, 75])
+        shop = bits.choice([*KEYS, "moon"])
+        rows.append(Row(at - behind, shop, bits.choice("abc"), bits.randrange(1, 9), f"c{bits.randrange(6)}"))
+    return rows
+
+
+def text_of(rows: list[Row]) -> str:
+    return HEADER + "".join(row.line for row in rows)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / "out").mkdir(parents=True)
+    AGREEMENT.save(folder / "agreement.json")
+    (folder / "policy.json").write_text(json.dumps(POLICY))
+    return folder
+
+
+def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that every window that is over came once, with the sums of a batch job on its rows."""
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    expected, late = windows_of(rows)
+    assert stream.events == sum(map(len, expected.values())), "no row is read twice, and none left out"
+    assert stream.summary["rows_late"] == late
+    paths = sorted((folder / "out").iterdir())
+    assert [path.name for path in paths] == [f"2026-11-22T13{n:02}Z.parquet" for n in range(over_in(rows))]
+    first = stream.windows.next - len(paths)
+    for number, path in enumerate(paths):
+        table = ss.load(path)
+        assert list(table) == KEYS
+        its = expected.get(number) or [Row(0, "moon", "a", 1, "A")]
+        told = bound_by(stream.windows.secret_of(first + number), its, monkeypatch)
+        for key in KEYS:
+            assert np.array_equal(table[key].values, told.sketch_of(key).state())
+    assert [path.name for path in folder.iterdir() if path.name[0] == "."] == [".s.raw-stream.lock"]
+
+
+def test_killed_before_any_operation_on_a_file(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = drawn_log(40, 1, 70)
+    (folder / "log.csv").write_text(text_of(rows))
+    command, pipe = [str(folder), *FILE, "--summary", "told.json"], subprocess.PIPE
+    kill = "from tests.cli import killing; killing.play(); raise SystemExit"
+    with forks.started(command, folder, kill, stdout=pipe, stderr=pipe) as killing:
+        assert killing.stdout is not None
+        assert killing.stderr is not None
+        said, wrong = killing.stdout.read().decode(), killing.stderr.read().decode()
+        assert killing.wait(PATIENCE) == 0, wrong
+    count = int(said.splitlines()[-1])
+    assert count > 30
+    for n in range(1, count + 1):
+        copy = folder.with_name(f"{folder.name}-{n}")
+        check_exact(copy, rows, monkeypatch)
+        for path in (copy / "before").glob("[!.]*"):
+            assert path.read_bytes() == (copy / "out" / path.name).read_bytes(), "what was published never changes"
+        assert json.loads((copy / "told.json").read_text())["rows_late"] == windows_of(rows)[1]
+
+
+def test_a_log_is_followed_over_many_restarts(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = drawn_log(60, 9)
+    data = text_of(rows)
+    for end in [*range(400, len(data), 400), len(data)]:
+        (folder / "log.csv").write_text(data[:end])
+        forks.succeeded(*FILE, cwd=folder)
+    check_exact(folder, rows, monkeypatch)
+
+
+def test_blank_text_is_kept_by_an_agreement_that_keeps_it(folder: Path, forks: Forks) -> None:
+    kept = AGREEMENT.replace(missing="keep")
+    kept.save(folder / "agreement.json")
+    blank = Row(1, KEYS[0], "", 2, "c1")
+    (folder / "log.csv").write_text(text_of([Row(0, KEYS[0], "a", 1, "c1"), blank]))
+    forks.succeeded(*FILE, cwd=folder)
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), kept, folder / "s.raw-stream")
+    assert stream.events == 2
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_killed_at_any_time_while_the_log_grows(
+    piped: bool,  # noqa: FBT001
+    folder: Path,
+    forks: Forks,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, chance = drawn_log(1500, 2), random.Random(3)  # noqa: S311 - a test's data
+    log, state, data = folder / "log.csv", folder / "s.raw-stream", text_of(rows)
+    pieces = [data[at : at + 997] for at in range(0, len(data), 997)]  # to the middle of lines
+    log.write_text("")
+
+    def grow(count: int) -> None:
+        with log.open("a") as file:
+            file.write("".join(pieces[:count]))
+        del pieces[:count]
+
+    seen: dict[str, bytes] = {}
+
+    def look() -> None:
+        now = {path.name: path.read_bytes() for path in (folder / "out").glob("[!.]*")}
+        assert {name: now[name] for name in seen} == seen, "what was published never changes"
+        seen.update(now)
+
+    command = [*(PIPE if piped else [*FILE, "--follow"]), "--every", "0.02"]
+    for _ in range(3):
+        with (
+            started(["tail", "-c", "+1", "-f", "log.csv"], folder, stdout=subprocess.PIPE) as tail,
+            forks.started(command, folder, stdin=tail.stdout) as running,
+        ):
+            for _ in range(chance.randrange(1, 4)):
+                before = state.stat().st_mtime_ns if state.exists() else 0
+                grow(5)
+                while not state.exists() or state.stat().st_mtime_ns == before:
+                    assert running.poll() is None
+                    time.sleep(0.01)
+                look()
+            grow(5)
+            time.sleep(chance.random() / 20)
+            running.send_signal(signal.SIGKILL)
+            running.wait(PATIENCE)
+        look()
+    assert pieces, "it was killed while the log grew"
+    grow(len(pieces))
+    with log.open("rb") as whole, forks.started(PIPE if piped else FILE, folder, stdin=whole) as last:
+        assert last.wait(PATIENCE) == 0
+    look()
+    check_exact(folder, rows, monkeypatch)
+
+
+def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
+    folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = drawn_log(300, 4)
+    data = text_of(rows).encode()
+    half = len(data) // 2
+    assert data[half - 1 : half] != b"\n", "the last line has no end yet"
+    for part, run in ((data[:half], forks.run), (data[:half], forks.piped), (data, forks.piped), (data, forks.run)):
+        done = run(*PIPE, cwd=folder, stdin=part)  # a file, sought in, or a pipe, read again
+        assert done.returncode == 0, done.stderr
+    check_exact(folder, rows, monkeypatch)
+    lines = [json.dumps(dict(zip(HEADER.strip().split(","), row.line.strip().split(","), strict=True))) for row in rows]
+    (folder / "log.jsonl").write_text("\n".join(lines) + "\n" + lines[-1])  # the last line has no end yet
+    (folder / "out").rename(folder / "of-csv")
+    (folder / "s.raw-stream").rename(folder / "of-csv.raw-stream")
+    told = json.loads(forks.succeeded("sketch", "log.jsonl", *OPTIONS, "--json", cwd=folder))
+    assert (told["events"], told["windows"]) == (sum(map(len, windows_of(rows)[0].values())), over_in(rows))
+    check_exact(folder, rows, monkeypatch)
+
+
+def test_a_log_is_known_again(folder: Path, forks: Forks) -> None:
+    rows = drawn_log(300, 5)
+    text = text_of(rows)
+    (folder / "log.csv").write_text(text)
+    forks.succeeded(*FILE, cwd=folder)
+    state = (folder / "s.raw-stream").read_bytes()
+    for wrong, said in (
+        (text.replace("north", "south", 1), "is not the log that was read before"),
+        (text[:-30] + text[-29:] + "\n", "is not the log that was read before"),
+        (text[:-100], f"{len(text) - 100:,} bytes, and {len(text):,} of it were taken before"),
+        ("", "has 0 bytes"),
+    ):
+        (folder / "log.csv").write_text(wrong)
+        assert said in forks.refused(*FILE, cwd=folder)
+        assert said in forks.refused(*PIPE, cwd=folder, stdin=wrong.encode())
+    assert (folder / "s.raw-stream").read_bytes() == state
+
+
+def test_two_processes_on_one_state_are_refused(folder: Path, forks: Forks) -> None:
+    rows = drawn_log(10, 6, 30)[:5]  # no window is over, so only the last snapshot has them
+    (folder / "log.csv").write_text(text_of(rows))
+    with forks.started(PIPE, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        running.stdin.write(text_of(rows).encode())
+        running.stdin.flush()
+        wait_until_read(running.stdin)
+        assert "s.raw-stream is in use by another process; end that one first" in forks.refused(*FILE, cwd=folder)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert running.stderr is not None
+        said = running.stderr.read().decode()
+    assert "Stopped: s.raw-stream, secret: " in said
+    assert "The same command goes on." in said
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    assert stream.events == sum(map(len, windows_of(rows)[0].values())), "what was read is written"
+    forks.succeeded(*FILE, cwd=folder)
+
+
+def test_heartbeats_move_the_watermark_of_a_silent_log(folder: Path, forks: Forks) -> None:
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"clock": "heartbeats"}))
+    rows = [Row(1, "north", "a", 2, "Ann"), Row(500, "north", "a", 2, "Bob"), beat(75), Row(2, "north", "a", 9, "Cy")]
+    for form in ("csv", "jsonl"):
+        names = HEADER.strip().split(",")
+        cells = [row.line.rstrip("\n").split(",") for row in rows]
+        lines = [json.dumps({name: cell or None for name, cell in zip(names, row, strict=True)}) for row in cells]
+        data = text_of(rows) if form == "csv" else "\n".join(lines) + "\n"
+        options = [*OPTIONS[:-1], f"{form}.raw-stream", "--summary", f"{form}.json"]
+        forks.succeeded("sketch", "-", "--format", form, *options, cwd=folder, stdin=data.encode())
+        assert json.loads((folder / f"{form}.json").read_text())["rows_late"] == 1
+        assert (folder / f"{form}.json").stat().st_mode & 0o777 == 0o600
+        (path,) = (folder / "out").iterdir()
+        assert ss.load(path).guarantee.conditions == ()
+        path.unlink()
+
+
+def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = drawn_log(60, 7)
+    text = text_of(rows)
+    at = len(text_of(rows[:30]))
+    (folder / "log.csv").write_text(text[:at] + "private-time,north,a,1,Ann\n" + text[at:])
+    done = forks.run(*FILE, cwd=folder)
+    assert done.returncode == 2
+    assert "row 32 of log.csv: the column at holds text that is no time" in done.stderr
+    assert "s.raw-stream holds what was read before, and goes on from there" in done.stderr
+    assert "private-time" not in done.stderr
+    told = json.loads(forks.succeeded(*FILE, "--bad-lines", "skip", "--json", cwd=folder))
+    assert told["bad_lines"] == 1
+    check_exact(folder, rows, monkeypatch)
+    told = json.loads(forks.succeeded(*FILE, "--bad-lines", "skip", "--json", cwd=folder))
+    assert told["bad_lines"] == 1, "counted over all runs"
+    log = folder / "log.csv"
+    for count in (2, 3):  # the same command goes on, with the same file
+        log.write_text(log.read_text() + "worse-time,north,a,1,Ann\n")
+        told = json.loads(forks.succeeded(*FILE, "--bad-lines", "kept.csv", "--json", cwd=folder))
+        assert told["bad_lines"] == count
+    assert (folder / "kept.csv").read_text() == HEADER + 2 * "worse-time,north,a,1,Ann\n"
+
+
+@pytest.mark.parametrize("changes", [{"bytes": -1}, {"bytes": "9"}, {"line": None}, {"header": "z"}, {"head": 1}])
+def test_a_state_that_does_not_say_how_far_the_log_was_read_is_refused(changes: dict[str, Any], folder: Path) -> None:
+    (folder / "log.csv").write_text(HEADER)
+    with (folder / "log.csv").open("rb", buffering=0) as file, BadLines("skip") as bad:
+        log, lines = Log(file.fileno(), "log.csv"), Lines("log.csv", "csv", [], [], bad)
+        place = log.place(lines)
+        assert log.go_on(place, lines, iter([])) == b""
+        with pytest.raises(ss.InvalidInputError, match="does not say how far the log was read"):
+            log.go_on(place | changes, lines, iter([]))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Path, forks: Forks) -> None:
+    (folder / "policy.json").write_text(json.dumps(POLICY | {"clock": "heartbeats"}))
+    rows = [beat(0), *drawn_log(30, 9, 100), beat(130)]
+    eve = Row(1, "north", "a", 1, "Eve").line.rstrip("\n").split(",")
+    bad = [["soon", *eve[1:]], ["2046-01-01T00:00:00Z", *eve[1:]], [*eve[:3], "many", eve[4]], eve[:2]]
+    lines = [row.line.rstrip("\n").split(",") for row in rows]
+    lines[4:4] = bad
+    if form == "csv":
+        data = HEADER + "".join(",".join(line) + "\n" for line in lines)
+    else:  # a line with too few fields lacks them
+        names = HEADER.strip().split(",")
+        data = "".join(json.dumps(dict(zip(names, line, strict=False))) + "\n" for line in lines)
+    options = [*OPTIONS, "--summary", "told.json"]
+    said = forks.run("sketch", "-", "--format", form, *options, cwd=folder, stdin=data.encode())
+    assert said.returncode == 0, said.stderr
+    assert "1 bad line left out" in said.stderr
+    assert "3 malformed rows dropped" in said.stderr
+    told = json.loads((folder / "told.json").read_text())
+    assert (told["rows_malformed"], told["bad_lines"]) == (3, 1)
+    expected, late = windows_of(rows, clock="heartbeats")
+    assert (told["rows_late"], len(list((folder / "out").iterdir()))) == (late, 2)
+    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    assert stream.events == sum(map(len, expected.values()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["log.csv", "--agreement", "agreement.json", "--follow", "-o", "s.raw-stream"], "--follow is for streams"),
+        (["log.csv", "--policy", "policy.json", "-o", "s.raw-stream"], "say --agreement FILE, too"),
+        (["log.csv", *OPTIONS, "--window", "1 h", "--append"], "say that; leave out --window, --append"),
+        (["log.csv", *OPTIONS, "--unit-column", "a", "--clip", "cut"], "say that; leave out --unit-column, --clip"),
+        (["log.csv", "log.csv", *OPTIONS], "one log is read"),
+        (["-", *OPTIONS], "say what standard input is"),
+        (["-", "--format", "csv", "--follow", *OPTIONS], "nothing"),
+        (["log.parquet", *OPTIONS], "say what log.parquet is"),
+        (["log.csv.gz", *OPTIONS], "say what log.csv.gz is"),
+        (["log.csv", *OPTIONS[:-1], "s.raw-sketch"], "written to a file named *.raw-stream"),
+        (["log.csv", *OPTIONS, "--every", "0"], "--every must be"),
+        (["log.csv", *OPTIONS, "--summary", "told.txt"], "a summary is written to a file named *.json"),
+    ],
+)
+def test_mistakes_are_sentences(arguments: list[str], said: str, folder: Path, forks: Forks) -> None:
+    (folder / "log.csv").write_text(text_of([]))
+    if said != "nothing":
+        assert said in forks.refused("sketch", *arguments, cwd=folder)
+
+
+def test_windows_are_charged_to_a_ledger(folder: Path, forks: Forks) -> None:
+    (folder / "log.csv").write_text(text_of(drawn_log(60, 8)))
+    policy: dict[str, Any] = POLICY | {"epsilon": 1.0, "ledger": "ledger.sqlite", "dataset": "sales"}
+    (folder / "policy.json").write_text(json.dumps(policy))
+    assert "there is no ledger ledger.sqlite" in forks.refused(*FILE, cwd=folder)
+    ledger = ss.Ledger(folder / "ledger.sqlite")
+    assert "there is no data set 'sales'" in forks.refused(*FILE, cwd=folder)
+    ledger.dataset("sales", unit="customer", epsilon=2.5)
+    done = forks.run(*FILE, cwd=folder)
+    assert done.returncode == 2
+    assert "ε = 1, δ = 0 does not fit into what is left of 'sales'" in done.stderr
+    assert len(list((folder / "out").iterdir())) == 2
+    assert ss.Ledger(folder / "ledger.sqlite").left("sales").epsilon == 0.5

@@ -1,0 +1,123 @@
+"""``streamsketch plan``, through the real executable."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from tests.cli.running import Forks
+
+ASKED = ("plan", "--epsilon", 1, "--squared-distance", 4000, "--unit", "flight", "--relative-error", 0.25)
+
+
+def test_a_plan_is_printed_within_eighty_columns(forks: Forks) -> None:
+    done = forks.run(*ASKED)
+    assert done.returncode == 0
+    plan = ss.plan(
+        ss.Streams(dim=ss.HASHED_DIM, squared_distances=4000),
+        epsilon=1.0,
+        neighbours=ss.L1(1, unit="flight"),
+        goal=ss.Goal(relative_error=0.25),
+    )
+    assert done.stdout == f"{plan}\n"
+    assert "Plan: CountSketch with k = 512 cells" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
+    options = (
+        "--dim",
+        5000,
+        "--delta",
+        1e-6,
+        "--one-coordinate",
+        "5/2",
+        "--step",
+        "1/2",
+        "--accept",
+        "--json",
+    )
+    done = forks.run(*ASKED, *options)
+    assert done.returncode == 0
+    plan = json.loads(done.stdout)
+    projection = ss.Projection.from_json(json.dumps(plan["projection"] | {"seed": 7}))
+    assert projection.dim == 5000
+    assert plan["guarantee"]["relation"] == "one-coordinate"
+    assert plan["guarantee"]["bound"] == "5/2"
+
+
+def test_a_plan_for_a_euclidean_bound(forks: Forks) -> None:
+    options = ("--dim", 1000, "--delta", 1e-6, "--l2", "3/2", "--accept", "--json")
+    plan = json.loads(forks.succeeded(*ASKED, *options))
+    assert (plan["guarantee"]["relation"], plan["guarantee"]["bound"]) == ("l2", "3/2")
+
+
+def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks) -> None:
+    hopeless = forks.run("plan", "--epsilon", 1e-6, "--squared-distance", 100, cwd=tmp_path).stdout
+    assert "such streams cannot be distinguished" in " ".join(hopeless.split())
+    assert "distinguished" not in forks.run("plan", "--epsilon", 1, "--squared-distance", 1e5, cwd=tmp_path).stdout
+    asked = {"streams": ss.Streams(dim=ss.HASHED_DIM, squared_distances=[40, 50, 1e6]), "neighbours": ss.L1(1)}
+    plan = ss.plan(epsilon=0.5, **asked)
+    assert plan.epsilon_to_see is not None
+    text = " ".join(str(plan).split())
+    assert "Squared distances of 40 and 50 are smaller than their errors" in text
+    assert f"It takes ε = {plan.epsilon_to_see:g} instead of 0.5" in text
+    assert plan.to_dict()["epsilon_to_see"] == plan.epsilon_to_see
+    seen = ss.plan(epsilon=plan.epsilon_to_see, **asked)
+    assert (seen.chosen.error <= 1, seen.epsilon_to_see) == (True, None)
+    assert ss.plan(epsilon=plan.epsilon_to_see / 1.2, **asked).chosen.error > 1
+
+
+def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -> None:
+    for seed in ([], ["--seed", 7]):
+        agreed = tmp_path / f"agreed{len(seed)}.json"
+        done = forks.run(*ASKED, "--projection", agreed, *seed, cwd=tmp_path)
+        assert done.returncode == 0
+        projection = ss.Projection.from_json(agreed.read_bytes())
+        assert isinstance(projection, ss.CountSketch)
+        assert projection.sketch_dim == 512
+        assert projection.seed == 7 or not seed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--epsilon", 1, "--events", 9, "--dim", "many"), "dim must be a whole number or 'hashed', got 'many'"),
+        (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
+        (
+            ("--epsilon", 1, "--events", 9, "--seed", 7),
+            "a seed belongs to what --projection FILE or --agreement FILE writes",
+        ),
+        (("--epsilon", 1, "--events", 9, "--projection", "agreed.txt"), "written to a file named *.json"),
+        (("--epsilon", 1, "--events", 9, "--agreement", "agreed.txt"), "written to a file named *.json"),
+        (("--epsilon", 1), "a plan needs squared_distances"),
+        (("--epsilon", 1, "--events", 9, "--l1", "x"), "must be a finite number"),
+        (("--epsilon", 1, "--events", 9, "--l1", 1, "--l2", 1), "--l1 and --l2 each say"),
+        (("--epsilon", 1, "--events", 9, "--l2", 1), "L2 neighbours need a map whose spectral norm"),
+        (("--epsilon", 1, "--events", 9, "--confidence", 95), "confidence must lie in"),
+        (("--epsilon", 1, "--squared-distance", 9, "--step", 0), "step must be a positive fraction"),
+        (
+            ("--epsilon", 1, "--events", 9, "--dim", 7, "--max-cells", 5),
+            "no sketch has at most 5 cells; raise max_cells to 7 or more",
+        ),
+        (
+            ("--epsilon", 1, "--events", 9, "--max-cells", 1),
+            "no sketch has at most 1 cell; raise max_cells to 16 or more",
+        ),
+    ],
+)
+def test_mistakes_are_sentences(arguments: tuple[object, ...], message: str, forks: Forks, tmp_path: Path) -> None:
+    assert message in forks.refused("plan", *arguments, cwd=tmp_path)
+
+
+def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: Path, forks: Forks) -> None:
+    asked = ("plan", "--epsilon", 0.01, "--squared-distance", 4000, "--relative-error", 0.25, "--projection", "a.json")
+    missed = forks.run(*asked, cwd=tmp_path)
+    assert missed.returncode == 1
+    assert "The goal is missed, and a.json is not written: the predicted error is" in missed.stderr
+    assert missed.stdout.startswith("Plan: ")
+    assert not list(tmp_path.iterdir())
+    assert forks.run(*asked[:-2], "--json", cwd=tmp_path).returncode == 1
+    assert forks.run(*asked, "--accept", cwd=tmp_path).returncode == 0
+    ss.Projection.from_json((tmp_path / "a.json").read_bytes())

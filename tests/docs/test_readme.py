@@ -1,0 +1,193 @@
+"""Every code block of the README runs, and figures on pages are what the library says."""
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import streamsketch as ss
+from pipelines import private_distances
+from tests.compiled import carry_kernels
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks_in(page: str) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of code."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+BLOCKS = blocks_in(README)
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Enter what a fresh clone holds, files that git knows and no others, with this environment as its ``.venv``.
+
+    The machine code of kernels comes with it: compiling it again would take half a minute of each test.
+    """
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone: git does not say what belongs to it")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in listed.split("\0")[:-1]:
+        if (ROOT / name).exists():  # not deleted since the last commit
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / name)
+    carry_kernels(tmp_path)
+    venv = tmp_path / ".venv"
+    venv.mkdir()
+    for part in Path(sys.prefix).glob("[!.]*"):
+        (venv / part.name).symlink_to(part)
+    (venv / f".complete-{platform.python_version()}").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def fixed_secrets(clone: Path) -> None:
+    """Let a job that starts in the clone draw the same noise at each run."""
+    (clone / "sitecustomize.py").write_text("import secrets\nsecrets.token_bytes = bytes\n")
+
+
+def test_python_blocks_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for language, text in BLOCKS:
+        if language == "python":
+            exec(compile(text, "README.md", "exec"), names)  # noqa: S102 - that is the test
+    shown = capsys.readouterr().out
+    assert "ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 1" in shown
+    assert re.search(r"between [\d,]+ and [\d,]+", shown)
+
+
+def test_it_is_short_and_its_links_lead_somewhere() -> None:
+    assert len(README.splitlines()) <= 150
+    for link in re.findall(r"\]\(([^)#]+)", README):
+        assert (ROOT / link).exists(), link
+
+
+def test_the_figures_for_whole_aircraft_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/how-to/choose-epsilon-and-bounds.md").read_text()
+    (command,) = [text for language, text in blocks_in(page) if "--unit-column" in text and language == "sh"]
+    python, option, job, *arguments = shlex.split(command.replace("\\\n", " "))
+    assert [python, option, job] == ["python", "-m", private_distances.__name__]
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "data").symlink_to(ROOT / "pipelines" / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("secrets.token_bytes", bytes)  # the same noise, and the same cut, at each run
+    monkeypatch.setattr(private_distances, "heat_map", lambda *_: b"a picture")
+    assert private_distances.main(arguments) == 0
+    found = {
+        f"{row['first']} – {row['second']}": row
+        for row in pq.read_table(tmp_path / "out" / "aircraft" / "distances.parquet").to_pylist()
+    }
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    (pairs,) = [line[1:] for line in lines if line[0] == "squared distance, in millions"]
+    (shown,) = [line[1:] for line in lines if line[0] == "ε = 1 for one aircraft"]
+    for pair, text in zip(pairs, shown, strict=True):
+        value, error = (float(part) for part in text.split(" ± "))
+        # both runs drew noise and a cut of their own, through one projection
+        assert abs(found[pair]["squared_distance"] / 1e6 - value) < 7 * error
+        assert found[pair]["standard_error"] / 1e6 == pytest.approx(error, rel=0.5)
+
+
+SHAPE: dict[str, Any] = {"dim": 4096, "sketch_dim": 1024, "seed": 1}
+TABLE: dict[str, ss.Projection] = {
+    "`CountSketch`": ss.CountSketch(**SHAPE),
+    "`SJLT`, sparsity 8": ss.SJLT(sparsity=8, **SHAPE),
+    '`SJLT(…, construction="graph")`': ss.SJLT(sparsity=8, construction="graph", **SHAPE),
+    "`OPORP`": ss.OPORP(**SHAPE),
+    "`SRHT`": ss.SRHT(**SHAPE),
+    "`Rademacher`": ss.Rademacher(**SHAPE),
+    "`FJLT`": ss.FJLT(**SHAPE),
+    "`Rotation` (Haar)": ss.Rotation(**SHAPE),
+    "`Gaussian`": ss.Gaussian(**SHAPE),
+    "`Uniform`": ss.Uniform(**SHAPE),
+    "`Achlioptas`": ss.Achlioptas(**SHAPE),
+    "`VerySparse`, sparsity 64": ss.VerySparse(sparsity=64, **SHAPE),
+    "`Identity`: no sketch": ss.Identity(dim=4096),
+}
+
+
+def test_the_table_of_projections_holds_what_the_library_says() -> None:
+    """But for the times, which are of one machine."""
+    page = (ROOT / "docs/how-to/choose-projection.md").read_text()
+    lines = [line for line in page.splitlines() if re.match(r"\| .*`.* (ns|µs) \|", line)]
+    rows = [[cell.strip() for cell in line.split("|")[2:-1]] for line in lines]
+    assert [row[0] for row in rows] == list(TABLE)
+    for name, _, _, l1, l2, variance, laplace, auto in rows:
+        projection = TABLE[name]
+        first = ss.mechanisms(projection, epsilon=1, neighbours=ss.L1(1))[0]
+        picked = ss.mechanisms(projection, epsilon=1, delta=1e-6, neighbours=ss.L1(1))[0]
+        assert abs(projection.scale * projection.l1_sensitivity - float(l1)) <= 0.5 * 10 ** -len(l1.partition(".")[2])
+        assert f"{projection.scale * projection.l2_sensitivity_squared**0.5:.3g}" == l2
+        assert auto == f"{picked.mechanism.title()}, ± {picked.variance**0.5:,.0f}"
+        assert laplace in ("", f"± {first.variance**0.5:,.0f}")
+        largest = projection.variance.of_squared_norm(1.0) * projection.sketch_dim
+        if "dim" in variance:
+            stated = 2 * (4096 - 1024) / (4096 + (2 if "+ 2" in variance else -1))
+        else:
+            stated = float(variance.split()[-1])
+        assert largest == pytest.approx(stated, rel=0.01)
+
+
+def test_the_two_commands_are_makes() -> None:
+    (commands,) = [text for language, text in BLOCKS if language == "sh" and text.startswith("make")]
+    assert commands.split("\n") == ["make demo", "make test", ""]
+
+
+def test_no_block_is_left_untested() -> None:
+    assert {language for language, _ in BLOCKS} == {"sh", "text", "python"}
+
+
+@pytest.mark.usefixtures("fixed_secrets")
+def test_the_demo_prints_a_table_and_writes_every_result(clone: Path) -> None:
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(  # noqa: S603
+        ["make", "demo", f"PYTHON={sys.executable}"],  # noqa: S607 - as the README says
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = " ".join(done.stdout.split())
+    assert "most alike first" in shown
+    cosines = re.search(r"(\d+) of (\d+) intervals cover the exact cosine", shown)
+    assert cosines is not None
+    assert int(cosines[1]) >= 0.85 * int(cosines[2]) > 0.85 * 40
+    covered = re.search(r"(\d+) of 120 intervals cover the exact distance", shown)
+    assert covered is not None
+    assert int(covered[1]) >= 96, "with this projection 200 releases covered 107 to 120, 116 in the mean"
+    worse = re.search(r"The median ratio to ours is ([\d.]+)\.", shown)
+    assert worse is not None
+    assert 1.5 < float(worse[1]) < 3
+    assert re.search(r"It would drown a stream in (\d+) of 120 pairs", shown) is not None
+    assert done.stderr == ""
+    assert len(list((clone / "out" / "sketches").glob("*.sketch"))) == 16
+    for name in (
+        "sketches.parquet",
+        "distances.parquet",
+        "distances.csv",
+        "cosines.parquet",
+        "cosines.csv",
+        "cosines.png",
+    ):
+        assert (clone / "out" / name).stat().st_size > 1000, name

@@ -1,0 +1,105 @@
+"""Every block of the tutorials runs, in order, and the numbers that a page tells of are as it says.
+
+Noise is new in each run. Bounds are five standard errors of nearly normal estimates, or as unlikely, so that one run in
+a million fails.
+"""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from tests.cli.running import ROOT, Forks
+from tests.docs.pages import Reader, blocks_of
+
+PAGES = ROOT / "docs" / "tutorials"
+ESTIMATE = re.compile(r"(-?[\d,.]+) ± ([\d,.]+)")
+
+Read = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> Read:
+    """Return what runs a page in a folder with the data, and returns what each block printed."""
+    shutil.copytree(ROOT / "pipelines" / "data", tmp_path / "pipelines" / "data")
+    monkeypatch.chdir(tmp_path)
+
+    def read(name: str) -> list[str]:
+        page = PAGES / name
+        reader = Reader(page, forks)
+        for block in blocks_of(page):
+            reader.read(block)
+        return reader.said
+
+    return read
+
+
+def said_with(said: list[str], words: str) -> str:
+    """Return what the one block printed that printed these words."""
+    [found] = [text for text in said if words in text]
+    return found
+
+
+def estimates_in(text: str) -> list[tuple[float, float]]:
+    """Return all estimates and standard errors in a text."""
+    return [(float(value.replace(",", "")), float(error)) for value, error in ESTIMATE.findall(text)]
+
+
+def check_near(found: list[tuple[float, float]], truths: list[float], *, rounding: float, largest_error: float) -> None:
+    """Assert that estimates are within five of their standard errors, and these small enough to tell something."""
+    for (value, error), truth in zip(found, truths, strict=True):
+        assert abs(value - truth) < 5 * error + rounding, (value, error, truth)
+        assert error < largest_error
+
+
+def test_two_parties(read: Read) -> None:
+    [pairs, cosine] = estimates_in(said_with(read("two-parties.md"), " pairs, between"))
+    check_near([pairs], [6046], rounding=1, largest_error=800)
+    check_near([cosine], [0.141], rounding=0.001, largest_error=0.03)
+
+
+def test_endless_stream(read: Read) -> None:
+    found = estimates_in(said_with(read("endless-stream.md"), "Saturday 12:"))
+    # each airline flies few routes: two in one cell put an estimate off by more than its error says, hence the margin
+    check_near(found, [1.0, 1.0, 0.99, 0.82, 1.0, 1.0], rounding=0.1, largest_error=0.1)
+
+
+def test_customers(read: Read) -> None:
+    said = read("customers.md")
+    check_near(
+        estimates_in(said_with(said, "Germany on the web")), [0.95, 0.93, 0.06], rounding=0.05, largest_error=0.2
+    )
+    assert Path("report.html").stat().st_size > 10_000
+    assert isinstance(ss.load("web.parquet"), ss.PrivateTable)
+
+
+def test_hospitals(read: Read) -> None:
+    counts = re.findall(r"(-?\d+) benign, +(-?\d+) malignant", said_with(read("hospitals.md"), "benign"))
+    truths = [(116, 6), (142, 26), (46, 45), (6, 43), (0, 47)]
+    off = [
+        abs(int(count) - truth)
+        for pair, true in zip(counts, truths, strict=True)
+        for count, truth in zip(pair, true, strict=True)
+    ]
+    assert max(off) < 70  # Laplace noise of scale 4 exceeds it with probability e^-17.5
+
+
+def test_phones(read: Read) -> None:
+    said = read("phones.md")
+    error, expected = map(float, re.findall(r"(\d\.\d\d)", said_with(said, "squared error 0"))[:2])
+    assert 0.04 < error < 0.4
+    assert expected == 0.16
+    own, other, _ = map(float, re.findall(r"(\d\.\d\d)", said_with(said, "own drawing")))
+    assert 0.12 < own < 0.23
+    assert 0.07 < other < 0.18
+
+
+def test_alike(read: Read) -> None:
+    said = read("alike.md")
+    right = [int(share) for share in re.findall(r"(\d+)% right", said_with(said, "flipped"))]
+    for share, usual in zip(right, [22, 62, 88, 91], strict=True):
+        assert abs(share - usual) < 13
+    assert float(said_with(said, "is the same digit").split()[-1].rstrip("%")) > 75

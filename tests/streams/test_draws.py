@@ -1,0 +1,179 @@
+"""A window that is drawn again: the same bytes of the same rows, and independent noise of others."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.core.numbers import Ints
+from streamsketch.streams import Stream
+from streamsketch.streams.state import read_state, write_state
+from tests.streams.naive import AGREEMENT, KEYS, NEIGHBOURS, PROJECTION, Row, batch_of, over_in, policy_of
+
+LOG = [
+    Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 5, f"c{second % 7}") for second in range(0, 400, 3)
+]
+OTHER = [*LOG[:50], LOG[50]._replace(item="d"), *LOG[51:]]  # as long, with another item in one row
+CHANGED = LOG[50].at // 60
+ONE = ss.Agreement(PROJECTION, index="item", value="n", unit="customer", neighbours=ss.L1(50, unit="customer"))
+ROWS = ss.Agreement(PROJECTION, index="item", key="shop", value="n")
+HOW: dict[str, tuple[ss.Agreement, dict[str, Any]]] = {
+    "scale": (AGREEMENT, {"clip": "scale"}),
+    "cut": (AGREEMENT, {"clip": "cut"}),
+    "none": (ROWS, {"clip": "none", "neighbours": NEIGHBOURS}),
+    "one stream": (ONE, {"public_keys": None}),
+}
+
+
+class Place:
+    """A folder with a state and a ledger, which can be lost and restored."""
+
+    def __init__(self, folder: Path, how: str) -> None:
+        self.out, self.state, self.backup = folder / "out", folder / "s.raw-stream", folder / "backup"
+        self.agreement, changes = HOW[how]
+        self.policy = policy_of(self.out, epsilon=1.0, **changes)
+        self.out.mkdir()
+        self.ledger = ss.Ledger(folder / "ledger.sqlite")
+        self.ledger.dataset("sales", unit="customer", epsilon=1000.0, delta=0.1)
+        self.exact: dict[int, dict[Any, Ints]] = {}
+
+    def stream(self) -> Stream:
+        def charge(guarantee: ss.Guarantee, ids: Any, once: str) -> None:
+            self.ledger.charge("sales", guarantee, data_ids=ids, once=once)
+
+        return Stream(self.policy, self.agreement, self.state, charge)
+
+    def begin(self) -> None:
+        self.stream().save({})
+        shutil.copy(self.state, self.backup)
+
+    def run(self, rows: list[Row], *, at_once: int = 1000) -> dict[str, bytes]:
+        """Read a log from the backup on into an empty folder; return what was published."""
+        shutil.rmtree(self.out)
+        self.out.mkdir()
+        shutil.copy(self.backup, self.state)
+        stream = self.stream()
+        for at in range(0, len(rows), at_once):
+            stream.add(batch_of(rows[at : at + at_once]), at + 1)
+            stream.save({})
+        return {path.name: path.read_bytes() for path in sorted(self.out.iterdir())}
+
+    def noise(self, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> list[Ints]:
+        """Return the noise of each window and key of a run: what is published less the exact sketches."""
+        found: list[Ints] = []
+        released = Stream._released
+
+        def noting(stream: Stream, sketches: Any, draw: Any) -> bytes:
+            data = released(stream, sketches, draw)
+            rows = (
+                [ss.PrivateSketch.from_bytes(data)] if self.agreement is ONE else ss.PrivateTable.from_bytes(data).rows
+            )
+            found.extend(row.values - sketch.state() for row, sketch in zip(rows, sketches.values(), strict=True))
+            return data
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Stream, "_released", noting)
+            self.run(rows)
+        return found
+
+    @property
+    def charges(self) -> int:
+        return self.ledger.left("sales").charges
+
+
+@pytest.fixture(params=HOW)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    found = Place(tmp_path, request.param)
+    found.begin()
+    return found
+
+
+def test_a_restored_state_draws_the_same_bytes_for_nothing(place: Place) -> None:
+    first = place.run(LOG)
+    assert len(first) == place.charges == over_in(LOG)
+    for at_once in (1000, 20):
+        assert place.run(LOG, at_once=at_once) == first
+    assert place.charges == over_in(LOG)
+
+
+def test_other_rows_get_independent_noise_and_are_charged_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, again = place.noise(LOG, monkeypatch), place.noise(LOG, monkeypatch)
+    other = place.noise(OTHER, monkeypatch)
+    assert place.charges == over_in(LOG) + 1, "for the one window that differs"
+    each = len(first) // over_in(LOG)
+    for number, (one, two, three) in enumerate(zip(first, again, other, strict=True)):
+        assert np.array_equal(one, two)
+        assert np.array_equal(one, three) is (number // each != CHANGED), "all keys of the window that differs"
+    changed = slice(each * CHANGED, each * (CHANGED + 1))
+    a, b = np.concatenate(first[changed]), np.concatenate(other[changed])
+    assert abs(np.corrcoef(a, b)[0, 1]) < 6 / np.sqrt(a.size), "false reject: 1e-6 or less"
+
+
+def test_no_two_windows_keys_or_streams_share_noise(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = [Row(0, "moon", "a", 1, "A"), Row(300, "moon", "a", 1, "A")]  # equal windows of public keys
+    found = place.noise(empty, monkeypatch)
+    place.state.unlink()
+    place.begin()
+    found += place.noise(empty, monkeypatch)
+    assert len({one.tobytes() for one in found}) == len(found) > 5
+
+
+@pytest.mark.parametrize("place", ["scale"], indirect=True)
+@pytest.mark.parametrize("where", ["_released", "_saved", "_publish"])
+def test_a_draw_that_was_cut_off_is_made_again(place: Place, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: Any) -> bytes:
+        raise Killed
+
+    first = place.run(LOG)
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, where, killed)
+        with pytest.raises(Killed):
+            place.run(LOG)
+    stream = place.stream()
+    if stream.windows.newest is None:  # the state was not written
+        stream.add(batch_of(LOG), 1)
+    stream.save({})
+    assert {path.name: path.read_bytes() for path in place.out.iterdir()} == first
+    assert place.charges == over_in(LOG)
+
+
+@pytest.mark.parametrize("place", ["scale"], indirect=True)
+def test_a_state_holds_nothing_of_the_noise_that_was_published(place: Place) -> None:
+    """The secret of a later window follows from that of an earlier one, and not the other way."""
+    secrets = [place.stream()._draws]
+    for _ in range(over_in(LOG)):
+        secrets.append(secrets[-1].after())
+    place.run(LOG)
+    assert read_state(place.state).header["draws"] == secrets[-1].value.hex()
+    held = place.state.read_bytes()
+    for earlier in secrets[:-1]:
+        assert earlier.value not in held
+        assert earlier.value.hex().encode() not in held
+
+
+@pytest.mark.parametrize("place", ["scale"], indirect=True)
+def test_releases_of_one_window_are_known_to_be_of_the_same_data(place: Place) -> None:
+    (first, second), (other, _) = [
+        [ss.load(path) for path in sorted(place.out.iterdir())[CHANGED : CHANGED + 2]]
+        for rows in (LOG, OTHER)
+        if place.run(rows)
+    ]
+    with pytest.raises(ss.InvalidInputError, match="are of the same data"):
+        ss.compose([first, other], populations="disjoint")
+    assert ss.compose([first, second], populations="disjoint").epsilon == 1.0
+
+
+@pytest.mark.parametrize("place", ["scale"], indirect=True)
+def test_a_state_of_an_earlier_version_goes_on(place: Place) -> None:
+    saved = read_state(place.backup)
+    del saved.header["draws"]
+    write_state(saved, place.backup)
+    first = place.run(LOG)
+    assert len(first) == over_in(LOG)
+    assert place.run(LOG) == first

@@ -1,0 +1,370 @@
+"""A stream's state and releases: once each, whatever fails and whenever."""
+
+import contextlib
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamsketch as ss
+from streamsketch.core import held
+from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import stream as module
+from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, bound_by, over_in, policy_of, windows_of
+
+LOG = [
+    Row(second - (7 if second % 5 else 0), KEYS[second % 2], "abc"[second % 3], 1 + second % 9, f"c{second % 4}")
+    for second in [*range(0, 100, 3), 30, *range(300, 420, 4)]  # one late row, and windows without any
+]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def stream_of(out: Path, charge: Any = None, **changes: Any) -> Stream:
+    return Stream(policy_of(out, **changes), AGREEMENT, out.parent / "s.raw-stream", charge)
+
+
+def published(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+def check_exact(out: Path, rows: list[Row], stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that every window that is over came once, with the exact sums of what the bounds leave."""
+    expected, late = windows_of(rows)
+    count = over_in(rows)
+    assert [path.name for path in sorted(out.iterdir())] == [f"2026-11-22T13{n:02}Z.parquet" for n in range(count)]
+    assert stream.summary["rows_late"] == late
+    first = stream._policy.first
+    for number, path in enumerate(sorted(out.iterdir())):
+        table = ss.load(path)
+        assert list(table) == sorted(KEYS)
+        assert table.guarantee.neighbours.unit == "customer in one window of 60 s"
+        told = bound_by(
+            stream.windows.secret_of(first + number), expected.get(number, [Row(0, "moon", "a", 1, "A")]), monkeypatch
+        )
+        for key in KEYS:
+            assert np.array_equal(table[key].values, told.sketch_of(key).state() * float(AGREEMENT.projection.grid))
+
+
+def test_every_window_is_released_once_with_its_sums(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = stream_of(out)
+    stream.add(batch_of(LOG), 1)
+    assert stream.save({"bytes": 1}) == []
+    check_exact(out, LOG, stream, monkeypatch)
+    state = out.parent / "s.raw-stream"
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    assert b"SECRET" in state.read_bytes()[:80]
+    ends = {path.stat().st_mtime for path in out.iterdir()}
+    start = 1795352400  # 2026-11-22T13:00Z
+    assert ends == {start + 60 * n for n in range(1, over_in(LOG) + 1)}, "files show when windows end, not when it was"
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_stream_that_is_always_restarted_is_the_same(every: int, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before: dict[str, bytes] = {}
+    for at in range(0, len(LOG), every):
+        stream = stream_of(out)
+        assert stream.place == ({"row": at} if at else None)
+        stream.add(batch_of(LOG[at : at + every]), at + 1)
+        stream.save({"row": min(at + every, len(LOG))})
+        now = published(out)
+        assert {name: now[name] for name in before} == before
+        before = now
+    check_exact(out, LOG, stream_of(out), monkeypatch)
+    assert stream_of(out).summary["rows_read"] == stream.events == sum(map(len, windows_of(LOG)[0].values()))
+
+
+class Killed(BaseException):
+    pass
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, name: str, *, after: bool) -> Any:
+    real = getattr(module, name)
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        if after:
+            real(*arguments, **options)
+        raise Killed
+
+    monkeypatch.setattr(module, name, failing)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"), [("write_state", False), ("write_state", True), ("write_new", False), ("write_new", True)]
+)
+def test_killed_around_a_release_it_is_drawn_once(
+    name: str,
+    after: bool,  # noqa: FBT001
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = stream_of(out)
+    stream.add(batch_of(LOG[:20]), 1)
+    stream.save({"row": 20})
+    stream.add(batch_of(LOG[20:]), 21)
+    with monkeypatch.context() as patch:
+        fail_at(patch, name, after=after)
+        with pytest.raises(Killed):
+            stream.save({"row": len(LOG)})
+    before = published(out)
+    assert bool(before) is (name == "write_new" and after)
+    again = stream_of(out)
+    drawn = dict(again._waiting)
+    assert again.place == {"row": 20 if (name, after) == ("write_state", False) else len(LOG)}
+    if again.place == {"row": 20}:
+        again.add(batch_of(LOG[20:]), 21)
+    assert again.save({"row": len(LOG)}) == []
+    assert {name: data for name, data in published(out).items() if name in before} == before
+    assert {again.file_of(number).read_bytes() for number in drawn} == set(drawn.values()), (
+        "what was drawn is published"
+    )
+    check_exact(out, LOG, again, monkeypatch)
+
+
+def test_after_a_state_is_lost_what_is_published_stays(out: Path) -> None:
+    stream = stream_of(out, epsilon=1.0)
+    stream.add(batch_of(LOG), 1)
+    stream.save({})
+    before = published(out)
+    next(out.iterdir()).unlink()  # and a release with it, which only then is drawn anew
+    (out.parent / "s.raw-stream").unlink()
+    charged: list[str] = []
+    again = stream_of(out, lambda *arguments: charged.append(arguments[2]), epsilon=1.0)
+    again.add(batch_of(LOG), 1)
+    assert len(again.save({})) == len(before) - 1
+    assert len(charged) == 1
+    assert sum(before[name] != data for name, data in published(out).items()) == 1
+    other = Path(out / "2026-11-22T1350Z.parquet")
+    other.write_bytes(b"of somebody else")
+    again.add(batch_of([Row(3200, "north", "a", 1, "Ann")]), 1)
+    assert again.save({}) == [other.name]
+    assert other.read_bytes() == b"of somebody else"
+
+
+def test_another_file_under_a_name_that_waits_stays(out: Path) -> None:
+    stream = stream_of(out)
+    stream.add(batch_of(LOG), 1)
+    stream._draw()
+    taken = stream.file_of(stream.windows._policy.first + 2)
+    taken.write_bytes(b"of somebody else")
+    assert stream.save({}) == [taken.name]
+    assert taken.read_bytes() == b"of somebody else"
+
+
+def test_each_window_is_charged_once_and_not_beyond_the_budget(out: Path) -> None:
+    ledger = ss.Ledger(out.parent / "ledger.sqlite")
+    ledger.dataset("small", unit="customer", epsilon=2.5)
+    ledger.dataset("large", unit="customer", epsilon=100.0)
+
+    def charge(name: str) -> Any:
+        def once(guarantee: ss.Guarantee, ids: Any, once: str) -> None:
+            ledger.charge(name, guarantee, data_ids=ids, once=once)
+
+        return once
+
+    stream = stream_of(out, charge("small"), epsilon=1.0)
+    stream.add(batch_of(LOG), 1)
+    with pytest.raises(ss.LedgerError, match="does not fit"):
+        stream.save({"row": len(LOG)})
+    assert len(published(out)) == 2, "those that fit are there"
+    with pytest.raises(ss.LedgerError, match="does not fit"):
+        stream_of(out, charge("small"), epsilon=1.0).save({"row": len(LOG)})
+    assert ledger.left("small").epsilon == 0.5
+    again = stream_of(out, charge("large"), epsilon=1.0)
+    assert again.place == {"row": len(LOG)}
+    again.save({"row": len(LOG)})
+    assert len(published(out)) == over_in(LOG)
+    assert ledger.left("large").epsilon == 100.0 - (over_in(LOG) - 2)
+
+
+def test_a_charge_is_repeated_where_its_release_was_lost(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    charged: list[str] = []
+    for fails in (True, False):
+        stream = stream_of(out, lambda *arguments: charged.append(arguments[2]))
+        if stream.place is None:
+            stream.save({})
+        stream.add(batch_of(LOG), 1)
+        with monkeypatch.context() as patch:
+            if fails:
+                fail_at(patch, "write_state", after=False)
+            with contextlib.suppress(Killed):
+                stream.save({})
+    assert len(charged) == 2 * len(set(charged)) == 2 * over_in(LOG), "under the same ids, which a ledger charges once"
+
+
+@pytest.fixture
+def begun(out: Path) -> Path:
+    stream = stream_of(out)
+    stream.add(batch_of(LOG), 1)
+    stream.save({"row": 1})
+    return out
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"epsilon": 1.0}, "epsilon"),
+        ({"delay": 20, "window": "2 min"}, "delay, window"),
+        ({"public_keys": ["north"]}, "public_keys"),
+        ({"clock": "heartbeats"}, "clock"),
+    ],
+)
+def test_a_state_goes_on_under_its_own_policy_alone(changes: dict[str, Any], named: str, begun: Path) -> None:
+    with pytest.raises(ss.InvalidInputError, match=f"a policy with another {named};"):
+        stream_of(begun, **changes)
+    Stream(policy_of(begun.parent / "elsewhere"), AGREEMENT, begun.parent / "s.raw-stream")
+    other = ss.Agreement(AGREEMENT.projection, index="item", key="shop", unit="customer", neighbours=ss.L1(9))
+    with pytest.raises(ss.InvalidInputError, match="follows the agreement"):
+        Stream(policy_of(begun), other, begun.parent / "s.raw-stream")
+
+
+def test_a_state_that_was_changed_is_refused(begun: Path) -> None:
+    path = begun.parent / "s.raw-stream"
+    data = path.read_bytes()
+    for bad in (data[:-1], data[:100] + b"x" + data[101:], b"x" + data, data[:20], b"", data + b"x"):
+        path.write_bytes(bad)
+        with pytest.raises(ss.InvalidInputError, match="is not the state of a stream"):
+            stream_of(begun)
+
+
+def test_a_file_is_held_by_one(tmp_path: Path) -> None:
+    with held(tmp_path / "a"):
+        with pytest.raises(ss.InvalidInputError, match="in use by another process"), held(tmp_path / "a"):
+            pass
+        with held(tmp_path / "b"):
+            pass
+    with held(tmp_path / "a"):
+        pass
+
+
+OTHER_RELATIONS: list[Any] = [{}, [], None, 1, "l3"]
+GOOD: dict[str, Any] = {
+    "policy": 1, "time": "at", "window": "1 hour", "start": "2026-11-22", "delay": 0, "epsilon": 1, "folder": "out",
+    "public_keys": KEYS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epsilom": 1}, "a policy has no field 'epsilom'; its fields are time, window, start"),
+        ({"epsilon": ...}, "a policy needs the field epsilon"),
+        ({"policy": 2}, 'say "policy": 1'),
+        ({"policy": True}, 'say "policy": 1'),
+        ({"epsilon": "1"}, "the epsilon of a policy must be a number, got '1'"),
+        ({"epsilon": True}, "the epsilon of a policy must be a number, got True"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": 10**400}, "epsilon must be a finite number"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number"),
+        ({"delta": 2}, "delta"),
+        ({"mechanism": "magic"}, "mechanism"),
+        ({"window": "1 fortnight"}, "a window must be a number and a unit"),
+        ({"window": 0}, "longer than 0 seconds"),
+        ({"window": 1e308}, "window must be a whole number of microseconds of at most 70,000 years"),
+        ({"window": 10**400}, "window must be a whole number of microseconds of at most 70,000 years"),
+        ({"window": "9" * 5000 + " s"}, "a number and a unit"),
+        ({"window": float("nan")}, "longer than 0 seconds"),
+        ({"delay": 1e308}, "delay must be a whole number of microseconds of at most 70,000 years"),
+        ({"delay": -1}, "longer than 0 seconds"),
+        ({"offset": 1e308}, "offset must be a whole number of microseconds of at most 70,000 years"),
+        ({"window": 1e-9}, "window must be a whole number of microseconds"),
+        ({"delay": "soon"}, "a number and a unit"),
+        ({"offset": "2 hours"}, "offset must be shorter than a window"),
+        ({"start": "2026-11-22T13:30Z"}, "start must be where a window starts, such as 2026-11-22T1300Z"),
+        ({"start": "now"}, "the column start holds text that is no time"),
+        ({"clock": "wall"}, "clock must be one of events, heartbeats"),
+        ({"clip": "shave"}, "clip must be 'scale'"),
+        ({"public_keys": []}, "public_keys is empty"),
+        ({"public_keys": ...}, "has a key column, so list public_keys"),
+        ({"public_keys": [[1]]}, "key"),
+        ({"neighbours": {"relation": "l1"}}, "neighbours are an object of bound, max_keys, relation, unit"),
+        *(
+            (
+                {"neighbours": {"relation": kind, "bound": "1", "unit": "sale", "max_keys": 1}},
+                "the relation must be one of l1, l2, one-coordinate",
+            )
+            for kind in OTHER_RELATIONS
+        ),
+        (
+            {"neighbours": {"relation": "l1", "bound": "1", "unit": "sale", "max_keys": 1}},
+            "both the agreement and the policy say how much one unit adds",
+        ),
+        ({"ledger": "a.sqlite"}, "ledger and dataset go together"),
+        ({"folder": ""}, "the folder of a policy"),
+        ({"time": "a\nb"}, "the time of a policy"),
+    ],
+)
+def test_a_mistake_in_a_policy_is_a_sentence(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    fields = {name: value for name, value in (GOOD | changes).items() if value is not ...}
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ss.InvalidInputError, match=said.replace("(", r"\(")):
+        Stream(StreamPolicy.load(path), AGREEMENT, tmp_path / "s.raw-stream")
+    assert [one.name for one in tmp_path.iterdir()] == ["policy.json"]
+
+
+@pytest.mark.parametrize("changes", [{"delay": "nonsense"}, {"epsilon": -5}, {"delta": -1}, {"window": 1e308}])
+def test_a_policy_is_checked_when_it_is_loaded(changes: dict[str, Any]) -> None:
+    with pytest.raises(ss.InvalidInputError):
+        StreamPolicy.from_json(json.dumps(GOOD | changes))
+
+
+def test_paths_in_a_policy_are_from_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "policy.json").write_text(json.dumps(GOOD | {"ledger": "l.sqlite", "dataset": "sales"}))
+    policy = StreamPolicy.load(tmp_path / "policy.json")
+    assert (policy.folder, policy.ledger) == (str(tmp_path / "out"), str(tmp_path / "l.sqlite"))
+    assert policy.to_dict()["neighbours"] is None
+    two = json.dumps(GOOD)[:-1] + ', "time": "b"}'
+    with pytest.raises(ss.InvalidInputError, match="appears twice"):
+        StreamPolicy.from_json(two)
+
+
+def test_one_stream_without_keys_is_a_sketch_a_window(out: Path) -> None:
+    agreement = ss.Agreement(AGREEMENT.projection, index="item", value="n", unit="customer", neighbours=ss.L1(5))
+    policy = policy_of(out, public_keys=None)
+    stream = Stream(policy, agreement, out.parent / "s.raw-stream")
+    stream.add(batch_of(LOG), 1)
+    stream.save({})
+    assert {path.suffix for path in out.iterdir()} == {".sketch"}
+    first = ss.load(min(out.iterdir()))
+    assert isinstance(first, ss.PrivateSketch)
+    told = ss.bound(batch_of(windows_of(LOG)[0][0]), agreement)
+    assert isinstance(told, ss.Sketch)
+    assert np.array_equal(first.values, told.state()), "units with one item each, so that no choice is left"
+    with pytest.raises(ss.InvalidInputError, match="has no key column, so leave out public_keys"):
+        Stream(policy_of(out), agreement, out.parent / "t.raw-stream")
+    unbounded = ss.Agreement(AGREEMENT.projection, index="item", value="n")
+    with pytest.raises(ss.InvalidInputError, match="neither the agreement nor the policy says"):
+        Stream(policy, unbounded, out.parent / "t.raw-stream")
+    near = ss.L1(5, unit="sale")
+    with pytest.raises(ss.InvalidInputError, match="nothing can be clipped"):
+        Stream(policy_of(out, public_keys=None, neighbours=near), unbounded, out.parent / "t.raw-stream")
+    asserted = policy_of(out, public_keys=None, neighbours=near, clip="none")
+    stream = Stream(asserted, unbounded, out.parent / "t.raw-stream")
+    stream.add(batch_of(LOG), 1)
+    assert len(stream.save({})) == over_in(LOG), "the names are taken"
+
+
+def test_names_of_windows_say_where_they_start() -> None:
+    def named(**changes: Any) -> str:
+        policy = policy_of(Path("out"), **{"delay": 0} | changes)
+        return policy.name_of(policy.first + 1)
+
+    assert named(window="1 day", start="2026-11-22") == "2026-11-23"
+    assert named(window="1 day", offset="5 h", start="2026-11-22T05:00Z") == "2026-11-23T0500Z"
+    assert named(window=0.5, start="2026-11-22") == "2026-11-22T000000.500000Z"
+
+
+def test_the_policy_of_the_documentation_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "endless-streams.md").read_text()
+    policy = StreamPolicy.from_json(page.partition("```json\n")[2].partition("```")[0])
+    assert policy.name_of(policy.first + 13) == "2026-11-22T1300Z"
+    for name, field in policy.to_dict().items():
+        assert f"`{name}`" in page or name == "policy", field

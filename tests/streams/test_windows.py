@@ -1,0 +1,228 @@
+"""Windows of an endless stream: lateness, bounds and heartbeats, against a loop over rows."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamsketch as ss
+from streamsketch.streams.windows import Windows
+from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
+
+SECRET = bytes(range(32))
+STEPS = st.tuples(
+    st.sampled_from([0, 3, 9, 30, 90]),  # seconds on
+    st.sampled_from([0, 0, 5, 12, 80]),  # and behind
+    st.sampled_from(["", "", *KEYS, *KEYS, "moon"]),
+    st.sampled_from("abc"),
+    st.integers(1, 9),
+    st.sampled_from(["Ann", "Bob", "Cy"]),
+)
+
+
+def log_of(steps: list[tuple[int, int, str, str, int, str]]) -> list[Row]:
+    """Return rows whose times go on, more or less; those without a key are heartbeats."""
+    at, rows = 0, []
+    for on, behind, shop, *rest in steps:
+        at += on
+        rows.append(Row(at - behind, shop, *rest) if shop else beat(at - behind))
+    return rows
+
+
+LOGS = st.lists(STEPS, min_size=1, max_size=30).map(log_of)
+
+
+def fed(windows: Windows, rows: list[Row], cuts: list[int]) -> int:
+    places = sorted({0, len(rows), *(cut % (len(rows) + 1) for cut in cuts)})
+    return sum(windows.add(batch_of(rows[a:b]), a + 1) for a, b in itertools.pairwise(places))
+
+
+@given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from(["events", "heartbeats"]))
+def test_what_is_in_a_window_depends_on_the_log_alone(rows: list[Row], cuts: list[int], clock: str) -> None:
+    windows = Windows(policy_of(Path("out"), clock=clock), AGREEMENT, SECRET)
+    events = fed(windows, rows, cuts)
+    expected, late = windows_of(rows, clock=clock)
+    assert events == sum(map(len, expected.values()))
+    assert windows.counts.rows_late == late
+    assert windows.counts.rows_before_start == sum(bool(row.shop) and row.at < 0 for row in rows)
+    assert {number - windows.next for number in windows.open} == set(expected)
+    monkeypatch = pytest.MonkeyPatch()
+    for number in range(windows.next, windows.next + 50):
+        table, summary = windows.closing()
+        its = expected.get(number - windows._policy.first, [])
+        told = bound_by(windows.secret_of(number), its, monkeypatch) if its else ss.SketchTable(AGREEMENT)
+        assert table == told
+        windows.advance(summary)
+    assert not windows.open
+    assert windows.counts.bounding.rows_read == events
+    assert windows.counts.bounding.rows_of_other_keys == sum(
+        row.shop == "moon" for its in expected.values() for row in its
+    )
+
+
+@given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.booleans())
+def test_a_window_comes_back_from_its_bytes(rows: list[Row], cuts: list[int], clipped: bool) -> None:  # noqa: FBT001
+    policy = policy_of(Path("out"), clip="scale" if clipped else "none")
+    once, again = (Windows(policy, AGREEMENT, SECRET) for _ in range(2))
+    fed(once, rows, [])
+    places = sorted({0, len(rows), *(cut % (len(rows) + 1) for cut in cuts)})
+    for a, b in itertools.pairwise(places):
+        again.open = {number: again.restored(window.to_bytes()) for number, window in again.open.items()}
+        again.add(batch_of(rows[a:b]), a + 1)
+    assert (again.newest, again.counts) == (once.newest, once.counts)
+    for _ in range(50):
+        (mine, taken), (theirs, taken_too) = once.closing(), again.closing()
+        assert (mine, taken) == (theirs, taken_too)
+        once.advance(taken)
+        again.advance(taken)
+
+
+def test_sums_without_units_are_those_of_the_rows() -> None:
+    agreement = ss.Agreement(AGREEMENT.projection, index="item", key="shop", value="n")
+    policy = policy_of(Path("out"), clip="none", neighbours=ss.L1(5, unit="sale"))
+    windows = Windows(policy, agreement, SECRET)
+    rows = [Row(1, "north", "a", 7, "Ann"), Row(2, "moon", "b", 1, "Ann"), Row(61, "south", "b", 2, "Bob")]
+    assert windows.add(batch_of(rows), 1) == 3
+    table, _ = windows.closing()
+    told = AGREEMENT.projection.table()
+    told.update(["north"], ["a"], [7])
+    assert table == told
+    assert windows.counts.bounding.rows_of_other_keys == 1
+
+
+def test_one_unit_cannot_move_what_heartbeats_move() -> None:
+    """Where rows move the watermark, one unit's makes all others late: a condition of the guarantee says so."""
+    others = [Row(second, "north", "a", 1, f"c{second}") for second in range(0, 240, 5)]
+    ahead = Row(3000, "south", "b", 1, "Ann")
+    logs = [[beat(0), *others, beat(400)], [beat(0), ahead, *others, beat(400)]]
+    for clock, same in (("heartbeats", True), ("events", False)):
+        kept = []
+        for log in logs:
+            windows = Windows(policy_of(Path("out"), clock=clock), AGREEMENT, SECRET)
+            windows.add(batch_of(log), 1)
+            kept.append([windows.closing()[0].sketch_of("north").state().tolist()])
+        assert (kept[0] == kept[1]) is same
+    guarantees = [
+        policy_of(Path("out"), clock=clock).publisher(AGREEMENT).guarantee for clock in ("heartbeats", "events")
+    ]
+    assert [guarantee.conditions for guarantee in guarantees] == [
+        (),
+        (
+            (
+                "no event follows another in the log that is more than 10 s newer, and the time of the newest event is "
+                "public"
+            ),
+        ),
+    ]
+    assert guarantees[0].neighbours == ss.L1(5, unit="customer in one window of 60 s", max_keys=2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"at": "yesterday"}, "the column at holds text that is no time"),
+        ({"at": ""}, "the column at has nothing, null or blank"),
+        ({"at": "2026-11-29T13:00:00Z"}, "more than 10,000 windows after the rows before"),
+        ({"at": "99999-01-01T00:00:00Z"}, "no time as ISO 8601"),
+        ({"n": "many"}, "no plain decimal number"),
+        ({"item": ""}, "the column item has nothing"),
+    ],
+)
+def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str) -> None:
+    windows = Windows(policy_of(Path("out")), AGREEMENT, SECRET)
+    windows.add(batch_of([Row(1, "north", "a", 1, "Ann")]), 1)
+    before = (windows.newest, windows.next, repr(windows.counts), {n: w.to_bytes() for n, w in windows.open.items()})
+    batch = batch_of([Row(100, "north", "a", 1, "Ann"), Row(200, "south", "a", 1, "Bob")])
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    bad = type(batch).from_pylist([rows[0], rows[1] | changes], schema=batch.schema)
+    with pytest.raises(ss.InvalidInputError, match=said):
+        windows.add(bad, 2)
+    after = (windows.newest, windows.next, repr(windows.counts), {n: w.to_bytes() for n, w in windows.open.items()})
+    assert after == before
+
+
+def test_rows_with_something_missing_are_dropped_where_that_is_agreed_on() -> None:
+    agreement = ss.Agreement(
+        AGREEMENT.projection, index="item", key="shop", value="n", unit="customer",
+        neighbours=AGREEMENT.neighbours, missing="drop",
+    )  # fmt: skip
+    windows = Windows(policy_of(Path("out")), agreement, SECRET)
+    rows = [Row(1, "north", "a", 1, "Ann"), Row(2, "north", "", 1, "Ann"), Row(3, "north", "a", 1, "")]
+    assert windows.add(batch_of([*rows, beat(100)]), 1) == 1
+    untimed = batch_of([Row(4, "north", "a", 1, "Ann")]).set_column(0, "at", pa.array([""]))
+    assert windows.add(untimed, 5) == 0
+    assert windows.counts.bounding.rows_blank == 3
+    assert windows.counts.bounding.rows_read == 4
+    assert int(windows._policy.over(np.array([windows.newest]))[0]) == windows.next + over_in([beat(100)])
+
+
+UNSOUND: dict[str, tuple[dict[str, str], str]] = {
+    "a time that is none": ({"at": "yesterday"}, "malformed"),
+    "no time": ({"at": ""}, "blank"),
+    "years ahead": ({"at": "2046-01-01T00:00:00Z"}, "malformed"),
+    "10,001 windows ahead": ({"at": "2026-11-29T11:42:00Z"}, "malformed"),
+    "beyond all times": ({"at": "99999-01-01T00:00:00Z"}, "malformed"),
+    "a value that is none": ({"n": "many"}, "malformed"),
+    "a value beyond 63 bits": ({"n": "9" * 26}, "beyond"),
+    "no item": ({"item": ""}, "blank"),
+    "no value, and years ahead": ({"at": "2046-01-01T00:00:00Z", "n": ""}, "blank"),
+}
+
+
+@pytest.mark.parametrize("clip", ["scale", "none"])
+@pytest.mark.parametrize("lacking", ["drop", "refuse"])
+@pytest.mark.parametrize("fault", UNSOUND)
+def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: Any, clip: str) -> None:
+    """The others' windows are as without it, wherever batches are cut, and it is counted."""
+    changes, counted = UNSOUND[fault]
+    agreement = AGREEMENT.replace(missing=lacking)
+    log = [beat(0), *(Row(second, "north", "a", 1, f"c{second}") for second in range(0, 100, 9)), beat(130)]
+    cells = batch_of(log).to_pylist()
+    eve = batch_of([Row(30, "south", "b", 1, "Eve")]).to_pylist()[0] | changes
+
+    def played(rows: list[dict[str, str]], size: int) -> tuple[Windows, list[Any]]:
+        windows = Windows(policy_of(Path("out"), clock="heartbeats", clip=clip), agreement, SECRET)
+        for at in range(0, len(rows), size):
+            windows.add(pa.RecordBatch.from_pylist(rows[at : at + size], schema=batch_of(log).schema), at + 1)
+        sums = []
+        for _ in range(2):
+            assert windows.is_over
+            table, summary = windows.closing()
+            sums.append(table.sketch_of("north").state().tolist())
+            windows.advance(summary)
+        return windows, sums
+
+    _, without = played(cells, 99)
+    for size in (1, 2, 99):
+        windows, sums = played([*cells[:4], eve, eve, *cells[4:]], size)
+        assert sums == without, size
+        found = windows.counts.bounding
+        if counted == "beyond" and clip == "scale":
+            counted = "kept"  # its unit is clipped
+        assert found.rows_blank == 2 * (counted == "blank"), size
+        assert found.rows_malformed == 2 * (counted in ("malformed", "beyond")), size
+        assert found.rows_read == len(log), "without two heartbeats, with two of hers"
+
+
+def test_the_last_window_that_a_row_may_be_in_is_ten_thousand_ahead() -> None:
+    last = Row(60 * 10_000 + 59, "north", "a", 1, "Ann")
+    windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
+    assert windows.add(batch_of([beat(1), last, last._replace(at=last.at + 1)]), 1) == 1
+    assert windows.add(batch_of([beat(61), last._replace(at=last.at + 1)]), 4) == 1
+    assert windows.counts.bounding.rows_malformed == 1
+
+
+@pytest.mark.parametrize("at", ["2046-01-01T00:00:00Z", "soon"])
+def test_a_heartbeat_that_cannot_be_read_raises(at: str) -> None:
+    windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
+    good = Row(1, "north", "a", 1, "Ann")
+    bad = pa.RecordBatch.from_pylist([*batch_of([good, beat(2)]).to_pylist()], schema=batch_of([good]).schema)
+    bad = bad.set_column(0, "at", pa.array([bad.column("at")[0].as_py(), at]))
+    with pytest.raises(ss.InvalidInputError, match="the column at"):
+        windows.add(bad, 1)
+    assert (windows.newest, windows.open) == (None, {})
