@@ -1,8 +1,8 @@
 """Builds the conformance kit, streamsketch/conformance/*.json: ``make conformance``.
 
 Nothing here asks the library. Columns, keys' indices and states are those of the golden files, which the twins made;
-cells of releases come from the twins of ``tests/oracles/naive_maps.py``, bytes from the writer of ``reader.py``, and estimates
-from exact fractions. The same golden files give the same kit.
+cells of releases come from the twins of ``tests/oracles/naive_maps.py``, bytes from the writer of ``reader.py``, and
+estimates from exact fractions. The same golden files give the same kit.
 """
 
 import json

@@ -5,10 +5,10 @@ holds projections as their canonical JSON, their fingerprints, and a few columns
 ``sketches.json`` holds events (columns of keys and a column of values), the indices they are encoded to, and the
 exact cells and mass of their sketch.
 
-Both were computed once by the twins of ``tests/oracles/naive_maps.py`` and hashlib alone, never by the library, over inputs
-typed by hand; but for the rotation's columns, whose witnesses are ``rotations.py`` and Gram-Schmidt in test_maps.py.
-No script makes them again: a change that does not reproduce them breaks every agreement made before it, and needs new
-kinds of projection (new entries) instead of new numbers.
+Both were computed once by the twins of ``tests/oracles/naive_maps.py`` and hashlib alone, never by the library, over
+inputs typed by hand; but for the rotation's columns, whose witnesses are ``rotations.py`` and Gram-Schmidt in
+test_maps.py. No script makes them again: a change that does not reproduce them breaks every agreement made before it,
+and needs new kinds of projection (new entries) instead of new numbers.
 """
 
 import datetime as dt
