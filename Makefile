@@ -92,17 +92,17 @@ pin-jars:  ## fetch the jars that the pom names, and write their checksums: look
 	cd $(FLINK)/lib && sha256sum *.jar > $(abspath pipelines/flink/jars.sha256)
 
 flink-demo: env flink  ## the demo on a Flink cluster of this machine: two task managers, gone afterwards
-	$(BIN)/python -m pipelines.flink --jars $(FLINK)/lib -- $(DEMO)
+	$(BIN)/python -m tests.clusters --jars $(FLINK)/lib -- $(DEMO)
 
 stream-demo: env flink  ## a week of flights through Kafka and Flink in a minute, with a task manager killed on the way
-	$(BIN)/python -m pipelines.flink.stream_demo --jars $(FLINK)/lib
+	$(BIN)/python -m pipelines.stream_demo --jars $(FLINK)/lib
 
 soak: env flink  ## feed a stream for an hour at half load: delays, memory, checkpoint sizes, and whether they grow (MINUTES=60)
-	$(BIN)/python -m pipelines.flink.load soak --jars $(FLINK)/lib --minutes $(MINUTES) --out $(OUT)/soak.json
+	$(BIN)/python -m tests.clusters.load soak --jars $(FLINK)/lib --minutes $(MINUTES) --out $(OUT)/soak.json
 
 test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures, and on Prism where go can build it
 	@test -n "$(PRISM)" || echo "Prism is skipped: there is no go on the PATH to build it."
-	STREAMSKETCH_FLINK_JARS=$(FLINK)/lib STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q tests/distributed
+	STREAMSKETCH_FLINK_JARS=$(FLINK)/lib STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q tests/clusters
 
 test-postgres: env  ## a team's ledger and streams' sinks, on a PostgreSQL server of this machine, gone afterwards
 	@test -x "$(PG_BIN)/initdb" || { echo "There is no PostgreSQL server here: install its package, or say" \

@@ -14,7 +14,7 @@ from benchmarks import rendering, report
 from benchmarks.data import Data
 from benchmarks.registry import COMMANDS, Entry, entries
 from benchmarks.rows import FULL, QUICK, Effort
-from pipelines.flink.processes import STOPPING
+from tests.clusters.processes import STOPPING
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 

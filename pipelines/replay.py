@@ -15,11 +15,11 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
 
 import streamsketch as ss
-from pipelines.flink.kafka import Record
 from pipelines.stream_distances import build, projection_of, schema_of
 from streamsketch.beam.streams import PartitionClock, configure_stream
 from streamsketch.beam.streams.slots import slot_of
 from streamsketch.intake import Tumbling
+from tests.clusters.kafka import Record
 
 
 class Check(NamedTuple):

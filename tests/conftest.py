@@ -64,7 +64,7 @@ LONGEST = (
     "tests/docs/test_readme.py",
     "tests/kernels/test_targets.py",
     "tests/kernels/test_carryless.py",
-    "tests/distributed/test_runners.py",
+    "tests/clusters/test_runners.py",
     "tests/cli/test_endless.py",
     "tests/benchmarks/test_smoke.py",
 )

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from benchmarks.rows import Effort, Row, Target
 from benchmarks.streams import JARS
-from pipelines.flink.load import backlog
+from tests.clusters.load import backlog
 
 _TARGETS = {"arrow": Target("ours", 1000), "json": Target("ours", 25_000)}
 _EVENTS = {"arrow": 10_000_000, "json": 2_000_000}

@@ -17,8 +17,8 @@ from benchmarks.rows import Effort
 from benchmarks.streams import JARS
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from pipelines.flink.soak import FLAT, soak
-from pipelines.flink.stream import WINDOW
+from tests.clusters.feed import WINDOW
+from tests.clusters.soak import FLAT, soak
 
 _RATE = 750_000  # events a second
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.flink.processes import Processes, free_ports, listens
 from streamsketch.release import CalibratedNoise
 from tests.beam.streams.prism import ROOT
+from tests.clusters.processes import Processes, free_ports, listens
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Run a Beam job on a Flink cluster that lives as long as the job.
 
-    python -m pipelines.flink [--jars DIR] -- pipelines.private_distances --input … --output out
+    python -m tests.clusters [--jars DIR] -- pipelines.private_distances --input … --output out
 
 The module after ``--`` runs with the cluster's Beam options appended, and with ``--claims``, a folder that is as
 short-lived as the cluster, unless it names one.
@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.flink.cluster import FlinkCluster
-from pipelines.flink.processes import STOPPING, StartError
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.processes import STOPPING, StartError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     place = given.index("--") if "--" in given else len(given)
     own, job = given[:place], given[place + 1 :]
     parser = argparse.ArgumentParser(
-        prog="python -m pipelines.flink",
+        prog="python -m tests.clusters",
         description="Run a Beam job on a Flink cluster that lives as long as the job.",
         usage="%(prog)s [options] -- MODULE [ARGUMENT …]",
         allow_abbrev=False,

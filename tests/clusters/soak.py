@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from pipelines.flink.stream import DELAY, ROWS, WINDOW, Events, Late, Stream
+from tests.clusters.feed import DELAY, ROWS, WINDOW, Events, Late, Stream
 
 _BEAT = 0.05  # seconds between heartbeats
 _SAMPLES, _BLOCKS = 60, 10

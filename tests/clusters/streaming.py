@@ -18,8 +18,6 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 import streamsketch as ss
-from pipelines.flink.cluster import FlinkCluster
-from pipelines.flink.kafka import Kafka, Record
 from pipelines.sources import ReadTopic
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import (
@@ -32,7 +30,9 @@ from streamsketch.beam.streams import (
 )
 from streamsketch.beam.streams.lateness import Clock
 from streamsketch.beam.streams.slots import slot_of
-from tests.distributed.steps import write
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.kafka import Kafka, Record
+from tests.clusters.steps import write
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=11)
 KEYS = ["AA", "UA", "empty"]

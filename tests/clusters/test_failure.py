@@ -6,18 +6,9 @@ from pathlib import Path
 import pytest
 from apache_beam.runners.runner import PipelineState
 
-from pipelines.flink.cluster import FlinkCluster
-from tests.distributed.conftest import ROW_GROUPS
-from tests.distributed.steps import (
-    MINUTES,
-    PUBLIC_KEYS,
-    file_name,
-    files_in,
-    output_in,
-    releases_in,
-    run,
-    sketches_in,
-)
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.conftest import ROW_GROUPS
+from tests.clusters.steps import MINUTES, PUBLIC_KEYS, file_name, files_in, output_in, releases_in, run, sketches_in
 
 
 @pytest.mark.parametrize(("step", "all_of_them"), [("batches", ROW_GROUPS), ("releases", len(PUBLIC_KEYS))])

@@ -1,6 +1,6 @@
 """Python workers for Flink's task managers: Beam's worker pool, on loopback only.
 
-``python -m pipelines.flink.workers PORT`` differs from Beam's own ``worker_pool_main`` in three things. It listens on
+``python -m tests.clusters.workers PORT`` differs from Beam's own ``worker_pool_main`` in three things. It listens on
 127.0.0.1 instead of every address. Workers are forked from a process that has imported Beam and streamsketch already.
 And a request to stop a worker does nothing: each task manager calls its first worker ``1-1``, so that one which is done
 would stop the worker of another. A worker ends by itself when its task manager hangs up.
@@ -16,7 +16,7 @@ from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 from apache_beam.runners.worker.sdk_worker import SdkHarness
 from apache_beam.utils import thread_pool_executor
 
-_PRELOADED = ["pipelines.flink.workers", "streamsketch.beam"]
+_PRELOADED = ["tests.clusters.workers", "streamsketch.beam"]
 
 
 def work(control: str, worker_id: str) -> None:

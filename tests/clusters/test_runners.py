@@ -7,16 +7,7 @@ import pytest
 from apache_beam.runners.runner import PipelineState
 
 import streamsketch as ss
-from tests.distributed.steps import (
-    MINUTES,
-    PROJECTION,
-    PUBLIC_KEYS,
-    file_name,
-    output_in,
-    readers_in,
-    run,
-    sketches_in,
-)
+from tests.clusters.steps import MINUTES, PROJECTION, PUBLIC_KEYS, file_name, output_in, readers_in, run, sketches_in
 
 
 @pytest.mark.parametrize("runner", ["one process", "processes", "job service", "prism", "flink"])

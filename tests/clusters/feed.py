@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from pipelines.flink.cluster import FlinkCluster
-from pipelines.flink.kafka import Kafka
-from pipelines.flink.processes import StartError, Usage
 from streamsketch.beam.streams import encoded_batch
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.kafka import Kafka
+from tests.clusters.processes import StartError, Usage
 
 KEYS = [f"key {number}" for number in range(10)]
 UNITS, INDICES, ROWS = 100_000, 10_000, 20_000
@@ -136,7 +136,7 @@ class Stream:
             *(f"--window={WINDOW}", f"--delay={DELAY}", f"--start={moment}", f"--public-keys={','.join(KEYS)}"),
             *(f"--{name}={place}" for name, place in places.items()),
         ]
-        module = "pipelines.flink.counting" if self._count_alone else "pipelines.stream_distances"
+        module = "tests.clusters.counting" if self._count_alone else "pipelines.stream_distances"
         log = self._open.enter_context((self.folder / "job.log").open("wb"))
         command = [
             sys.executable,

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from pipelines.flink.kafka import Kafka
+from tests.clusters.kafka import Kafka
 
 PROGRAM = Path(__file__).with_name("Marks.java")
 

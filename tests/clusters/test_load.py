@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 from apache_beam.utils.timestamp import Timestamp
 
-from pipelines.flink.soak import _delays, trend
-from pipelines.flink.stream import DELAY, ROWS, WINDOW, Events, Late
 from pipelines.sources import _content
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
 from tests.beam.streams.test_json_lines import SCHEMA
+from tests.clusters.feed import DELAY, ROWS, WINDOW, Events, Late
+from tests.clusters.soak import _delays, trend
 
 HOURS = np.linspace(0, 60, 45)
 

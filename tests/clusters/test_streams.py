@@ -9,10 +9,10 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from pipelines.flink.cluster import FlinkCluster
-from pipelines.flink.kafka import Kafka
 from streamsketch.beam.streams.lateness import Clock
-from tests.distributed.streaming import BASE, KEYS, MINUTE, Files, Folder, Job, Log, replayed, rows
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.kafka import Kafka
+from tests.clusters.streaming import BASE, KEYS, MINUTE, Files, Folder, Job, Log, replayed, rows
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A week of flights as one minute: Kafka, Flink, a task manager killed in the middle, and every window once.
 
-    python -m pipelines.flink.stream_demo [--jars DIR]
+    python -m pipelines.stream_demo [--jars DIR]
 
 Nothing stays behind, also on Ctrl-C. All that listens does so on 127.0.0.1, but for what `FlinkCluster` says.
 """
@@ -28,14 +28,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pipelines.flink.cluster import FlinkCluster
-from pipelines.flink.kafka import Kafka
-from pipelines.flink.processes import STOPPING, StartError
 from pipelines.replay import Check, check
 from pipelines.stream_distances import parsed
 from streamsketch.beam.streams import encoded_batch
+from tests.clusters.cluster import FlinkCluster
+from tests.clusters.kafka import Kafka
+from tests.clusters.processes import STOPPING, StartError
 
-FLIGHTS = Path(__file__).resolve().parents[1] / "data" / "flights.parquet"
+FLIGHTS = Path(__file__).resolve().parent / "data" / "flights.parquet"
 CARRIERS = ["B6", "EV", "UA", "DL", "AA", "MQ"]
 START, DAYS, WINDOW = dt.datetime(2013, 1, 7, tzinfo=dt.UTC), 7, 6 * 3600
 SECONDS = 60  # that the week takes
@@ -44,7 +44,7 @@ TOPIC, SHOWN = "flights", 8
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return its exit status."""
-    own = argparse.ArgumentParser(prog="python -m pipelines.flink.stream_demo", description=__doc__)
+    own = argparse.ArgumentParser(prog="python -m pipelines.stream_demo", description=__doc__)
     own.add_argument("--jars", type=Path, default=Path(".flink/lib"), metavar="DIR", help="(default .flink/lib)")
     known = own.parse_args(arguments)
     console = Console()

@@ -1,7 +1,7 @@
 """Streams under load on a cluster of this machine: how fast, how late, and whether anything grows.
 
-    python -m pipelines.flink.load backlog [--events 10000000] [--format arrow|json] [--count-alone]
-    python -m pipelines.flink.load soak [--minutes 60] [--rate 750000] [--interval 1000]
+    python -m tests.clusters.load backlog [--events 10000000] [--format arrow|json] [--count-alone]
+    python -m tests.clusters.load soak [--minutes 60] [--rate 750000] [--interval 1000]
 
 *backlog* fills a topic and then starts the job with one slot; events a second are those between the first window and
 the last, and beside them is the processor time of each process. *soak*, in `soak`, feeds a running job at a steady
@@ -20,9 +20,9 @@ from typing import Any
 
 from rich.console import Console
 
-from pipelines.flink.processes import STOPPING, StartError
-from pipelines.flink.soak import soak
-from pipelines.flink.stream import DELAY, ROWS, WINDOW, Events, Stream
+from tests.clusters.feed import DELAY, ROWS, WINDOW, Events, Stream
+from tests.clusters.processes import STOPPING, StartError
+from tests.clusters.soak import soak
 
 _WINDOWS = 20
 
@@ -63,7 +63,7 @@ def backlog(jars: Path, console: Console, *, events: int, form: str, **how: Any)
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipelines.flink.load", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m tests.clusters.load", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("what", choices=["backlog", "soak"])
     parser.add_argument("--jars", type=Path, default=Path(".flink/lib"), metavar="DIR", help="(default .flink/lib)")

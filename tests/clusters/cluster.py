@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pipelines.flink.processes import Processes, StartError, Usage, free_ports, listens
+from tests.clusters.processes import Processes, StartError, Usage, free_ports, listens
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -231,4 +231,4 @@ class FlinkCluster:
 
 def worker_pool(port: int) -> list[str]:
     """Return the command that serves Python workers at a port of 127.0.0.1."""
-    return [sys.executable, "-m", "pipelines.flink.workers", str(port)]
+    return [sys.executable, "-m", "tests.clusters.workers", str(port)]

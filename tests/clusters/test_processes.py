@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.flink import __main__ as command
-from pipelines.flink.processes import Processes, StartError
+from tests.clusters import __main__ as command
+from tests.clusters.processes import Processes, StartError
 
 # prints its child's number, then waits for it
 PARENT = "import subprocess; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
-from pipelines.flink.processes import Processes, StartError, Usage, free_ports, listens
+from tests.clusters.processes import Processes, StartError, Usage, free_ports, listens
 
 _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java has it
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from pipelines.flink.cluster import FlinkCluster, worker_pool
-from pipelines.flink.kafka import Kafka
-from pipelines.flink.processes import Processes, StartError, free_ports, listens
-from tests.distributed.steps import KEYS, one_loop
+from tests.clusters.cluster import FlinkCluster, worker_pool
+from tests.clusters.kafka import Kafka
+from tests.clusters.processes import Processes, StartError, free_ports, listens
+from tests.clusters.steps import KEYS, one_loop
 
 EVENTS, ROW_GROUPS = 200_000, 16
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.flink.kafka import Kafka
-from pipelines.flink.processes import Processes
+from tests.clusters.kafka import Kafka
+from tests.clusters.processes import Processes
 
 ROOT = Path(__file__).resolve().parents[2]
 
