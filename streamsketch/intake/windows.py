@@ -1,12 +1,13 @@
-"""Windows of event time: their lengths in words, and the windows that times fall into."""
+"""Event time: windows, the clock that decides which events are late, and times in columns and words."""
 
 import re
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints, short
 from streamsketch.data import value_type
@@ -15,10 +16,12 @@ from streamsketch.errors import InvalidInputError
 _SECOND, _DAY = 10**6, 86_400 * 10**6
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _UNITS |= {"w": 7 * 86_400, "week": 7 * 86_400}
+LARGEST_TIME = 1 << 61
+"""In microseconds, 73,000 years: sums and differences of times up to it, before and after 1970, fit into int64."""
 _LENGTH = re.compile(rf"\s*(\d{{1,20}}(?:\.\d{{1,20}})?)\s*({'|'.join(_UNITS)})s?\s*")
 
-
 Whole = TypeVar("Whole", int, Ints)
+ClockKind: TypeAlias = Literal["events", "heartbeats"]
 
 
 class Tumbling(NamedTuple):
@@ -67,6 +70,88 @@ class Tumbling(NamedTuple):
         grid = int(np.gcd(self.size, self.offset))
         (name,) = _names(np.array([self.start(number)], dtype="datetime64[us]"), grid)
         return name.replace(":", "")
+
+
+class Clock:
+    """The clock of a log: its watermark is the newest time that moves it, less a delay. No other clock is read.
+
+    An event is late if the watermark, by the rows before it in the log, had reached the end of its window. So which
+    events are late is a function of the log, however it is cut into batches. Times are int64, in microseconds since
+    1970.
+
+    Parameters
+    ----------
+    delay
+        How far events may be out of order, in microseconds.
+    kind
+        What moves the clock: ``"events"``, every row; ``"heartbeats"``, those rows alone that a caller says are
+        heartbeats. In the first, a row far ahead makes all later ones late, so that one unit's events can decide about
+        another's.
+    newest
+        To go on where another clock stopped: the newest time that moved it.
+    span
+        The earliest and the latest time that are read. Others are late, and move nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        For another kind.
+
+    Examples
+    --------
+    Windows of 10 µs, and a delay of 5 µs: at time 16 the watermark is 11, and the first window is over.
+
+    >>> import numpy as np
+    >>> clock, times = Clock(5), np.array([3, 16, 9, 12])
+    >>> clock.late(times, Tumbling(10)).tolist()
+    [False, False, True, False]
+    >>> clock.advance(times)
+    >>> clock.newest, clock.watermark
+    (16, 11)
+    """
+
+    def __init__(
+        self,
+        delay: int,
+        kind: ClockKind = "events",
+        *,
+        newest: int | None = None,
+        span: tuple[int, int] = (-LARGEST_TIME, LARGEST_TIME),
+    ) -> None:
+        if kind not in get_args(ClockKind):
+            raise InvalidInputError(f"clock must be one of {', '.join(get_args(ClockKind))}, got {short(kind)}")
+        self.delay, self.kind, self.newest = delay, kind, newest
+        self._low, self._high = span
+
+    @property
+    def watermark(self) -> int | None:
+        """The time up to which windows are over: ``newest`` less the delay; None before any time moved the clock."""
+        return None if self.newest is None else self.newest - self.delay
+
+    def newest_before(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> Ints:
+        """Return the newest time before each of some rows, and after them all: int64, (n + 1,).
+
+        Before any it is the start of the span, at which nothing is late.
+        """
+        moves = (self._low <= times) & (times <= self._high)
+        if self.kind == "heartbeats":
+            moves &= False if heartbeats is None else heartbeats
+        before = self._low if self.newest is None else self.newest
+        found: Ints = np.maximum.accumulate(np.append(before, np.where(moves, times, before)))
+        return found
+
+    def late(self, times: Ints, windows: Tumbling, heartbeats: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Return which of some rows in a row are late, each by those before it: bool, (n,). The clock stays."""
+        within = np.clip(times, self._low, self._high)
+        over = windows.end_of(within) <= self.newest_before(times, heartbeats)[:-1] - self.delay
+        late: NDArray[np.bool_] = over | (within != times)
+        return late
+
+    def advance(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> None:
+        """Let the clock go on over rows."""
+        newest = int(self.newest_before(times, heartbeats)[-1])
+        if self.newest is not None or newest > self._low:
+            self.newest = newest
 
 
 def window_seconds(length: float | str) -> float:
@@ -137,6 +222,53 @@ def times_in(column: pa.Array, name: str, form: str | None = None) -> pa.Array:
         # Arrow's own text quotes the cell, which is private
         raise InvalidInputError(f"the column {name} holds text that is no time as {looks}; name its form") from None
     raise InvalidInputError(f"the column {name} must hold times, dates or text that says them, got {kind}")
+
+
+def micros_in(column: pa.Array, name: str, form: str | None = None) -> Ints:
+    """Return a column of times, dates or text in microseconds since 1970: int64, (n,); as `times_in`.
+
+    Raises
+    ------
+    InvalidInputError
+        As `times_in`, and for times beyond `LARGEST_TIME`.
+    """
+    found: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if found.size and not -LARGEST_TIME <= found.min() <= found.max() <= LARGEST_TIME:
+        raise InvalidInputError(f"the column {name} holds a time that is more than 70,000 years off")
+    return found
+
+
+def microseconds(length: float | str, name: str, *, least: int = 1) -> int:
+    """Return a length as `window_seconds` takes it, in microseconds.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless it is a whole number of microseconds from ``least``, 0 or 1, to `LARGEST_TIME`.
+
+    Examples
+    --------
+    >>> microseconds("15 min", "window"), microseconds(0, "delay", least=0)
+    (900000000, 0)
+    """
+    seconds = length if length == 0 and least == 0 and not isinstance(length, str) else window_seconds(length)
+    micros = round(seconds * _SECOND) if seconds * _SECOND <= LARGEST_TIME else 0
+    if not least <= micros <= LARGEST_TIME or abs(micros - seconds * _SECOND) > 1e-3:
+        raise InvalidInputError(
+            f"{name} must be a whole number of microseconds of at most 70,000 years, got {short(length)}"
+        )
+    return micros
+
+
+def seconds_text(micros: int) -> str:
+    """Return microseconds as text in seconds, in full: other lengths have other texts.
+
+    Examples
+    --------
+    >>> seconds_text(60_000_000), seconds_text(1_500_000)
+    ('60', '1.5')
+    """
+    return str(micros // _SECOND if micros % _SECOND == 0 else micros / _SECOND)
 
 
 def window_names(times: pa.Array, seconds: float) -> pa.Array:

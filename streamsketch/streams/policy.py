@@ -5,16 +5,15 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import Ints, check_text, current_limits, json_fields, read_bounded, short
+from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short
 from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import Tumbling, times_in, window_seconds
+from streamsketch.intake import Clock, ClockKind, Tumbling, micros_in, microseconds, seconds_text
 from streamsketch.privacy import Budget, Neighbours
 from streamsketch.release import AdditiveNoise, Calibrated
 from streamsketch.sketching import check_clip
@@ -23,11 +22,7 @@ WITHIN = "none"
 """The ``clip`` of rows that are asserted to keep to the bounds."""
 
 VERSION = 1
-_MICROS = 10**6
-_LARGEST = 1 << 61  # in microseconds: 73,000 years, so that sums and differences of times fit
 _PLACES = ("folder", "ledger", "dataset")
-
-Clock: TypeAlias = Literal["events", "heartbeats"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,7 +76,7 @@ class StreamPolicy:
     >>> policy = StreamPolicy(
     ...     time="at", window="1 hour", start="2026-11-22", delay="5 min", epsilon=1.0, folder="releases"
     ... )
-    >>> policy.name_of(policy.first + 13)
+    >>> policy.windows.name(policy.first + 13)
     '2026-11-22T1300Z'
     """
 
@@ -93,7 +88,7 @@ class StreamPolicy:
     folder: str
     time_format: str | None = None
     offset: float | str = 0
-    clock: Clock = "events"
+    clock: ClockKind = "events"
     delta: float = 0.0
     mechanism: str = "auto"
     neighbours: Neighbours | None = None
@@ -101,8 +96,8 @@ class StreamPolicy:
     public_keys: Sequence[Any] | None = None
     ledger: str | None = None
     dataset: str | None = None
-    # what follows from these, in microseconds
-    size: int = dataclasses.field(init=False)
+    windows: Tumbling = dataclasses.field(init=False)
+    """The windows, which follow from ``window`` and ``offset``."""
     first: int = dataclasses.field(init=False)
     """The number of the first window: they are counted from ``offset``."""
 
@@ -110,8 +105,7 @@ class StreamPolicy:
         for name in ("time", "start", "folder", "mechanism", "clip", "time_format", "ledger", "dataset"):
             if (value := getattr(self, name)) is not None or name in _NEEDED:
                 check_text(f"the {name} of a policy", value)
-        if self.clock not in get_args(Clock):
-            raise InvalidInputError(f"clock must be one of {', '.join(get_args(Clock))}, got {short(self.clock)}")
+        Clock(0, self.clock)  # which knows the kinds
         if (self.ledger is None) != (self.dataset is None):
             raise InvalidInputError("ledger and dataset go together: which data set of which ledger is charged")
         if self.clip != WITHIN:
@@ -122,61 +116,26 @@ class StreamPolicy:
                 raise InvalidInputError("public_keys is empty; list at least one key to release")
             object.__setattr__(self, "public_keys", keys)
         Budget(self.epsilon, self.delta)
-        object.__setattr__(self, "size", _micros(self.window, "window"))
-        _micros(self.delay, "delay", least=0)
-        if not 0 <= self.offset_micros < self.size:
+        size, offset = microseconds(self.window, "window"), microseconds(self.offset, "offset", least=0)
+        microseconds(self.delay, "delay", least=0)
+        if offset >= size:
             raise InvalidInputError(
                 f"offset must be shorter than a window, got {short(self.offset)} and {short(self.window)}"
             )
-        object.__setattr__(self, "first", int(self.numbers(self._start)[0]))
-        if self.start_of(self.first) != self._start[0]:
-            near = self.name_of(self.first)
-            raise InvalidInputError(f"start must be where a window starts, such as {near}, got {short(self.start)}")
-
-    @property
-    def offset_micros(self) -> int:
-        """Where windows start, after 1970."""
-        return _micros(self.offset, "offset", least=0)
+        windows = Tumbling(size, offset)
+        (start,) = micros_in(pa.array([self.start]), "start").tolist()
+        first = windows.number(start)
+        if windows.start(first) != start:
+            raise InvalidInputError(
+                f"start must be where a window starts, such as {windows.name(first)}, got {short(self.start)}"
+            )
+        object.__setattr__(self, "windows", windows)
+        object.__setattr__(self, "first", first)
 
     @property
     def delay_micros(self) -> int:
         """How far the watermark is behind the newest time."""
-        return _micros(self.delay, "delay", least=0)
-
-    @property
-    def _start(self) -> Ints:
-        return self.moments(pa.array([self.start]), "start", None)
-
-    # --- windows --------------------------------------------------------------------------------------------
-
-    @property
-    def windows(self) -> Tumbling:
-        """The windows, in microseconds."""
-        return Tumbling(self.size, self.offset_micros)
-
-    @staticmethod
-    def moments(column: pa.Array, name: str, form: str | None) -> Ints:
-        """Return times in microseconds since 1970: int64, (n,); errors as `times_in`, and for years beyond 70,000."""
-        found: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        if found.size and not -_LARGEST <= found.min() <= found.max() <= _LARGEST:
-            raise InvalidInputError(f"the column {name} holds a time that is more than 70,000 years off")
-        return found
-
-    def numbers(self, moments: Ints) -> Ints:
-        """Return the number of each moment's window: int64, (n,)."""
-        return self.windows.number(moments)
-
-    def over(self, newest: Ints) -> Ints:
-        """Return the number of the first window that is not over once a time was seen: int64, (n,)."""
-        return np.maximum(self.numbers(newest - self.delay_micros), self.first)
-
-    def start_of(self, number: int) -> int:
-        """Return where a window starts, in microseconds since 1970."""
-        return self.windows.start(number)
-
-    def name_of(self, number: int) -> str:
-        """Return a window's start as a file is named: a date, or a time in UTC without colons."""
-        return self.windows.name(number)
+        return microseconds(self.delay, "delay", least=0)
 
     # --- guarantee ------------------------------------------------------------------------------------------
 
@@ -210,7 +169,7 @@ class StreamPolicy:
     def publisher(self, agreement: Agreement) -> Calibrated[Any]:
         """Return what draws a window's release, calibrated; errors as `bounds_in` and `AdditiveNoise`."""
         near = self.bounds_in(agreement)
-        seconds = _shown(self.size)
+        seconds = seconds_text(self.windows.size)
         within = dataclasses.replace(near, unit=f"{near.unit} in one window of {seconds} s")
         noise = AdditiveNoise(epsilon=self.epsilon, delta=self.delta, neighbours=within, mechanism=self.mechanism)
         found = noise.calibrated(agreement.projection)
@@ -218,8 +177,8 @@ class StreamPolicy:
         if self.clock == "heartbeats":
             return found
         condition = (
-            f"no event follows another in the log that is more than {_shown(self.delay_micros)} s newer, and the time "
-            f"of the newest event is public"
+            f"no event follows another in the log that is more than {seconds_text(self.delay_micros)} s newer, and the "
+            f"time of the newest event is public"
         )
         conditions = [*found.guarantee.conditions, condition]
         return found.with_guarantee(dataclasses.replace(found.guarantee, conditions=conditions))
@@ -301,17 +260,3 @@ _WORDS: dict[Any, str] = {
     dict | None: "an object of relation, bound, unit and max_keys, or null",
     list | None: "a list of keys, or null",
 }
-
-
-def _micros(length: float | str, name: str, *, least: int = 1) -> int:
-    seconds = length if length == 0 and least == 0 and not isinstance(length, str) else window_seconds(length)
-    micros = round(seconds * _MICROS) if seconds * _MICROS <= _LARGEST else 0
-    if not least <= micros <= _LARGEST or abs(micros - seconds * _MICROS) > 1e-3:
-        raise InvalidInputError(
-            f"{name} must be a whole number of microseconds of at most 70,000 years, got {short(length)}"
-        )
-    return micros
-
-
-def _shown(micros: int) -> str:
-    return str(micros // _MICROS if micros % _MICROS == 0 else micros / _MICROS)

@@ -92,7 +92,7 @@ class Stream:
         self.windows = Windows(policy, self._agreement, self._secret)
         self.place = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
-        self.windows.newest, self.windows.next = header["newest"], header["next"]
+        self.windows.clock.newest, self.windows.next = header["newest"], header["next"]
         self._draws = (
             DrawSecret(bytes.fromhex(header["draws"]))
             if "draws" in header
@@ -152,7 +152,7 @@ class Stream:
                 sketches = self._sketches(table, ids)
                 draw = self._draws.draw(number, self._publisher, sketches)
                 if self._charge is not None:
-                    once = f"{self._id.hex()} {self._policy.name_of(number)} {draw.id}"
+                    once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
                     self._charge(self._spent, ids, once)
                 self._waiting[number] = self._released(sketches, draw)
                 self.released += 1
@@ -164,7 +164,7 @@ class Stream:
         """Publish what the state on disk holds, in the order of windows; return names that others had taken."""
         taken = []
         for number, data in self._waiting.items():
-            path, end = self.file_of(number), self._policy.start_of(number + 1)
+            path, end = self.file_of(number), self._policy.windows.start(number + 1)
             if not write_new(path, data, modified=end / 10**6) and path.read_bytes() != data:
                 taken.append(path.name)
         self._waiting = {}
@@ -173,7 +173,7 @@ class Stream:
     def file_of(self, number: int) -> Path:
         """Return where a window's release is."""
         suffix = ".sketch" if self.windows.public is None else ".parquet"
-        return Path(self._policy.folder) / f"{self._policy.name_of(number)}{suffix}"
+        return Path(self._policy.folder) / f"{self._policy.windows.name(number)}{suffix}"
 
     def _saved(self) -> Saved:
         windows = self.windows
@@ -184,7 +184,7 @@ class Stream:
             "agreement": self._agreement.fingerprint,
             "policy": self._policy.to_dict(),
             "place": self.place,
-            "newest": windows.newest,
+            "newest": windows.clock.newest,
             "next": windows.next,
             "events": self.events,
             "released": self.released,

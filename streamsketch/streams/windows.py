@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement, Events, missing
-from streamsketch.core import current_limits
+from streamsketch.core import Ints, current_limits
 from streamsketch.data import check_indices, key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.intake import LARGEST_TIME, Clock, micros_in
 from streamsketch.sketching import (
     SECRET_BYTES,
     WHOLE,
@@ -30,7 +31,6 @@ from streamsketch.streams.policy import WITHIN, StreamPolicy
 Flags: TypeAlias = NDArray[np.bool_]
 
 NO_KEY = ""
-_BEFORE_ALL, _FARTHEST = -(1 << 61), 1 << 61  # microseconds
 _MOST_AHEAD = 10_000  # windows: a clock that is wrong by years would release as many empty ones
 _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
@@ -215,8 +215,7 @@ class Windows:
         )
         self._public_column = None if self.public is None else key_column(self.public, "key")
         self._agreed = [name for name in agreement.names if name != policy.time]
-        self.newest: int | None = None
-        """The newest time that moves the watermark, in microseconds."""
+        self.clock = Clock(policy.delay_micros, policy.clock)
         self.next = policy.first
         """The number of the first window that was not closed."""
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
@@ -225,7 +224,8 @@ class Windows:
     @property
     def is_over(self) -> bool:
         """Whether the next window is over."""
-        return self.newest is not None and self.next < int(self._policy.over(np.array([self.newest]))[0])
+        watermark = self.clock.watermark
+        return watermark is not None and self._policy.windows.start(self.next + 1) <= watermark
 
     def add(self, batch: pa.RecordBatch, first: int) -> int:
         """Add rows in the order of the log, and return how many are in windows; after an error nothing has changed.
@@ -243,15 +243,14 @@ class Windows:
         return self._add(batch.filter(pa.array(readable)), first, int((~readable).sum()))
 
     def _add(self, batch: pa.RecordBatch, first: int, malformed: int = 0) -> int:
-        policy, before = self._policy, _BEFORE_ALL if self.newest is None else self.newest
+        policy, windows = self._policy, self._policy.windows
         batch, blank = self._timed(batch)
-        moments = policy.moments(batch.column(policy.time), policy.time, policy.time_format)
+        times = self._times(batch)
         beats, lacking = self._kinds(batch)
         kept = ~lacking if self._drops else ~beats
-        moving = moments if policy.clock == "events" else np.where(beats, moments, _BEFORE_ALL)
-        newest = np.maximum.accumulate(np.append(before, moving))
-        numbers, over = policy.numbers(moments), policy.over(newest[:-1])
-        ahead = numbers > np.maximum(policy.numbers(newest[:-1]), policy.first) + _MOST_AHEAD
+        numbers, newest = windows.number(times), self.clock.newest_before(times, beats)[:-1]
+        timely = ~self.clock.late(times, windows, beats) & (numbers >= policy.first)
+        ahead = numbers > np.maximum(windows.number(newest), policy.first) + _MOST_AHEAD
         if (ahead & (beats | (not self._tolerant))).any():
             raise InvalidInputError(
                 f"the column {policy.time} has a time that is more than {_MOST_AHEAD:,} windows after the rows before"
@@ -259,7 +258,7 @@ class Windows:
         far = kept & ahead
         kept &= ~ahead
         cast = self._agreement.cast(batch if kept.all() else batch.filter(pa.array(kept)), first)
-        numbers, timely = numbers[kept], (numbers >= over)[kept]
+        numbers, timely = numbers[kept], timely[kept]
         blank += int((~kept & ~beats & ~far).sum())
         malformed += int(far.sum())
         found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
@@ -276,7 +275,7 @@ class Windows:
         self.counts.rows_before_start += early
         self.counts.rows_late += int((~timely).sum()) - early
         self.counts.bounding.merge(found)
-        self.newest = None if newest[-1] == _BEFORE_ALL else int(newest[-1])
+        self.clock.advance(times, beats)
         return int(timely.sum())
 
     def _readable(self, batch: pa.RecordBatch) -> Flags:
@@ -301,8 +300,11 @@ class Windows:
 
     def _read(self, batch: pa.RecordBatch) -> None:
         """Raise what is wrong with rows that are neither heartbeats nor blank."""
-        self._policy.moments(batch.column(self._policy.time), self._policy.time, self._policy.time_format)
+        self._times(batch)
         self._agreement.cast(batch)
+
+    def _times(self, batch: pa.RecordBatch) -> Ints:
+        return micros_in(batch.column(self._policy.time), self._policy.time, self._policy.time_format)
 
     def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
         """Return which rows are heartbeats, and which lack something agreed on, as all of these do."""
@@ -338,7 +340,7 @@ class Windows:
         WireFormatError
             For a window that is not sound, or that a stream has at another time.
         """
-        first, end = self._policy.first, int(self._policy.numbers(np.array([_FARTHEST]))[0])
+        first, end = self._policy.first, self._policy.windows.number(LARGEST_TIME)
         if not first <= self.next <= end:
             raise WireFormatError("header.next", "is before the first window, or after all times")
         if not all(self.next <= number <= end for number in windows):

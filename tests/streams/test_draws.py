@@ -136,7 +136,7 @@ def test_a_draw_that_was_cut_off_is_made_again(place: Place, where: str, monkeyp
         with pytest.raises(Killed):
             place.run(LOG)
     stream = place.stream()
-    if stream.windows.newest is None:  # the state was not written
+    if stream.windows.clock.newest is None:  # the state was not written
         stream.add(batch_of(LOG), 1)
     stream.save({})
     assert {path.name: path.read_bytes() for path in place.out.iterdir()} == first

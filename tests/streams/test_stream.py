@@ -355,7 +355,7 @@ def test_one_stream_without_keys_is_a_sketch_a_window(out: Path) -> None:
 def test_names_of_windows_say_where_they_start() -> None:
     def named(**changes: Any) -> str:
         policy = policy_of(Path("out"), **{"delay": 0} | changes)
-        return policy.name_of(policy.first + 1)
+        return policy.windows.name(policy.first + 1)
 
     assert named(window="1 day", start="2026-11-22") == "2026-11-23"
     assert named(window="1 day", offset="5 h", start="2026-11-22T05:00Z") == "2026-11-23T0500Z"
@@ -365,6 +365,6 @@ def test_names_of_windows_say_where_they_start() -> None:
 def test_the_policy_of_the_documentation_is_one() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "endless-streams.md").read_text()
     policy = StreamPolicy.from_json(page.partition("```json\n")[2].partition("```")[0])
-    assert policy.name_of(policy.first + 13) == "2026-11-22T1300Z"
+    assert policy.windows.name(policy.first + 13) == "2026-11-22T1300Z"
     for name, field in policy.to_dict().items():
         assert f"`{name}`" in page or name == "policy", field

@@ -4,7 +4,6 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -74,7 +73,7 @@ def test_a_window_comes_back_from_its_bytes(rows: list[Row], cuts: list[int], cl
     for a, b in itertools.pairwise(places):
         again.open = {number: again.restored(window.to_bytes()) for number, window in again.open.items()}
         again.add(batch_of(rows[a:b]), a + 1)
-    assert (again.newest, again.counts) == (once.newest, once.counts)
+    assert (again.clock.newest, again.counts) == (once.clock.newest, once.counts)
     for _ in range(50):
         (mine, taken), (theirs, taken_too) = once.closing(), again.closing()
         assert (mine, taken) == (theirs, taken_too)
@@ -136,13 +135,23 @@ def test_one_unit_cannot_move_what_heartbeats_move() -> None:
 def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str) -> None:
     windows = Windows(policy_of(Path("out")), AGREEMENT, SECRET)
     windows.add(batch_of([Row(1, "north", "a", 1, "Ann")]), 1)
-    before = (windows.newest, windows.next, repr(windows.counts), {n: w.to_bytes() for n, w in windows.open.items()})
+    before = (
+        windows.clock.newest,
+        windows.next,
+        repr(windows.counts),
+        {n: w.to_bytes() for n, w in windows.open.items()},
+    )
     batch = batch_of([Row(100, "north", "a", 1, "Ann"), Row(200, "south", "a", 1, "Bob")])
     rows: list[dict[str, Any]] = batch.to_pylist()
     bad = type(batch).from_pylist([rows[0], rows[1] | changes], schema=batch.schema)
     with pytest.raises(ss.InvalidInputError, match=said):
         windows.add(bad, 2)
-    after = (windows.newest, windows.next, repr(windows.counts), {n: w.to_bytes() for n, w in windows.open.items()})
+    after = (
+        windows.clock.newest,
+        windows.next,
+        repr(windows.counts),
+        {n: w.to_bytes() for n, w in windows.open.items()},
+    )
     assert after == before
 
 
@@ -158,7 +167,7 @@ def test_rows_with_something_missing_are_dropped_where_that_is_agreed_on() -> No
     assert windows.add(untimed, 5) == 0
     assert windows.counts.bounding.rows_blank == 3
     assert windows.counts.bounding.rows_read == 4
-    assert int(windows._policy.over(np.array([windows.newest]))[0]) == windows.next + over_in([beat(100)])
+    assert windows._policy.windows.number(windows.clock.watermark or 0) == windows.next + over_in([beat(100)])
 
 
 UNSOUND: dict[str, tuple[dict[str, str], str]] = {
@@ -225,4 +234,4 @@ def test_a_heartbeat_that_cannot_be_read_raises(at: str) -> None:
     bad = bad.set_column(0, "at", pa.array([bad.column("at")[0].as_py(), at]))
     with pytest.raises(ss.InvalidInputError, match="the column at"):
         windows.add(bad, 1)
-    assert (windows.newest, windows.open) == (None, {})
+    assert (windows.clock.newest, windows.open) == (None, {})

@@ -182,7 +182,7 @@ def _use_policy(data: bytes) -> None:
     policy = StreamPolicy.from_json(data)
     bounds = AGREEMENT if policy.neighbours is None else AGREEMENT.replace(neighbours=None)
     str(policy.publisher(bounds).guarantee)
-    policy.name_of(policy.first + 1)
+    policy.windows.name(policy.first + 1)
     assert not policy.changed(json.loads(json.dumps(policy.to_dict())))
 
 

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.intake import Tumbling, times_in, window_names, window_seconds
+from streamsketch.intake import (
+    LARGEST_TIME,
+    Clock,
+    Tumbling,
+    micros_in,
+    microseconds,
+    times_in,
+    window_names,
+    window_seconds,
+)
 
 NOON = dt.datetime.fromisoformat("2024-05-31T12:00")
 
@@ -80,3 +89,68 @@ def test_windows_are_named_by_their_start() -> None:
     assert Tumbling(day).name(1) == "1970-01-02"
     assert Tumbling(day, 6 * hour).name(0) == "1970-01-01T0600Z"
     assert Tumbling(hour // 3600).name(59) == "1970-01-01T000059Z"
+
+
+# --- clocks ----------------------------------------------------------------------------------------------------
+
+LOGS = st.lists(st.tuples(st.integers(-60, 60), st.booleans()), max_size=30)
+
+
+def lateness(rows: list[tuple[int, bool]], delay: int, windows: Tumbling, kind: str) -> tuple[list[bool], int | None]:
+    """Return which rows are late, and the newest time, one after the other; times beyond ±50 are out of the span."""
+    newest: int | None = None
+    late = []
+    for time, is_heartbeat in rows:
+        end = (time - windows.offset) // windows.size * windows.size + windows.size + windows.offset
+        late.append(abs(time) > 50 or (newest is not None and end <= newest - delay))
+        if abs(time) <= 50 and (kind == "events" or is_heartbeat):
+            newest = time if newest is None else max(newest, time)
+    return late, newest
+
+
+@pytest.mark.parametrize("kind", ["events", "heartbeats"])
+@given(rows=LOGS, cut=st.integers(0, 30), delay=st.integers(0, 20), size=st.integers(1, 15), offset=st.integers(0, 14))
+def test_rows_are_late_by_those_before_them_however_a_log_is_cut(
+    kind: Any, rows: list[tuple[int, bool]], cut: int, delay: int, size: int, offset: int
+) -> None:
+    windows, clock = Tumbling(size, offset), Clock(delay, kind, span=(-50, 50))
+    late: list[bool] = []
+    for part in (rows[:cut], rows[cut:]):
+        times, beats = np.array([time for time, _ in part], dtype=np.int64), np.array([beat for _, beat in part], bool)
+        late += clock.late(times, windows, beats).tolist()
+        clock.advance(times, beats)
+        clock = Clock(delay, kind, newest=clock.newest, span=(-50, 50))
+    expected, newest = lateness(rows, delay, windows, kind)
+    assert late == expected
+    assert clock.newest == newest or (clock.newest is None and newest == -50)
+
+
+def test_heartbeats_alone_move_a_clock_of_heartbeats() -> None:
+    clock, times = Clock(5, "heartbeats"), np.array([100])
+    clock.advance(times)
+    assert (clock.newest, clock.watermark) == (None, None)
+    clock.advance(times, np.array([True]))
+    assert (clock.newest, clock.watermark) == (100, 95)
+
+
+def test_other_kinds_of_clock_are_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match="clock must be one of events, heartbeats, got 'wall'"):
+        Clock(0, "wall")  # type: ignore[arg-type]
+
+
+def test_the_largest_times_fit() -> None:
+    clock = Clock(LARGEST_TIME)
+    times = np.array([LARGEST_TIME, -LARGEST_TIME, LARGEST_TIME + 1])
+    assert clock.late(times, Tumbling(LARGEST_TIME)).tolist() == [False, True, True]
+    assert clock.newest_before(times).tolist() == [-LARGEST_TIME, *[LARGEST_TIME] * 3]
+
+
+@pytest.mark.parametrize("length", ["0.0000001 s", 1e-7, 10**17, 0])
+def test_lengths_are_whole_microseconds_within_limits(length: Any) -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"window must be"):
+        microseconds(length, "window")
+
+
+def test_times_beyond_the_largest_are_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match="more than 70,000 years off"):
+        micros_in(pa.array([LARGEST_TIME + 1], pa.timestamp("us")), "when")
