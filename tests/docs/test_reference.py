@@ -26,8 +26,15 @@ ELSEWHERE = {"__version__", "local", "parties", "signs"}
 
 # These too, although an example shows what each does.
 SHOWN_AMONG_US = {
-    *("core.check_int", "core.exact_fraction", "core.field_elements", "core.names_given"),
-    *("data.quantise", "intake.Tumbling", "intake.window_seconds", "estimation.rounded", "explanation.rounded_up"),
+    *("core.check_int", "core.exact_fraction", "core.names_given", "kernels.Permutation", "kernels.field_elements"),
+    *(
+        "kernels.lattice_gaussian",
+        "data.quantise",
+        "intake.Tumbling",
+        "intake.window_seconds",
+        "estimation.rounded",
+        "explanation.rounded_up",
+    ),
     *("privacy.Cumulants", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),
     *("privacy.IndividualGuarantee", "privacy.account", "privacy.gaussian_epsilon", "privacy.gaussian_sigma"),
     *(

@@ -30,8 +30,8 @@ _TAKES |= {"parts", "place", "windows", "contributions"}
 
 READERS: dict[str, tuple[str, ...]] = {
     "agreement": ("agreement/agreement Agreement.from_json", "agreement/agreement Agreement.load"),
-    "claim": ("beam/claims Claim.decode",),
-    "coder": ("beam/coders SketchCoder.decode",),
+    "claim": ("beam/run/claims Claim.decode",),
+    "coder": ("beam/run/coders SketchCoder.decode",),
     "contribution": ("parties/contributions decode_contribution", "parties/rounds Round.combine"),
     "envelope": ("parties/envelope opened", "parties/envelope parsed"),
     "events in avro": ("data/readers/avro batches",),
@@ -43,7 +43,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "lines of csv": ("data/readers/delimited csv_header", "data/readers/delimited csv_piece"),
     "lines of jsonl": ("data/readers/json_lines json_batch",),
     "load": ("wire/registry decode_any", "wire/registry load", "wire/releases decode_release"),
-    "mean": ("beam/coders MeanAggregatorCoder.decode", "local/aggregation MeanAggregator.from_bytes",
+    "mean": ("beam/run/coders MeanAggregatorCoder.decode", "local/aggregation MeanAggregator.from_bytes",
              "wire/local_reports decode_aggregator"),
     "mechanism": ("local/mechanism Mechanism.from_json",),
     "messages in arrow": ("data/arrow_messages message_batches",),
@@ -54,12 +54,13 @@ READERS: dict[str, tuple[str, ...]] = {
     "public key": ("parties/keys PublicKey.from_text",),
     "raw": ("storage/format decode", "storage/files load_raw"),
     "raw head": ("storage/format read_header", "storage/files read_head"),
-    "release": ("beam/coders PrivateSketchCoder.decode", "release/published Published.from_bytes",
+    "release": ("beam/run/coders PrivateSketchCoder.decode", "release/published Published.from_bytes",
                 "wire/parsing parse", "wire/registry decode"),
     "report of sqkr": ("local/report Report.from_bytes", "wire/local_reports decode_report"),
     "round": ("parties/rounds Round.from_json",),
     "signatures": ("parties/signing verify", "parties/statements statement_of"),
-    "signs": ("beam/coders SignSketchCoder.decode", "wire/signs decode_individual_signs", "wire/signs decode_signs"),
+    "signs": ("beam/run/coders SignSketchCoder.decode", "wire/signs decode_individual_signs",
+              "wire/signs decode_signs"),
     "state of sums": ("streams/windows SumsWindow.from_bytes",),
     "state of units": ("streams/state read_state", "streams/windows UnitsWindow.from_bytes",
                        "streams/windows Windows.restore", "streams/windows Windows.restored"),
@@ -69,16 +70,16 @@ READERS: dict[str, tuple[str, ...]] = {
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "bytes and no more, within a limit": (
-        "beam/claims read_claim",
+        "beam/run/claims read_claim",
         "core/limits read_bounded",
         "core/limits read_open",
     ),
     "workers of one job, whose coders are Beam's, which run what they decode": (
-        "beam/shards decoded",
+        "beam/intake/shards decoded",
         "beam/streams/slots decoded_key",
     ),
     "steps of readers above": (
-        "beam/read read_batches",
+        "beam/intake/read read_batches",
         "cli/_agreeing load_projection",
         "cli/_events Reading.batches",
         "cli/_events read_file",
