@@ -1,13 +1,14 @@
 from .aggregation import MeanAggregator, step_exponent_of
+from .baselines.priv_hs import PrivHS, RePrivHS
+from .baselines.priv_unit import PrivUnit
+from .baselines.sqkr import SQKR
 from .compressed import CompPrivUnitG
 from .gaussian import GaussianMechanism
 from .mechanism import Mechanism, mechanism_from_fields
-from .priv_hs import PrivHS, RePrivHS
-from .priv_unit import PrivUnit
+from .plausible_lengths import all_fit, implausible
 from .priv_unit_g import PrivUnitG
 from .proj_unit import ProjUnit
-from .report import Report, Reports, all_fit, implausible
-from .sqkr import SQKR
+from .report import Report, Reports
 
 __all__ = [
     "SQKR",

@@ -275,8 +275,8 @@ class Mechanism(ABC):
 
     def _set_float(self, name: str, least: float, most: float) -> None:
         value = getattr(self, name)
-        sound = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if not (sound and least <= value <= most):
+        valid = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not (valid and least <= value <= most):
             raise InvalidInputError(f"{name} must be a number from {least:g} to {most:g}, got {short(value)}")
         object.__setattr__(self, name, float(value))
 

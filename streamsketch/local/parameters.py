@@ -16,7 +16,7 @@ from typing import NamedTuple
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv, gammaln, log_expit, ndtri_exp
 
-from streamsketch.local.agreed import agreed
+from streamsketch.local.portable_floats import round_portably
 
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0
 
@@ -96,7 +96,7 @@ def gaussian_cap(dim: int, epsilon: float) -> GaussianCap:
     """
     # without τ's rounding, which would move the minimum where the error is flat
     found = _gaussian(_least(lambda share: _gaussian(share, epsilon).squared_norm(dim), epsilon), epsilon)
-    return found._replace(scale=agreed(found.scale))
+    return found._replace(scale=round_portably(found.scale))
 
 
 @functools.lru_cache(maxsize=1024)

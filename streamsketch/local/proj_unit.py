@@ -12,10 +12,10 @@ from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local.compressed import Compression
-from streamsketch.local.honest import gaussian_lengths
 from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
 from streamsketch.local.normal import Floats, secret_words
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
+from streamsketch.local.plausible_lengths import gaussian_lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
 from streamsketch.local.random_words import salt
 from streamsketch.local.report import Layout

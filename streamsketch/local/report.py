@@ -1,7 +1,6 @@
 """Reports: what one person sends, and batches of them."""
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from typing import Any, Protocol, Self
 
@@ -11,10 +10,7 @@ from numpy.typing import NDArray
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
-from streamsketch.local.normal import dot_rows
 from streamsketch.release import Encoded
-
-_FEW = 1 << 12  # values, for which BLAS starts no threads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,14 +173,6 @@ class Reports:
     def __post_init__(self) -> None:
         _check(self.mechanism, self.seeds, self.values)
 
-    def plausible(self) -> NDArray[np.bool_]:
-        """Return which reports have a length that an honest report can have: bool, (n,).
-
-        All honest reports do, except one in 10^9 (`Mechanism.honest_lengths`). The check does not detect false
-        reports, but limits how far each moves the mean.
-        """
-        return lengths_fit(self.mechanism, self.values)
-
     def __len__(self) -> int:
         return self.seeds.size
 
@@ -196,38 +184,6 @@ class Reports:
 
     def __repr__(self) -> str:
         return f"Reports({self.mechanism!r}, {len(self)} of {self.mechanism.layout.bits} bits)"
-
-
-def lengths_fit(mechanism: Reported, values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows of ``values``, (n, count), have a length that an honest report can have: bool, (n,)."""
-    least, most = mechanism.honest_lengths
-    if most == math.inf:
-        return np.ones(values.shape[0], dtype=np.bool_)
-    cells = values.astype(np.float64)
-    squares = dot_rows(cells, cells)
-    return np.asarray((squares >= least * least) & (squares <= most * most))
-
-
-def all_fit(mechanism: Reported, values: NDArray[Any]) -> bool:
-    """Return whether `lengths_fit` holds for all rows; fast for a single row."""
-    least, most = mechanism.honest_lengths
-    if most == math.inf:
-        return True
-    if values.shape[0] == 1 and values.shape[1] <= _FEW:
-        row = values[0].astype(np.float64)
-        return least * least <= float(row @ row) <= most * most
-    return bool(lengths_fit(mechanism, values).all())
-
-
-def implausible(mechanism: Reported, values: NDArray[Any]) -> str:
-    """Return a message about the first row of ``values`` whose length no honest report has."""
-    least, most = mechanism.honest_lengths
-    first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)
-    length = math.sqrt(float(first @ first))
-    return (
-        f"a report has length {length:.6g}, but honest ones of {mechanism!r} have {least:.6g} to {most:.6g}: it was "
-        f"damaged, or is not honest"
-    )
 
 
 def _check(mechanism: Reported, seeds: Words, values: NDArray[Any]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsketch.local import SQKR, CompPrivUnitG, PrivHS, ProjUnit, Report, RePrivHS
-from streamsketch.local.frames import HadamardFrame
+from streamsketch.local.baselines.frames import HadamardFrame
 from tests.local.directions import bits, directions
 from tests.oracles import naive_local
 

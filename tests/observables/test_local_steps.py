@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from streamsketch.local import Mechanism, PrivUnit, compressed, heights, normal, priv_unit_g
+from streamsketch.local import Mechanism, PrivUnit, compressed, normal, priv_unit_g
 from streamsketch.local import random_words as streams
+from streamsketch.local.baselines import priv_unit
+from streamsketch.local.baselines.kashin import KashinFrame
 from streamsketch.local.compressed import Compression
-from streamsketch.local.kashin import KashinFrame
 from streamsketch.local.rotations import RandomMap
 from tests.local.directions import directions as unit_vectors
 from tests.local.zoo import DIM, zoo
@@ -116,7 +117,7 @@ def test_no_solver_runs_for_a_height(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise AssertionError("an iterative solver saw a secret word")
 
-    monkeypatch.setattr(heights, "betaincinv", refuse)
+    monkeypatch.setattr(priv_unit, "betaincinv", refuse)
     mechanism.randomize(VECTORS["basis"])
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from streamsketch.local import SQKR
-from streamsketch.local.frames import HadamardFrame
+from streamsketch.local.baselines.frames import HadamardFrame
 from tests.local.directions import bits, repeated
 
 ERRORS = 6.0

@@ -15,7 +15,7 @@ from benchmarks.figures.afnnt import haar, parts
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.local.kashin import LEVEL
+from streamsketch.local.baselines.kashin import LEVEL
 
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0)
 LINES = (

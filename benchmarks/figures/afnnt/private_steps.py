@@ -17,7 +17,7 @@ from scipy import linalg
 
 from benchmarks.figures.afnnt.clipped import Clipped, Floats
 from streamsketch.local import SQKR, CompPrivUnitG, GaussianMechanism, Mechanism, PrivHS, PrivUnitG, ProjUnit
-from streamsketch.local.frames import GaussianFrame
+from streamsketch.local.baselines.frames import GaussianFrame
 from streamsketch.local.parameters import GaussianCap
 from streamsketch.local.priv_unit_g import cap_heights
 from streamsketch.local.randomized_response import share

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from streamsketch.local import CompPrivUnitG, PrivUnit, PrivUnitG, ProjUnit, parameters
 from streamsketch.local.aggregation import step_exponent_of
-from streamsketch.local.agreed import ROOT_PI, agreed, gamma_ratio, power_below
 from streamsketch.local.mechanism import Mechanism
+from streamsketch.local.portable_floats import ROOT_PI, gamma_ratio, power_below, round_portably
 from tests.local.directions import bits, directions, repeated
 
 
@@ -27,10 +27,10 @@ def test_ratios_of_gamma_functions_hold_to_the_last_digits(x: float) -> None:
 
 @given(st.floats(1e-30, 1e30))
 def test_agreed_numbers_have_32_bits_and_are_near(value: float) -> None:
-    found = agreed(value)
+    found = round_portably(value)
     assert abs(found / value - 1) <= 2.0**-32
     assert math.ldexp(math.frexp(found)[0], 32).is_integer()
-    assert agreed(found) == found
+    assert round_portably(found) == found
 
 
 @given(st.integers(-90, 90))

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import betaincinv
 
 from streamsketch.local import PrivUnit, normal
-from streamsketch.local.heights import InverseBeta
+from streamsketch.local.baselines.priv_unit import InverseBeta
 from streamsketch.local.parameters import sphere_cap
 
 

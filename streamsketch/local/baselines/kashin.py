@@ -14,7 +14,7 @@ from streamsketch.projections import hadamard_transform, transform_cells
 LEVEL = 1.75
 """K: coefficients are at most K/√D. At redundancy 4 or more about ten steps suffice; at 1.4 none do."""
 
-SOUND_DIM = 32
+INDEPENDENT_DIM = 32
 """Up to this dim no four places are dependent, so that every vector has coefficients of level K (THEORY.md 7.4)."""
 
 _INNER = 0.98  # of K: clipping to a smaller box brings coefficients below K in finitely many steps
@@ -46,7 +46,7 @@ class KashinFrame:
     def __init__(self, dim: int, seed: int) -> None:
         self.dim = dim
         self.size = frame_size(dim)
-        if dim <= SOUND_DIM:
+        if dim <= INDEPENDENT_DIM:
             self.places = np.array(independent_places()[:dim])
         else:
             self.places = np.empty(dim, dtype=np.int64)
@@ -118,14 +118,14 @@ def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, co
 
 
 def frame_size(dim: int) -> int:
-    """Return D: the least power of two that is at least 4·dim and, up to `SOUND_DIM`, above every place."""
-    last = independent_places()[dim - 1] if dim <= SOUND_DIM else 0
+    """Return D: the least power of two that is at least 4·dim and, up to `INDEPENDENT_DIM`, above every place."""
+    last = independent_places()[dim - 1] if dim <= INDEPENDENT_DIM else 0
     return 1 << max((4 * dim - 1).bit_length(), last.bit_length())
 
 
 @functools.cache
 def independent_places() -> tuple[int, ...]:
-    """Return the first `SOUND_DIM` places: each is the least above the last that is not the XOR of three before it.
+    """Return the first 32 places: each is the least above the last that is not the XOR of three before it.
 
     So the columns of H at these places are four-wise independent: for x = √D·Uᵀw with a unit vector w, E x⁴ = 3 - 2Σw⁴
     < 3 over the D cells, and E|x| ≥ (E x²)^(3/2)/(E x⁴)^½ > 1/√3. The least K that serves every vector is
@@ -133,7 +133,7 @@ def independent_places() -> tuple[int, ...]:
     """
     places: list[int] = []
     dependent: set[int] = set()
-    for _ in range(SOUND_DIM):
+    for _ in range(INDEPENDENT_DIM):
         place = next(number for number in itertools.count(places[-1] + 1 if places else 0) if number not in dependent)
         dependent.update(first ^ second ^ place for first, second in itertools.combinations(places, 2))
         places.append(place)

@@ -23,9 +23,9 @@ from streamsketch.local import (
     ProjUnit,
     Report,
     Reports,
-    honest,
+    plausible_lengths,
 )
-from streamsketch.local.honest import Lengths
+from streamsketch.local.plausible_lengths import Lengths
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.local_reports import MEAN_MAGIC
 from streamsketch.wire.releases import frame, values_message
@@ -33,6 +33,10 @@ from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
 
 MEASURED = [name for name, mechanism in zoo().items() if mechanism.layout.stored.kind in "fi"]
+
+
+def plausible(reports: Reports) -> np.ndarray:
+    return plausible_lengths.lengths_fit(reports.mechanism, reports.values)
 
 
 def with_values(report: Report, values: Any) -> Report:
@@ -49,7 +53,7 @@ def test_no_honest_report_is_refused(name: str, *, ball: bool) -> None:
     mechanism = zoo(ball=ball)[name]
     vectors = np.concatenate([repeated(vector, 200) for vector in directions(DIM).values()])
     reports = mechanism.randomize_many(vectors * (0.5 if ball else 1.0), bits=bits(name))
-    assert reports.plausible().all()
+    assert plausible(reports).all()
     server = mechanism.aggregator()
     server.add(reports)
     for report in list(reports)[:20]:
@@ -66,12 +70,12 @@ def test_rounded_reports_of_any_size_pass(dim: int, epsilon: float, precision: s
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     for family in (PrivUnit, PrivUnitG):
         mechanism = family(dim=dim, epsilon=epsilon, precision=precision)
-        assert mechanism.randomize_many(vectors, bits=bits((dim, epsilon))).plausible().all()
+        assert plausible(mechanism.randomize_many(vectors, bits=bits((dim, epsilon)))).all()
 
 
 def refusal_rate(mechanism: Mechanism, vector: np.ndarray, people: int = 20000) -> float:
     reports = mechanism.randomize_many(repeated(vector, people), bits=bits("rate"))
-    return float(1 - reports.plausible().mean())
+    return float(1 - plausible(reports).mean())
 
 
 @pytest.mark.parametrize("rate", [0.04, 0.4])
@@ -88,7 +92,7 @@ def refusal_rate(mechanism: Mechanism, vector: np.ndarray, people: int = 20000) 
 )
 def test_false_alarms_are_no_more_than_stated(build: Any, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """At rates that can be seen; nearly as many are refused, but where the bounds are no quantiles."""
-    monkeypatch.setattr(honest, "FALSE_ALARM", rate)
+    monkeypatch.setattr(plausible_lengths, "FALSE_ALARM", rate)
     for vector in list(directions(build().dim if build().dim > 2 else 3).values())[:2]:
         given = vector if build().dim > 2 else np.array([1.0, 0.0])
         found = refusal_rate(build(), given)
@@ -97,9 +101,9 @@ def test_false_alarms_are_no_more_than_stated(build: Any, rate: float, monkeypat
 
 def test_lengths_that_are_too_narrow_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the check of rates is worth: bounds for too few degrees of freedom refuse more than stated."""
-    monkeypatch.setattr(honest, "FALSE_ALARM", 0.04)
+    monkeypatch.setattr(plausible_lengths, "FALSE_ALARM", 0.04)
     mechanism, vector = PrivUnitG(dim=DIM, epsilon=1.0), directions(DIM)["ones"]
-    narrow = honest.gaussian_lengths(mechanism.cap, DIM - 1, 2)
+    narrow = plausible_lengths.gaussian_lengths(mechanism.cap, DIM - 1, 2)
     object.__setattr__(mechanism, "honest_lengths", narrow)
     assert refusal_rate(mechanism, vector) > 0.04 + 6 * math.sqrt(0.04 / 20000)
 
@@ -108,7 +112,7 @@ def test_lengths_that_are_too_narrow_are_seen(monkeypatch: pytest.MonkeyPatch) -
 def test_the_rate_of_false_alarms_of_gaussian_heights_is_below_one_in_a_billion(dim: int, epsilon: float) -> None:
     """By integrating over the height: χ² beyond what it leaves of the bounds."""
     cap = PrivUnitG(dim=dim, epsilon=epsilon).cap
-    least, most = (length / cap.scale for length in honest.gaussian_lengths(cap, dim - 1, dim - 1))
+    least, most = (length / cap.scale for length in plausible_lengths.gaussian_lengths(cap, dim - 1, dim - 1))
 
     def refused(a: float) -> float:
         weight = cap.inside / cap.mass if a >= cap.threshold else (1 - cap.inside) / (1 - cap.mass)
@@ -148,7 +152,7 @@ def test_a_false_report_of_priv_unit_is_refused_wherever_it_arrives(length: floa
         assert server == before
     with pytest.raises(WireFormatError, match="not honest"):
         Report.from_bytes(false.to_bytes(), mechanism)
-    assert mixed.plausible().tolist() == [True, False]
+    assert plausible(mixed).tolist() == [True, False]
     assert server.add_plausible(false) == 1
     assert server == before
     assert server.add_plausible(mixed) == 1

@@ -6,7 +6,7 @@ products, quotients and square roots, and numbers rounded far more coarsely than
 
 import math
 
-_AGREED_BITS = 32
+_PORTABLE_BITS = 32
 _SHIFTED = 24.0  # from here on the series below errs by less than 1e-16
 _SERIES = (
     -1 / 8,
@@ -23,21 +23,21 @@ _SERIES = (
 ROOT_PI = 1.7724538509055159
 
 
-def agreed(value: float) -> float:
+def round_portably(value: float) -> float:
     """Return a positive number rounded to 32 significant bits, 10^5 times as coarse as libraries differ.
 
     Two machines still differ if the number is next to the midpoint of two such values, in about one of 10^5 cases.
     """
     mantissa, exponent = math.frexp(value)
-    return math.ldexp(round(math.ldexp(mantissa, _AGREED_BITS)), exponent - _AGREED_BITS)
+    return math.ldexp(round(math.ldexp(mantissa, _PORTABLE_BITS)), exponent - _PORTABLE_BITS)
 
 
 def power_below(value: float) -> int:
-    """Return the exponent of the largest power of two up to ``value``, after `agreed`.
+    """Return the exponent of the largest power of two up to ``value``, after `round_portably`.
 
     So a value that is a power of two except for rounding has the same exponent on every machine.
     """
-    return math.frexp(agreed(value))[1] - 1
+    return math.frexp(round_portably(value))[1] - 1
 
 
 def gamma_ratio(x: float) -> float:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from streamsketch.local.kashin import KashinFrame, independent_places
+from streamsketch.local.baselines.kashin import KashinFrame, independent_places
 from streamsketch.projections import hadamard_transform
 from tests.local.directions import directions
 

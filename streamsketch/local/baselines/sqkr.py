@@ -13,7 +13,7 @@ from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.local import randomized_response
-from streamsketch.local.frames import Frame, GaussianFrame, HadamardFrame
+from streamsketch.local.baselines.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
 from streamsketch.local.normal import Floats, dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout

@@ -1,17 +1,20 @@
-"""Bounds on the lengths of honest reports, which all of them satisfy, or all but one in 10^9 (THEORY.md 7.6)."""
+"""Which lengths of reports are plausible: honest ones have them, all or all but one in 10^9 (THEORY.md 7.6)."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv, ndtri
 
+from streamsketch.local.normal import dot_rows
 from streamsketch.local.parameters import GaussianCap
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Reported
 
 FALSE_ALARM = 1e-9
 """Largest share of honest reports outside the bounds."""
 
+_FEW = 1 << 12  # values, for which BLAS starts no threads
 _SLACK = 2.0**-20  # relative, for floating-point sums and for quantiles from another machine
 
 
@@ -53,3 +56,35 @@ def noisy_lengths(count: int, radius: float, variance_proxy: float, moments: tup
     most = variance_proxy * (count + 2 * math.sqrt(count * t) + 2 * t)
     least = count * second - math.sqrt(2 * t * count * fourth)
     return Lengths(max(0.0, math.sqrt(max(0.0, least)) - radius), math.sqrt(most) + radius)
+
+
+def lengths_fit(mechanism: Reported, values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows of ``values``, (n, count), have a length that an honest report can have: bool, (n,)."""
+    least, most = mechanism.honest_lengths
+    if most == math.inf:
+        return np.ones(values.shape[0], dtype=np.bool_)
+    cells = values.astype(np.float64)
+    squares = dot_rows(cells, cells)
+    return np.asarray((squares >= least * least) & (squares <= most * most))
+
+
+def all_fit(mechanism: Reported, values: NDArray[Any]) -> bool:
+    """Return whether `lengths_fit` holds for all rows; fast for a single row."""
+    least, most = mechanism.honest_lengths
+    if most == math.inf:
+        return True
+    if values.shape[0] == 1 and values.shape[1] <= _FEW:
+        row = values[0].astype(np.float64)
+        return least * least <= float(row @ row) <= most * most
+    return bool(lengths_fit(mechanism, values).all())
+
+
+def implausible(mechanism: Reported, values: NDArray[Any]) -> str:
+    """Return a message about the first row of ``values`` whose length no honest report has."""
+    least, most = mechanism.honest_lengths
+    first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)
+    length = math.sqrt(float(first @ first))
+    return (
+        f"a report has length {length:.6g}, but honest ones of {mechanism!r} have {least:.6g} to {most:.6g}: it was "
+        f"damaged, or is not honest"
+    )

@@ -1,0 +1,1 @@
+"""Earlier mechanisms that ProjUnit is compared with: PrivUnit, PrivHS and SQKR. Use them for comparisons."""
