@@ -5,12 +5,12 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short
+from streamsketch.core import check_int, check_text, current_limits, json_fields, read_bounded, short
 from streamsketch.data import keys_named
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import Clock, ClockKind, Tumbling, micros_in, microseconds, seconds_text
@@ -23,11 +23,16 @@ WITHIN = "none"
 
 VERSION = 1
 _PLACES = ("folder", "ledger", "dataset")
+_OF_JOBS = ("stream", "stop", "comparisons", "period", "max_windows")
+
+Comparisons: TypeAlias = Literal["distance", "cosine"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StreamPolicy:
     """What is released of an endless stream: one release for each window of event time, of every public key.
+
+    ``streamsketch sketch --policy`` follows it on one machine, ``streamsketch job stream`` on a cluster.
 
     Windows follow each other without gaps from ``start`` on. The watermark is the newest time in the log less
     ``delay``, and no clock is read: a window is over once the watermark is past its end, and an event is late, and
@@ -65,6 +70,16 @@ class StreamPolicy:
     ledger, dataset
         A ledger to charge each window to, and the data set in it. The charge is for ``neighbours`` as agreed on: a unit
         in several windows pays for each.
+    stream
+        Name of the stream, which a job needs, and a log on one machine does not have; so it is with the fields below.
+    stop
+        No window is released that starts at this time or later, as ISO 8601 has it; by default there is no end.
+    comparisons
+        What a job publishes beside releases, of each key with the window before and of the keys of a window: squared
+        ``"distance"``, the default, or ``"cosine"``.
+    period, max_windows
+        Bound a unit in each period, in seconds or as ``"1 day"``, instead of in each window: it may contribute in
+        ``max_windows`` windows of a period, by default 1, and the guarantee is for a period.
 
     Raises
     ------
@@ -96,13 +111,18 @@ class StreamPolicy:
     public_keys: Sequence[Any] | None = None
     ledger: str | None = None
     dataset: str | None = None
+    stream: str | None = None
+    stop: str | None = None
+    comparisons: Comparisons | None = None
+    period: float | str | None = None
+    max_windows: int | None = None
     windows: Tumbling = dataclasses.field(init=False)
     """The windows, which follow from ``window`` and ``offset``."""
     first: int = dataclasses.field(init=False)
     """The number of the first window: they are counted from ``offset``."""
 
     def __post_init__(self) -> None:
-        for name in ("time", "start", "folder", "mechanism", "clip", "time_format", "ledger", "dataset"):
+        for name in ("time", "start", "folder", "mechanism", "clip", "time_format", "ledger", "dataset", "stream"):
             if (value := getattr(self, name)) is not None or name in _NEEDED:
                 check_text(f"the {name} of a policy", value)
         Clock(0, self.clock)  # which knows the kinds
@@ -131,11 +151,39 @@ class StreamPolicy:
             )
         object.__setattr__(self, "windows", windows)
         object.__setattr__(self, "first", first)
+        self._check_job(start)
+
+    def _check_job(self, start: int) -> None:
+        if self.comparisons not in (None, *(known := get_args(Comparisons))):
+            raise InvalidInputError(f"comparisons must be one of {', '.join(known)}, got {short(self.comparisons)}")
+        if self.stop_micros is not None and self.stop_micros <= start:
+            raise InvalidInputError(f"stop must be after start, got {short(self.stop)} and {short(self.start)}")
+        if self.period is not None and microseconds(self.period, "period") % self.windows.size:
+            raise InvalidInputError(
+                f"period must be a multiple of the window, got {short(self.period)} and {short(self.window)}"
+            )
+        if self.max_windows is not None:
+            check_int(self.max_windows, "max_windows", 1, (1 << 20) - 1)
+            if self.period is None:
+                raise InvalidInputError("max_windows goes with period: in how many windows of which period")
+
+    def check_one_machine(self) -> None:
+        """Raise `InvalidInputError` if the policy has a field that only jobs follow."""
+        if given := [name for name in _OF_JOBS if getattr(self, name) is not None]:
+            raise InvalidInputError(
+                f"the policy has {', '.join(given)} for `streamsketch job stream`: leave out what a log on one machine "
+                f"does not have"
+            )
 
     @property
     def delay_micros(self) -> int:
         """How far the watermark is behind the newest time."""
         return microseconds(self.delay, "delay", least=0)
+
+    @property
+    def stop_micros(self) -> int | None:
+        """From where on no window is released, in microseconds since 1970."""
+        return None if self.stop is None else int(micros_in(pa.array([self.stop]), "stop")[0])
 
     # --- guarantee ------------------------------------------------------------------------------------------
 
@@ -229,8 +277,8 @@ class StreamPolicy:
         except (InvalidInputError, WireFormatError) as error:
             raise InvalidInputError(f"{Path(path)} is not a policy: {error}") from None
         home = Path(path).parent
-        ledger = None if found.ledger is None else str(home / found.ledger)
-        return dataclasses.replace(found, folder=str(home / found.folder), ledger=ledger)
+        ledger = None if found.ledger is None else _from(home, found.ledger)
+        return dataclasses.replace(found, folder=_from(home, found.folder), ledger=ledger)
 
 
 _FIELDS: dict[str, Any] = {
@@ -250,6 +298,11 @@ _FIELDS: dict[str, Any] = {
     "public_keys": list | None,
     "ledger": str | None,
     "dataset": str | None,
+    "stream": str | None,
+    "stop": str | None,
+    "comparisons": str | None,
+    "period": int | float | str | None,
+    "max_windows": int | None,
 }
 _NEEDED = tuple(_FIELDS)[:6]
 _WORDS: dict[Any, str] = {
@@ -257,6 +310,13 @@ _WORDS: dict[Any, str] = {
     str | None: "text or null",
     int | float: "a number",
     int | float | str: "seconds, or text such as '1 hour'",
+    int | float | str | None: "seconds, or text such as '1 day', or null",
+    int | None: "an integer, or null",
     dict | None: "an object of relation, bound, unit and max_keys, or null",
     list | None: "a list of keys, or null",
 }
+
+
+def _from(home: Path, place: str) -> str:
+    """Return a place relative to a folder; one with a scheme stays as it is."""
+    return place if "://" in place else str(home / place)

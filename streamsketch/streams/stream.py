@@ -62,6 +62,7 @@ class Stream:
         self, policy: StreamPolicy, agreement: Agreement, path: str | os.PathLike[str], charge: Charge | None = None
     ) -> None:
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
+        policy.check_one_machine()
         self._publisher = policy.publisher(agreement)
         # of a unit in all its windows: releases of several add up for it
         self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.bounds_in(agreement))

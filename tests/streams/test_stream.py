@@ -281,6 +281,12 @@ GOOD: dict[str, Any] = {
         ({"start": "now"}, "the column start holds text that is no time"),
         ({"clock": "wall"}, "clock must be one of events, heartbeats"),
         ({"clip": "shave"}, "clip must be 'scale'"),
+        ({"comparisons": "angle"}, "comparisons must be one of distance, cosine"),
+        ({"stop": "2026-01-01"}, "stop must be after start"),
+        ({"period": "90 s"}, "period must be a multiple of the window"),
+        ({"period": "2 min", "max_windows": 0}, "max_windows"),
+        ({"max_windows": 2}, "max_windows goes with period"),
+        ({"stream": "sales", "period": "1 h"}, "the policy has stream, period for `streamsketch job stream`"),
         ({"public_keys": []}, "public_keys is empty"),
         ({"public_keys": ...}, "has a key column, so list public_keys"),
         ({"public_keys": [[1]]}, "key"),
@@ -320,6 +326,10 @@ def test_paths_in_a_policy_are_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "policy.json").write_text(json.dumps(GOOD | {"ledger": "l.sqlite", "dataset": "sales"}))
     policy = StreamPolicy.load(tmp_path / "policy.json")
     assert (policy.folder, policy.ledger) == (str(tmp_path / "out"), str(tmp_path / "l.sqlite"))
+    elsewhere = json.dumps(GOOD | {"ledger": "postgresql+psycopg://", "dataset": "sales", "folder": "s3://sales/out"})
+    (tmp_path / "policy.json").write_text(elsewhere)
+    policy = StreamPolicy.load(tmp_path / "policy.json")
+    assert (policy.folder, policy.ledger) == ("s3://sales/out", "postgresql+psycopg://")
     assert policy.to_dict()["neighbours"] is None
     two = json.dumps(GOOD)[:-1] + ', "time": "b"}'
     with pytest.raises(ss.InvalidInputError, match="appears twice"):
