@@ -17,7 +17,7 @@ import streamsketch as ss
 from benchmarks.verdicts import Check
 from streamsketch import privacy
 from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.privacy import Cumulants, Noise, calibration
+from streamsketch.privacy import Noise, NoiseMoments, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.noise_effect import OutputNoise, effect_of
 from streamsketch.release.publish import CalibratedNoise
@@ -38,8 +38,8 @@ MAPS: Mapping[str, Callable[..., ss.Projection]] = {
     "SRHT": ss.SRHT,
     "Achlioptas": ss.Achlioptas,
     "VerySparse, s = 8": functools.partial(ss.VerySparse, sparsity=8),
-    "Gaussian": ss.Gaussian,
-    "Uniform": ss.Uniform,
+    "Gaussian": ss.GaussianProjection,
+    "Uniform": ss.UniformProjection,
     "FJLT": ss.FJLT,
     "Rotation": ss.Rotation,
 }
@@ -129,7 +129,7 @@ def simulate(
     """
     vectors, masses = np.stack([x, y]), [int(np.abs(one).sum()) for one in (x, y)]
     estimates: dict[str, list[ss.Estimate]] = {name: [] for name in quantities}
-    noises: list[Cumulants] = []
+    noises: list[NoiseMoments] = []
     for seed in range(trials):
         projection = make(seed)
         states = projection.transform(vectors, exact=True)
@@ -163,13 +163,13 @@ def keyed(context: bytes) -> KeyedBits:
 
 
 def _sample(
-    name: str, found: list[ss.Estimate], projection: ss.Projection, pair: tuple[Ints, Ints], noises: list[Cumulants]
+    name: str, found: list[ss.Estimate], projection: ss.Projection, pair: tuple[Ints, Ints], noises: list[NoiseMoments]
 ) -> Sample:
     intervals = np.array([estimate.interval() for estimate in found])
     truth = truth_of(name, *pair)
     slack = 1e-9 * max(1.0, abs(truth))
     ends = [estimate.interval(method="chebyshev") for estimate in found]
-    variance = predicted_variance(name, projection, *pair, noises or [Cumulants()])
+    variance = predicted_variance(name, projection, *pair, noises or [NoiseMoments()])
     return Sample(
         truth,
         np.array([estimate.value for estimate in found]),
@@ -189,7 +189,9 @@ def truth_of(name: str, x: Ints, y: Ints) -> float:
     return float(x @ y) if vector is None else float(vector @ vector)
 
 
-def predicted_variance(name: str, projection: ss.Projection, x: Ints, y: Ints, noises: list[Cumulants]) -> float | None:
+def predicted_variance(
+    name: str, projection: ss.Projection, x: Ints, y: Ints, noises: list[NoiseMoments]
+) -> float | None:
     """Return Var D̂, Var N̂ or Var Ĝ of THEORY.md 4 with the true vectors, its noise part averaged over ``noises``.
 
     Parameters

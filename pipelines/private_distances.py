@@ -45,7 +45,7 @@ from streamsketch.beam import (
 )
 from streamsketch.core import names_given
 from streamsketch.data import check_delimiter
-from streamsketch.estimation import block_of, drowned
+from streamsketch.estimation import below_noise_floor, block_of
 from streamsketch.intake import window_seconds
 from streamsketch.release import AdditiveNoise
 
@@ -108,7 +108,7 @@ def below_noise(releases: Mapping[Any, ss.PrivateSketch]) -> list[str]:
     """
     if not releases:
         return []
-    lost = drowned(block_of(list(releases.values())))
+    lost = below_noise_floor(block_of(list(releases.values())))
     return sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
 
 

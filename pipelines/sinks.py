@@ -42,7 +42,7 @@ class WriteComparisons(beam.PTransform):
     """Write ``KV[(key, key), Estimate]`` as a Parquet and a CSV file, nearest pair first.
 
     They are called ``distances`` or ``cosines``, by what the estimates are. The Parquet file carries the releases'
-    ``guarantee`` as metadata. Where noise drowns a stream, its cosines are null.
+    ``guarantee`` as metadata. Cosines of a stream below the noise floor are null.
     """
 
     def __init__(self, folder: str, guarantee: str, by: Literal["distance", "cosine"]) -> None:

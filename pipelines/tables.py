@@ -103,7 +103,7 @@ def _cells(row: dict[str, Any], sizes: dict[str, ss.Estimate], truth: Truth | No
         inside = _covers(row, truth, by)
         cells += [f"{exact[pair]:{form}}", "" if inside is None else "yes" if inside else "no"]
         if raw is not None:
-            cells.append("drowned" if np.isnan(raw[pair]) else f"{raw[pair]:{form}}")
+            cells.append("–" if np.isnan(raw[pair]) else f"{raw[pair]:{form}}")
     if by == "cosine":
         cells.append(" : ".join(f"{max(sizes[name].value, 0.0) ** 0.5:,.0f}" for name in pair))
     return cells
@@ -135,7 +135,7 @@ def _show_truth(console: Console, results: Results, truth: Truth, arguments: arg
             f"** Standard error without a sketch: Laplace noise on each of the {arguments.possible_indices:,} cells of "
             f"both raw histograms ({truth.distinct_indices:,} cells are in use)."
             + (f" The median ratio to ours is {np.median(ratios):.1f}." if ratios else "")
-            + (f" It would drown a stream in {lost} of {len(raw)} pairs." if lost else "")
+            + (f" –: a stream is below the noise floor, in {lost} of {len(raw)} pairs." if lost else "")
         )
     if by == "cosine":
         console.print("Sizes are Euclidean norms, estimated from the releases.")

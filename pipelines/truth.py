@@ -37,7 +37,7 @@ class Truth:
         By pair, of squared distances: the standard error that discrete Laplace noise on every cell of the raw
         histograms would give (THEORY.md 4.1), if the number of possible indices is known.
     raw_cosine_errors
-        The same of cosines; NaN where that noise would drown a stream.
+        The same of cosines; NaN where a stream would be below that noise floor.
     """
 
     squared_distances: dict[tuple[str, str], float]

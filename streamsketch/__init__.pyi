@@ -29,7 +29,7 @@ from .estimation.estimators import (
 )
 from .explanation.joint import explain
 from .planning.bounds import plan_bounds
-from .planning.facts import Goal, Streams
+from .planning.facts import Goal, StreamFacts
 from .planning.planner import plan
 from .privacy.choosing import ChosenBound, choose_bound
 from .privacy.guarantee import Guarantee, compose
@@ -37,7 +37,7 @@ from .privacy.neighbours import L1, L2, OneCoordinate
 from .projections.base import Projection
 from .projections.fjlt import FJLT
 from .projections.identity import Identity
-from .projections.independent import Achlioptas, Gaussian, Uniform, VerySparse
+from .projections.independent import Achlioptas, GaussianProjection, UniformProjection, VerySparse
 from .projections.oporp import OPORP
 from .projections.rotation import Rotation
 from .projections.sjlt import SJLT, CountSketch, Rademacher
@@ -72,7 +72,7 @@ __all__ = [
     "CountSketch",
     "DependentNoiseError",
     "Estimate",
-    "Gaussian",
+    "GaussianProjection",
     "Goal",
     "Guarantee",
     "Identity",
@@ -93,9 +93,9 @@ __all__ = [
     "Sketch",
     "SketchOverflowError",
     "SketchTable",
-    "Streams",
+    "StreamFacts",
     "StreamsketchError",
-    "Uniform",
+    "UniformProjection",
     "VerySparse",
     "WireFormatError",
     "__version__",

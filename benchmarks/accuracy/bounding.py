@@ -152,7 +152,7 @@ def _finding(cases: list[Case]) -> str:
         + "\n\nAn aircraft's flights on many routes keep their proportions when they are scaled; cut, "
         "it keeps some of its routes whole. By route and hour nearly all counts are 1, so that scaling can only choose "
         "which of them to keep, as cutting does. The noise is over the median squared distance of the unbounded "
-        "airlines: where it is above 1, distances drown in it."
+        "airlines: where it is above 1, distances are below the noise floor."
     )
 
 

@@ -120,7 +120,7 @@ def _variances(effort: Effort) -> list[Method]:
     z = (pair[0] - pair[1]).astype(np.float64)
     shape: dict[str, Any] = {"dim": DIM, "sketch_dim": CELLS, "resolution": "1/16"}
     sjlt = functools.partial(ss.SJLT, sparsity=SPARSITY, **shape)
-    fjlt, gaussian = functools.partial(ss.FJLT, **shape), functools.partial(ss.Gaussian, **shape)
+    fjlt, gaussian = functools.partial(ss.FJLT, **shape), functools.partial(ss.GaussianProjection, **shape)
     draws: list[tuple[str, float, Draw]] = [
         ("SJLT, Laplace", 0.0, functools.partial(library_estimate, sjlt, pair, ("laplace", 0.0, "output")))
     ]
@@ -219,7 +219,7 @@ def _times(effort: Effort) -> Times:
         builds: dict[str, Callable[..., ss.Projection]] = {
             f"SJLT, s = {SPARSITY}": functools.partial(ss.SJLT, sparsity=SPARSITY, **shape),
             "FJLT": functools.partial(ss.FJLT, **shape),
-            "iid Gaussian": functools.partial(ss.Gaussian, **shape),
+            "iid Gaussian": functools.partial(ss.GaussianProjection, **shape),
         }
         matrix, floats = rng.normal(size=(_TIMED_CELLS, dim)), vector.astype(np.float64)
         works: tuple[dict[str, Work], ...] = ({}, {}, {})

@@ -53,7 +53,7 @@ class Scene:
 
     def plan(self) -> Plan:
         """Return the plan."""
-        streams = ss.Streams(dim=1 << 40, squared_distances=self.squared_distance, spread=self.spread)
+        streams = ss.StreamFacts(dim=1 << 40, squared_distances=self.squared_distance, spread=self.spread)
         goal = ss.Goal(relative_error=self.relative_error, max_cells=1 << 13)
         return ss.plan(streams, epsilon=self.epsilon, delta=self.delta, neighbours=trials.NEIGHBOURS, goal=goal)
 

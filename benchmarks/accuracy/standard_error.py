@@ -26,7 +26,7 @@ from benchmarks.trials import COSINE, DISTANCE, NORM, PRODUCT, Budget, Sample
 
 DIM = 128
 _LAPLACE, _GAUSSIAN = Budget(1.0, 0.0, "laplace"), Budget(1.0, 1e-6, "gaussian")
-# One pair's distance is drowned in noise, one is as large as the noise's error, and one has the map's error only.
+# One pair's distance is below the noise floor, one is as large as the noise's error, and one has the map's error only.
 _SIZES = {"near": 1.0, "middle": 5.0, "far": 30.0}
 _QUANTITIES = (DISTANCE, NORM, PRODUCT)
 

@@ -12,7 +12,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._reading import naming
 from streamsketch.cli._showing import listed, say
-from streamsketch.estimation import AnySketch, block_of, check_comparable, drowned
+from streamsketch.estimation import AnySketch, below_noise_floor, block_of, check_comparable
 
 
 class By(StrEnum):
@@ -72,9 +72,10 @@ def compare_all(sketches: Mapping[str, AnySketch], by: By) -> Pairs:
     return Pairs(list(sketches), estimates, by)
 
 
-def say_what_is_drowned(sketches: Mapping[str, AnySketch]) -> None:
+def say_what_is_below_noise_floor(sketches: Mapping[str, AnySketch]) -> None:
     """Say which sketches have no cosines, if any."""
-    lost = [name for name, gone in zip(sketches, drowned(block_of(list(sketches.values()))), strict=True) if gone]
+    below = below_noise_floor(block_of(list(sketches.values())))
+    lost = [name for name, gone in zip(sketches, below, strict=True) if gone]
     if lost:
         say(
             f"Without cosines, as the squared norm is within two standard errors of zero (an empty stream, or one too "

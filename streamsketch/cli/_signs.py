@@ -145,7 +145,7 @@ def _cosine(x: Signs, y: Signs, norms: tuple[float | None, float | None]) -> ss.
     try:
         return ss.signs.cosine(x, y, norm_x=norms[0], norm_y=norms[1])
     except ss.InvalidInputError:
-        return None  # signs drowned in flips; the norms were good enough for the angle
+        return None  # signs are below the noise floor; the norms were good enough for the angle
 
 
 def _norms_of(given: list[str], names: list[str]) -> dict[str, float]:

@@ -19,7 +19,7 @@ from streamsketch.cli._pairs import (
     chosen,
     compare_all,
     refuse_by,
-    say_what_is_drowned,
+    say_what_is_below_noise_floor,
 )
 from streamsketch.cli._reading import Files, Raw, hold_signs, load_signs, load_sketches
 from streamsketch.cli._showing import (
@@ -93,7 +93,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     }
     show(table_of(table))
     if by is not By.distance:
-        say_what_is_drowned(sketches)
+        say_what_is_below_noise_floor(sketches)
 
 
 def _compare_signs(

@@ -17,7 +17,7 @@ from streamsketch.cli._pairs import (
     chosen,
     compare_all,
     refuse_by,
-    say_what_is_drowned,
+    say_what_is_below_noise_floor,
 )
 from streamsketch.cli._reading import Files, hold_signs, load_signs, load_sketches
 from streamsketch.cli._showing import (
@@ -74,7 +74,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
         found += [(names[i], rank, name, one) for rank, (name, one) in enumerate(near, 1)]
     candidates, quantity = len(names) - 1, QUANTITIES[by]
     if by is not By.distance:
-        say_what_is_drowned(sketches)
+        say_what_is_below_noise_floor(sketches)
     if as_json:
         show_json(
             [

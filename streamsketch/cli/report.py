@@ -43,7 +43,7 @@ def report(
 ) -> None:
     """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
 
-    Streams that noise drowns are named and not drawn.
+    Streams below the noise floor are named and not drawn.
 
     The page is one file without network access or scripts, and as public as the releases are.
     """

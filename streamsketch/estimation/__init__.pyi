@@ -9,7 +9,7 @@ from .estimators import (
     squared_norm,
 )
 from .inversion import Interval
-from .shapes import drowned, squared_norms
+from .shapes import below_noise_floor, squared_norms
 from .views import AnySketch, Block, block_of, check_comparable
 
 __all__ = [
@@ -19,13 +19,13 @@ __all__ = [
     "Estimate",
     "Estimates",
     "Interval",
+    "below_noise_floor",
     "block_of",
     "check_by",
     "check_comparable",
     "compared",
     "cosine",
     "distances_between",
-    "drowned",
     "inner_product",
     "normalised_inner_product",
     "pairwise",

@@ -21,7 +21,7 @@ from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.inversion import norm_growth
 from streamsketch.estimation.shapes import cosines
 from streamsketch.estimation.views import AnySketch, View, gap_of, views_of
-from streamsketch.privacy import Cumulants
+from streamsketch.privacy import NoiseMoments
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:
@@ -85,7 +85,7 @@ def squared_norm(x: AnySketch) -> Estimate:
     return _squared_norm(view.values, view.noise, view)
 
 
-def _squared_norm(cells: NDArray[np.float64], noise: Cumulants, view: View) -> Estimate:
+def _squared_norm(cells: NDArray[np.float64], noise: NoiseMoments, view: View) -> Estimate:
     value = float(cells @ cells) - view.effect.count * noise.k2
     norm = max(value, 0.0)
     fourth = _fourth_power_sum(cells, cells, noise, noise, view)
@@ -270,7 +270,7 @@ def _plain_norm(view: View) -> float:
 
 
 def _fourth_power_sum(
-    x: NDArray[np.float64], y: NDArray[np.float64], noise_x: Cumulants, noise_y: Cumulants, view: View
+    x: NDArray[np.float64], y: NDArray[np.float64], noise_x: NoiseMoments, noise_y: NoiseMoments, view: View
 ) -> float | None:
     """Estimate Σx²y² (‖z‖₄⁴ if both are z) from the cells; None where ignoring it is safe."""
     if view.variance.fourth <= 0:

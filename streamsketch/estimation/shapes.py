@@ -17,7 +17,7 @@ from streamsketch.release import InputNoise, OutputNoise
 Floats = NDArray[np.float64]
 
 _TWO_ERRORS = 1.96  # of a 95 % interval
-_DROWNED = 2.0  # standard errors of an empty stream's squared norm
+_NOISE_FLOOR = 2.0  # standard errors of an empty stream's squared norm
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
 
 
@@ -28,10 +28,10 @@ def squared_norms(block: Block) -> Floats:
     return norms
 
 
-def drowned(block: Block) -> NDArray[np.bool_]:
-    """Return which of a block's n sketches noise drowns: their squared norms cannot be told from 0.
+def below_noise_floor(block: Block) -> NDArray[np.bool_]:
+    """Return which of a block's n sketches are below the noise floor: (n,), bool.
 
-    These are at most two standard errors of an empty stream's squared norm.
+    Their squared norms are at most two standard errors of an empty stream's squared norm.
     """
     return squared_norms(block) <= _least_norm(block.effect, block.k2, block.k4)
 
@@ -90,7 +90,7 @@ def cosines(
     Returns
     -------
     Estimates
-        NaN where noise drowns a stream.
+        NaN where a stream is below the noise floor.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _values(block: Block) -> Floats:
 def _least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:
     """Return the squared norm above which a stream stands out from its noise."""
     empty = np.zeros_like(k2)
-    return np.asarray(_DROWNED * np.sqrt(np.maximum(effect.squared_norm_variance(empty, k2, k4), 0.0)))
+    return np.asarray(_NOISE_FLOOR * np.sqrt(np.maximum(effect.squared_norm_variance(empty, k2, k4), 0.0)))
 
 
 def _farthest(value: Floats, level: Floats, growth: Floats) -> Floats:

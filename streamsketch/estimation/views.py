@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement import check_same
 from streamsketch.core import Ints
-from streamsketch.privacy import Cumulants
+from streamsketch.privacy import NoiseMoments
 from streamsketch.projections import MapVariance
 from streamsketch.release import (
     InputNoise,
@@ -33,7 +33,7 @@ class View(NamedTuple):
     cells: Ints  # in grid steps
     cell_unit: float  # in data units
     values: NDArray[np.float64]  # cells in data units
-    noise: Cumulants  # in data units
+    noise: NoiseMoments  # in data units
     variance: MapVariance
     effect: OutputNoise | InputNoise
 
@@ -99,7 +99,7 @@ def view_of(sketch: AnySketch) -> View:
         noise = sketch.noise.scaled(float(sketch.multiplier) * noise_unit(projection, sketch.noise_place))
         effect = effect_of(projection, sketch.noise_place)
     else:
-        cells, cell_unit, noise = sketch.state(), projection.cell_unit, Cumulants()
+        cells, cell_unit, noise = sketch.state(), projection.cell_unit, NoiseMoments()
         effect = effect_of(projection, "output")
     return View(cells, cell_unit, cell_unit * cells.astype(np.float64), noise, projection.variance, effect)
 

@@ -11,7 +11,7 @@ from streamsketch.explanation.better import BetterNoise, better_noise
 from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.text import fields_of, rounded_up, text_of
-from streamsketch.privacy import NOISES, Cumulants, Guarantee, KeySelection, NoisePlace
+from streamsketch.privacy import NOISES, Guarantee, KeySelection, NoiseMoments, NoisePlace
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
 from streamsketch.release import (
     Composition,
@@ -82,7 +82,7 @@ class Explanation(Explained):
     """
 
     guarantee: Guarantee
-    noise: Cumulants
+    noise: NoiseMoments
     noise_place: NoisePlace
     multiplier: Fraction
     releases: int
@@ -215,7 +215,7 @@ class Explanation(Explained):
         return [*super().assumed, *([_ONE_CELL] if _one_cell_each(self.projection) else [])]
 
     @property
-    def _in_data_units(self) -> Cumulants:
+    def _in_data_units(self) -> NoiseMoments:
         return self.noise.scaled(float(self.multiplier) * noise_unit(self.projection, self.noise_place))
 
     def to_registry(self) -> dict[str, Any]:

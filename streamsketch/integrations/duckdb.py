@@ -8,10 +8,10 @@ from typing import Any
 
 from streamsketch.estimation import (
     Estimate,
+    below_noise_floor,
     block_of,
     check_comparable,
     cosine,
-    drowned,
     inner_product,
     profile_distance,
     squared_distance,
@@ -61,14 +61,14 @@ def _of_two(estimator: Any) -> Any:
 
 
 def _or_null(estimator: Any) -> Any:
-    """Return such a function that is NULL where noise drowns a stream."""
+    """Return such a function that is NULL where a stream is below the noise floor."""
 
     def estimate(x: bytes | None, y: bytes | None) -> dict[str, float] | None:
         if x is None or y is None:
             return None
         pair = [_release(x), _release(y)]
         check_comparable(pair)
-        return None if drowned(block_of(pair)).any() else _fields(estimator(*pair))
+        return None if below_noise_floor(block_of(pair)).any() else _fields(estimator(*pair))
 
     return estimate
 

@@ -21,7 +21,7 @@ from streamsketch.local.random_words import salt
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
 from streamsketch.privacy import BitSource
-from streamsketch.projections import Gaussian, Rotation
+from streamsketch.projections import GaussianProjection, Rotation
 
 ROTATIONS = ("hadamard", "haar", "gaussian")
 _LOG_FAILURE = 13.815510557964274  # ln 10^6, of the norm bound
@@ -121,7 +121,7 @@ class ProjUnit(WithPrecision):
             return family(self.sphere_dim, self.sketch_dim, self.seed)
         if self.shared:
             return SharedHaarMap(self.sphere_dim, self.sketch_dim, self.seed)
-        matrix: type[Rotation | Gaussian] = Rotation if self.rotation == "haar" else Gaussian
+        matrix: type[Rotation | GaussianProjection] = Rotation if self.rotation == "haar" else GaussianProjection
         return MatrixMap(self.sphere_dim, self.sketch_dim, self.seed, matrix)
 
     @property

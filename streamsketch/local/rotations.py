@@ -14,7 +14,7 @@ from streamsketch.local import random_words
 from streamsketch.local.mechanism import add_in_chunks, whole_steps
 from streamsketch.local.normal import Floats, dot_rows
 from streamsketch.local.portable_floats import gamma_ratio
-from streamsketch.projections import Gaussian, Rotation, transform_cells
+from streamsketch.projections import GaussianProjection, Rotation, transform_cells
 
 _FRACTION_BITS = 12  # of the matrices' entries
 _TINY = 1e-12  # a projection this short is a rounding error
@@ -190,7 +190,7 @@ class SharedHadamardMap(HadamardMap):
 class MatrixMap(RandomMap):
     """A matrix rebuilt from each seed, in O(k²·dim) for a Haar rotation and O(k·dim) for a Gaussian matrix."""
 
-    def __init__(self, dim: int, size: int, seed: int, family: type[Rotation | Gaussian]) -> None:
+    def __init__(self, dim: int, size: int, seed: int, family: type[Rotation | GaussianProjection]) -> None:
         super().__init__(dim, size, seed)
         self.family = family
         projection_of(family, dim, size, seed)  # raises if the sizes are out of range
@@ -198,17 +198,17 @@ class MatrixMap(RandomMap):
     @property
     def mean_length(self) -> float:
         """E‖Wv‖; for a Gaussian matrix, the mean of a χ variable over √k."""
-        return mean_length(None if self.family is Gaussian else self.dim, self.size)
+        return mean_length(None if self.family is GaussianProjection else self.dim, self.size)
 
     @property
     def mean_back(self) -> float:
         """E‖Wᵀu‖²: d/k for a rotation, 1 + (d-1)/k for a Gaussian matrix, whose other columns are independent of u."""
-        return 1 + (self.dim - 1) / self.size if self.family is Gaussian else self.dim / self.size
+        return 1 + (self.dim - 1) / self.size if self.family is GaussianProjection else self.dim / self.size
 
     @property
     def stretch(self) -> float:
         """√(d/k) for a rotation, with a margin for the rounding of its entries; infinite for a Gaussian matrix."""
-        if self.family is Gaussian:
+        if self.family is GaussianProjection:
             return math.inf
         return math.sqrt(self.dim / self.size) * (1 + 0.5 * math.sqrt(self.size) * 0.5**_FRACTION_BITS)
 
@@ -317,13 +317,15 @@ def shared_squared_bias(dim: int, padded_dim: int, size: int, mean_back: float) 
     return max(0.0, min(share**2 * (1 / 16 + 1.5 * dim / padded_dim) / size**2, most))
 
 
-def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: int) -> Rotation | Gaussian:
+def projection_of(
+    family: type[Rotation | GaussianProjection], dim: int, size: int, seed: int
+) -> Rotation | GaussianProjection:
     """Return the integer map whose matrix times its scale is W.
 
     In few dimensions the Gaussian rows of about one seed in 10^5 are dependent; then the next seed is used.
     """
 
-    def build(shift: int) -> Rotation | Gaussian:
+    def build(shift: int) -> Rotation | GaussianProjection:
         return family(dim=dim, sketch_dim=size, seed=(seed + shift) % (1 << 64), fraction_bits=_FRACTION_BITS)
 
     for shift in range(_SEEDS_TRIED - 1):
@@ -332,6 +334,6 @@ def projection_of(family: type[Rotation | Gaussian], dim: int, size: int, seed: 
     return build(_SEEDS_TRIED - 1)  # if this raises too, the seed is not the cause
 
 
-def matrix_of(projection: Rotation | Gaussian) -> Floats:
+def matrix_of(projection: Rotation | GaussianProjection) -> Floats:
     """Return the map's matrix times its scale: float64, (k, dim)."""
     return np.asarray(projection.block(np.arange(projection.dim, dtype=np.uint64)) * projection.scale)

@@ -1,5 +1,5 @@
 from .bounds import BoundOption, BoundPlan, plan_bounds
-from .facts import Goal, Streams
+from .facts import Goal, StreamFacts
 from .planner import plan
 from .plans import Plan
 
@@ -8,7 +8,7 @@ __all__ = [
     "BoundPlan",
     "Goal",
     "Plan",
-    "Streams",
+    "StreamFacts",
     "plan",
     "plan_bounds",
 ]

@@ -18,7 +18,7 @@ _LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared distances whose own squ
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Streams:
+class StreamFacts:
     """What is known about the streams without looking at them: public facts, or guesses.
 
     Parameters
@@ -45,7 +45,7 @@ class Streams:
 
     Examples
     --------
-    >>> Streams(dim=1 << 40, events=20_000).squared_distances
+    >>> StreamFacts(dim=1 << 40, events=20_000).squared_distances
     (40000.0,)
     """
 

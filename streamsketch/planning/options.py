@@ -11,7 +11,7 @@ from streamsketch.accounting import moved_by_rotation, sensitivity_of
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
-from streamsketch.planning.facts import Goal, Protection, Streams
+from streamsketch.planning.facts import Goal, Protection, StreamFacts
 from streamsketch.planning.tails import ErrorLaw
 from streamsketch.privacy import L2, NOISES, Candidate, Neighbours, Noise, Sensitivity, candidates
 from streamsketch.projections import (
@@ -107,7 +107,7 @@ def nonzeros_of(projection: Projection) -> int:
     return 1 if isinstance(projection, OPORP | Identity) else projection.sketch_dim
 
 
-def options_for(streams: Streams, goal: Goal, protection: Protection) -> list[Option]:
+def options_for(streams: StreamFacts, goal: Goal, protection: Protection) -> list[Option]:
     """Return every option within the goal's limits.
 
     Maps with random columns (Gaussian, FJLT, very sparse, …) are left out: at the same variance their sensitivities are
@@ -133,7 +133,7 @@ def options_for(streams: Streams, goal: Goal, protection: Protection) -> list[Op
     return found
 
 
-def grid_for(streams: Streams, goal: Goal, protection: Protection) -> Fraction:
+def grid_for(streams: StreamFacts, goal: Goal, protection: Protection) -> Fraction:
     """Return the step of the values, or for real numbers the neighbours' bound divided by a power of two.
 
     The grid is fine enough for truncation to move no squared distance by a thousandth, but no finer than the samplers
@@ -150,7 +150,7 @@ def grid_for(streams: Streams, goal: Goal, protection: Protection) -> Fraction:
     return Fraction(near.bound) / steps
 
 
-def _projections(streams: Streams, goal: Goal, protection: Protection) -> Iterator[Projection]:
+def _projections(streams: StreamFacts, goal: Goal, protection: Protection) -> Iterator[Projection]:
     independence = min(256, max(4, math.ceil(2 * math.log(1 / goal.miss))))  # as in `SJLT.for_accuracy`
     agreed: dict[str, Any] = {"dim": streams.dim, "resolution": grid_for(streams, goal, protection)}
     if streams.dim <= min(MAX_SKETCH_DIM, goal.max_cells):
@@ -174,7 +174,7 @@ def _projections(streams: Streams, goal: Goal, protection: Protection) -> Iterat
 
 
 def _with_each_mechanism(
-    projection: Projection, streams: Streams, goal: Goal, protection: Protection
+    projection: Projection, streams: StreamFacts, goal: Goal, protection: Protection
 ) -> Iterator[Option]:
     for place, candidate in enumerate(_candidates(projection, protection)):
         option = _option(projection, candidate.noise, streams, goal)
@@ -202,7 +202,7 @@ def planned_sensitivity(projection: Projection, neighbours: Neighbours) -> Sensi
 
 
 def _on_finer_grid(
-    projection: Projection, streams: Streams, goal: Goal, protection: Protection, candidate: Candidate
+    projection: Projection, streams: StreamFacts, goal: Goal, protection: Protection, candidate: Candidate
 ) -> Option | None:
     """Return the option with the same kind of noise on a finer grid, for noise that gains by that."""
     if not candidate.noise.gains_by_finer_grid:
@@ -216,7 +216,7 @@ def _on_finer_grid(
     return _option(finer, noises[0], streams, goal) if noises else None
 
 
-def _option(projection: Projection, noise: Noise, streams: Streams, goal: Goal) -> Option:
+def _option(projection: Projection, noise: Noise, streams: StreamFacts, goal: Goal) -> Option:
     both = noise.cumulants.scaled(projection.cell_unit).times(2)
     effect = OutputNoise(projection.sketch_dim)
     estimates = tuple(

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.planning.facts import Goal, Protection, Streams
+from streamsketch.planning.facts import Goal, Protection, StreamFacts
 from streamsketch.planning.options import Option, options_for
 from streamsketch.planning.plans import Plan
 from streamsketch.privacy import Budget, Neighbours
@@ -16,7 +16,7 @@ _EPSILON_STEP = 1.02
 
 
 def plan(
-    streams: Streams, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0, goal: Goal | None = None
+    streams: StreamFacts, *, epsilon: float, neighbours: Neighbours, delta: float = 0.0, goal: Goal | None = None
 ) -> Plan:
     """Return a plan: the sketch to agree on, and the errors of its estimates, before any data are seen.
 
@@ -55,14 +55,14 @@ def plan(
     Examples
     --------
     >>> from streamsketch import L1
-    >>> streams = Streams(dim=1 << 40, squared_distances=[4_000, 40_000])
+    >>> streams = StreamFacts(dim=1 << 40, squared_distances=[4_000, 40_000])
     >>> found = plan(streams, epsilon=1.0, neighbours=L1(1), goal=Goal(relative_error=0.1))
     >>> found.met, found.epsilon_needed is not None
     (False, True)
     """
     goal = Goal() if goal is None else goal
     for name, value, kind in (
-        ("streams", streams, Streams),
+        ("streams", streams, StreamFacts),
         ("neighbours", neighbours, Neighbours),
         ("goal", goal, Goal),
     ):
@@ -101,7 +101,7 @@ def _recommended(options: list[Option], goal: Goal) -> Option:
     return min((one for one in options if one.error <= enough), key=lambda one: (one.cells, one.nonzeros, one.error))
 
 
-def _epsilon_needed(streams: Streams, goal: Goal, protection: Protection) -> float | None:
+def _epsilon_needed(streams: StreamFacts, goal: Goal, protection: Protection) -> float | None:
     """Return the least ε that reaches the goal, rounded up to about two digits; errors decrease with ε."""
     wanted = float(goal.relative_error or 0)
 
@@ -124,7 +124,7 @@ def _epsilon_needed(streams: Streams, goal: Goal, protection: Protection) -> flo
     return rounded if rounded < _MOST_EPSILON else high
 
 
-def _cells_needed(streams: Streams, goal: Goal, protection: Protection) -> int | None:
+def _cells_needed(streams: StreamFacts, goal: Goal, protection: Protection) -> int | None:
     if goal.max_cells >= MAX_SKETCH_DIM:
         return None
     wider = options_for(streams, dataclasses.replace(goal, max_cells=MAX_SKETCH_DIM), protection)

@@ -10,7 +10,7 @@ from streamsketch.accounting import guarantee_of
 from streamsketch.core import NO_BREAK, aligned, filled
 from streamsketch.data import HASHED_DIM
 from streamsketch.estimation import rounded
-from streamsketch.planning.facts import Goal, Streams
+from streamsketch.planning.facts import Goal, StreamFacts
 from streamsketch.planning.options import Option, planned_sensitivity
 from streamsketch.privacy import NOISES, Budget, Guarantee, Neighbours
 from streamsketch.projections import BlockHashed, Projection, Rademacher
@@ -47,14 +47,14 @@ class Plan:
     Examples
     --------
     >>> from streamsketch import L1, plan
-    >>> found = plan(Streams(dim=1 << 40, squared_distances=4000), epsilon=1.0, neighbours=L1(1))
+    >>> found = plan(StreamFacts(dim=1 << 40, squared_distances=4000), epsilon=1.0, neighbours=L1(1))
     >>> found.projection(seed=2024)
     CountSketch(dim=2**40, sketch_dim=1024, seed=2024, resolution=1, independence=6)
     >>> found.release_arguments["mechanism"]
     'laplace'
     """
 
-    streams: Streams
+    streams: StreamFacts
     goal: Goal
     epsilon: float
     delta: float

@@ -25,7 +25,7 @@ from .mechanism import (
     Step,
 )
 from .neighbours import L1, L2, NEIGHBOURS, Neighbours, OneCoordinate
-from .noise import NOISES, Cumulants, Loss, Noise, Sensitivity, register, squared_distance_variance
+from .noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register, squared_distance_variance
 from .samplers import MAX_SIGMA_SQUARED, BitSource, KeyedBits, SystemBits
 from .zcdp import epsilon_to_rho, noise_rho, pure_rho, rho_to_epsilon
 
@@ -49,7 +49,6 @@ __all__ = [
     "Candidate",
     "ChosenBound",
     "Claim",
-    "Cumulants",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "FlipLaw",
@@ -63,6 +62,7 @@ __all__ = [
     "Mechanism",
     "Neighbours",
     "Noise",
+    "NoiseMoments",
     "NoisePlace",
     "OneCoordinate",
     "Populations",

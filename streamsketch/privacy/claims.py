@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 
 _CLOSE = 1e-9  # relative: of residuals, and of noise that was added up in another order
 _MOST_ENTRIES = 1 << 24  # of the system that is solved; more are left unknown
@@ -23,7 +23,7 @@ class Claim(NamedTuple):
     """What only vectors of one kind have in common: the map, and where noise was added."""
     cells: NDArray[Any]
     """What was published, (k,), whatever factor it has."""
-    noise: Cumulants | None
+    noise: NoiseMoments | None
     """Of one noise in the cells; None where sums are never made."""
 
 
@@ -112,9 +112,9 @@ def _is_noise_of(claim: Claim, parts: Sequence[Claim], factors: Sequence[Fractio
     """Return whether the noise of a sum of independent releases is the sum of theirs."""
     if claim.noise is None:
         return True
-    total = Cumulants()
+    total = NoiseMoments()
     for part, factor in zip(parts, factors, strict=True):
-        total += (part.noise or Cumulants()).scaled(float(factor))
+        total += (part.noise or NoiseMoments()).scaled(float(factor))
     return math.isclose(claim.noise.k2, total.k2, rel_tol=_CLOSE) and math.isclose(
         claim.noise.k4, total.k4, rel_tol=_CLOSE, abs_tol=_CLOSE * total.k2**2
     )

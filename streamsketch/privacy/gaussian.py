@@ -11,7 +11,7 @@ from scipy.special import erfcx, log_ndtr
 from streamsketch.core import Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.noise import Cumulants, Floats, Loss, Noise, Sensitivity, round_up, shown
+from streamsketch.privacy.noise import Floats, Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
 
 _NEVER = -1e9  # the logarithm of a δ too small to compute; finite, for the root finder
@@ -33,7 +33,7 @@ class DiscreteGaussian(Noise):
     Examples
     --------
     >>> DiscreteGaussian(Fraction(25)).cumulants
-    Cumulants(k2=25.0, k4=0.0)
+    NoiseMoments(k2=25.0, k4=0.0)
     """
 
     sigma_squared: Fraction
@@ -82,16 +82,16 @@ class DiscreteGaussian(Noise):
         return math.sqrt(samplers.MAX_SIGMA_SQUARED / 2 / cells) / gaussian_sigma(budget.epsilon, budget.delta)
 
     @property
-    def cumulants(self) -> Cumulants:
+    def cumulants(self) -> NoiseMoments:
         """κ2 = σ² and κ4 = 0 for σ ≥ 2 (to 1e-29, THEORY.md 3); summed directly below."""
         sigma_squared = float(self.sigma_squared)
         if sigma_squared >= 4:
-            return Cumulants(sigma_squared, 0.0)
+            return NoiseMoments(sigma_squared, 0.0)
         support = np.arange(-40, 41, dtype=np.float64)  # mass beyond is below e^-200
         weights = np.exp(-(support**2) / (2 * sigma_squared))
         weights /= weights.sum()
         second, fourth = float(weights @ support**2), float(weights @ support**4)
-        return Cumulants(second, fourth - 3 * second**2)
+        return NoiseMoments(second, fourth - 3 * second**2)
 
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""

@@ -9,7 +9,7 @@ import numpy as np
 from streamsketch.core import Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.noise import Cumulants, Floats, Loss, Noise, Sensitivity, round_up, shown
+from streamsketch.privacy.noise import Floats, Loss, Noise, NoiseMoments, Sensitivity, round_up, shown
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.share_samplers import laplace_share
 
@@ -65,11 +65,11 @@ class DiscreteLaplace(Noise):
         return samplers.MAX_LAPLACE_SCALE * budget.epsilon / cells
 
     @property
-    def cumulants(self) -> Cumulants:
+    def cumulants(self) -> NoiseMoments:
         """κ2 = V = 2q/(1-q)² and κ4 = V + 3V², q = exp(-1/scale) (THEORY.md 3)."""
         rate = 1 / float(self.scale)
         variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
-        return Cumulants(variance, variance + 3 * variance**2)
+        return NoiseMoments(variance, variance + 3 * variance**2)
 
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""

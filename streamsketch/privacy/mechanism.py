@@ -9,7 +9,7 @@ from streamsketch.core import MAX_TEXT, check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.flips import FlipLaw
-from streamsketch.privacy.noise import Cumulants, Noise
+from streamsketch.privacy.noise import Noise, NoiseMoments
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
@@ -93,7 +93,7 @@ class AddedNoise:
         return Fraction(self.layers) if self.shares is None else Fraction(self.shares.parties, self.shares.honest)
 
     @property
-    def cumulants(self) -> Cumulants:
+    def cumulants(self) -> NoiseMoments:
         """Cumulants of all that is in a cell."""
         return self.noise.cumulants.times(self.draws)
 

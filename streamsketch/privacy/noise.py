@@ -22,7 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
-class Cumulants:
+class NoiseMoments:
     """Second and fourth cumulant of one cell's noise, in grid steps² and grid steps⁴.
 
     Independent noises add cumulants; scaling by a multiplies them by a² and a⁴. E[η²] = κ2 and
@@ -30,8 +30,8 @@ class Cumulants:
 
     Examples
     --------
-    >>> Cumulants(2.0, 12.0) + Cumulants(3.0, 0.0)
-    Cumulants(k2=5.0, k4=12.0)
+    >>> NoiseMoments(2.0, 12.0) + NoiseMoments(3.0, 0.0)
+    NoiseMoments(k2=5.0, k4=12.0)
     """
 
     k2: float = 0.0
@@ -46,16 +46,16 @@ class Cumulants:
         object.__setattr__(self, "k2", float(self.k2) + 0.0)  # no negative zeros: equal noises have equal bytes
         object.__setattr__(self, "k4", float(self.k4) + 0.0)
 
-    def __add__(self, other: "Cumulants") -> "Cumulants":
-        return Cumulants(self.k2 + other.k2, self.k4 + other.k4)
+    def __add__(self, other: "NoiseMoments") -> "NoiseMoments":
+        return NoiseMoments(self.k2 + other.k2, self.k4 + other.k4)
 
-    def times(self, count: int | Fraction) -> "Cumulants":
+    def times(self, count: int | Fraction) -> "NoiseMoments":
         """Return the cumulants of the sum of ``count`` independent noises, a fraction of them for shares of one."""
-        return Cumulants(float(count) * self.k2, float(count) * self.k4)
+        return NoiseMoments(float(count) * self.k2, float(count) * self.k4)
 
-    def scaled(self, factor: float) -> "Cumulants":
+    def scaled(self, factor: float) -> "NoiseMoments":
         """Return the cumulants of ``factor`` times the noise."""
-        return Cumulants(factor**2 * self.k2, factor**4 * self.k4)
+        return NoiseMoments(factor**2 * self.k2, factor**4 * self.k4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Noise(ABC):
 
     @property
     @abstractmethod
-    def cumulants(self) -> Cumulants:
+    def cumulants(self) -> NoiseMoments:
         """κ2 and κ4."""
 
     @abstractmethod
@@ -241,7 +241,7 @@ def shown(value: Fraction) -> str:
     return f"{value}" if value.denominator == 1 else f"{float(value):.6g}"
 
 
-def squared_distance_variance(cumulants: Cumulants, cells: int, squared_distance: float = 0.0) -> float:
+def squared_distance_variance(cumulants: NoiseMoments, cells: int, squared_distance: float = 0.0) -> float:
     """Return the noise's part of Var D̂ between two releases whose cells carry this noise, in grid steps⁴ (THEORY.md 4).
 
     ``squared_distance`` is ‖A z̃‖² in grid steps², 0 for close streams.

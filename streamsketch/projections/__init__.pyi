@@ -5,7 +5,7 @@ from .families import KINDS, projection_from_fields
 from .fjlt import FJLT
 from .hadamard import hadamard_transform, transform_cells
 from .identity import Identity
-from .independent import Achlioptas, Gaussian, Uniform, VerySparse
+from .independent import Achlioptas, GaussianProjection, UniformProjection, VerySparse
 from .oporp import OPORP
 from .reading import check_entries
 from .rotation import Rotation
@@ -26,7 +26,7 @@ __all__ = [
     "Achlioptas",
     "BlockHashed",
     "CountSketch",
-    "Gaussian",
+    "GaussianProjection",
     "Identity",
     "MapVariance",
     "MatrixNumber",
@@ -35,7 +35,7 @@ __all__ = [
     "RandomNorms",
     "Real",
     "Rotation",
-    "Uniform",
+    "UniformProjection",
     "VerySparse",
     "check_entries",
     "hadamard_transform",

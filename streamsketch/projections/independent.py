@@ -154,7 +154,7 @@ class Achlioptas(VerySparse):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class Uniform(IndependentEntries):
+class UniformProjection(IndependentEntries):
     """Entries uniform on [-1, 1], in multiples of 2^-fraction_bits (Li and Li 2023, Appendix B).
 
     The scale is √(3/k), corrected for the exact second moment on the grid. Sensitivities are found by enumeration.
@@ -177,7 +177,7 @@ class Uniform(IndependentEntries):
 
     Examples
     --------
-    >>> Uniform(dim=1000, sketch_dim=64, seed=1).max_entry
+    >>> UniformProjection(dim=1000, sketch_dim=64, seed=1).max_entry
     256
     """
 
@@ -207,7 +207,7 @@ class Uniform(IndependentEntries):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class Gaussian(IndependentEntries):
+class GaussianProjection(IndependentEntries):
     """Gaussian random projection, with discrete Gaussian entries in multiples of 2^-fraction_bits.
 
     This is the map of Kenthapadi et al. 2013 and of DP-RP in Li and Li 2023. The discrete distribution has the moments
@@ -233,7 +233,7 @@ class Gaussian(IndependentEntries):
 
     Examples
     --------
-    >>> projection = Gaussian(dim=1000, sketch_dim=64, seed=1)
+    >>> projection = GaussianProjection(dim=1000, sketch_dim=64, seed=1)
     >>> round(projection.scale * projection.l2_sensitivity_squared**0.5, 2)
     1.35
     """
@@ -271,7 +271,7 @@ class Gaussian(IndependentEntries):
 
 @functools.lru_cache(maxsize=16)
 def _uniform_moments(largest: int) -> tuple[Fraction, Fraction]:
-    """Return E n² and E n⁴ of `Uniform`'s entries, exactly: the words of n begin at ⌈(n + largest) 2^64 / m⌉."""
+    """Return E n² and E n⁴ of uniform entries, exactly: the words of n begin at ⌈(n + largest) 2^64 / m⌉."""
     values = 2 * largest + 1
     starts = [-(-place * _WORDS // values) for place in range(values + 1)]
     counts = [stop - start for start, stop in pairwise(starts)]
@@ -290,5 +290,5 @@ def _evaluate(keys: Words, coefficients: Words, words: Words) -> None:
 
 register(VerySparse, "very-sparse")
 register(Achlioptas, "achlioptas")
-register(Uniform, "uniform")
-register(Gaussian, "gaussian")
+register(UniformProjection, "uniform")
+register(GaussianProjection, "gaussian")

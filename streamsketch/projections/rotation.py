@@ -14,7 +14,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words
 from streamsketch.projections.base import MatrixNumber, register
 from streamsketch.projections.explicit import RandomNorms
-from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS, Gaussian
+from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS, GaussianProjection
 from streamsketch.projections.variance import MapVariance
 
 _MAX_ENTRIES = 1 << 30
@@ -124,8 +124,8 @@ class Rotation(RandomNorms):
         )
 
     @functools.cached_property
-    def _gaussian(self) -> Gaussian:
-        return Gaussian(
+    def _gaussian(self) -> GaussianProjection:
+        return GaussianProjection(
             dim=self.dim,
             sketch_dim=self.sketch_dim,
             seed=self.seed,

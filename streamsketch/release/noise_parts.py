@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from streamsketch.core import Exact, exact_fraction
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Cumulants, Guarantee
+from streamsketch.privacy import Guarantee, NoiseMoments
 
 _MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
 
@@ -27,7 +27,7 @@ class NoisePart:
         How many parts are alike.
     """
 
-    noise: Cumulants
+    noise: NoiseMoments
     guarantee: Guarantee
     multiplier: Exact = 1
     count: int = 1

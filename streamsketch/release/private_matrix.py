@@ -17,7 +17,7 @@ class PrivateProjection:
     Row i is one person's vector. (ε, δ)-differentially private for matrices of which one row is changed as
     ``neighbours`` says: all of Z together, as that row moves no other (Theorem 1, with the exact ℓ2 sensitivity
     of the matrix P in use instead of a bound, and the analytic calibration instead of its tail bound). The paper's map
-    is `Gaussian`; any other will do, and most with less noise. With `Identity` this is the raw-data baseline.
+    is `GaussianProjection`; any other will do, and most with less noise. With `Identity` this is the raw-data baseline.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class PrivateProjection:
     Examples
     --------
     >>> import numpy as np
-    >>> from streamsketch import Gaussian, L1, pairwise
-    >>> projection = Gaussian(dim=100, sketch_dim=32, seed=1)
+    >>> from streamsketch import GaussianProjection, L1, pairwise
+    >>> projection = GaussianProjection(dim=100, sketch_dim=32, seed=1)
     >>> publish = PrivateProjection(projection=projection, epsilon=1, delta=1e-6, neighbours=L1(1, unit="rating"))
     >>> rows = publish.release(np.ones((3, 100), dtype=int))
     >>> pairwise(rows).value.shape

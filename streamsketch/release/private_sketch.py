@@ -11,7 +11,7 @@ from streamsketch.agreement import check_alike
 from streamsketch.core import Exact, Ints, exact_fraction
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Claim, Cumulants, Guarantee, NoisePlace, Populations, compose
+from streamsketch.privacy import Claim, Guarantee, NoiseMoments, NoisePlace, Populations, compose
 from streamsketch.projections import Projection
 from streamsketch.release.independence import check_independent, check_same_place
 from streamsketch.release.noise_effect import effect_of
@@ -93,7 +93,7 @@ class PrivateSketch(Published):
         self,
         projection: Projection,
         values: Ints,
-        noise: Cumulants,
+        noise: NoiseMoments,
         guarantee: Guarantee,
         *,
         noise_place: NoisePlace = "output",
@@ -147,7 +147,7 @@ class PrivateSketch(Published):
         return self._values
 
     @property
-    def noise(self) -> Cumulants:
+    def noise(self) -> NoiseMoments:
         """Cumulants of one noise, in grid steps of its place: for output noise, of ``values``."""
         return self._noise
 

@@ -11,11 +11,11 @@ from streamsketch.estimation import (
     By,
     Estimates,
     Interval,
+    below_noise_floor,
     block_of,
     check_by,
     check_comparable,
     compared,
-    drowned,
 )
 from streamsketch.release import OutputNoise, PrivateSketch
 
@@ -30,8 +30,8 @@ class Chosen(NamedTuple):
 
     by: By
     kept: list[int]
-    """The streams that noise does not drown; all, if those are fewer than two."""
-    drowned: list[int]
+    """The streams above the noise floor; all, if those are fewer than two."""
+    below_noise_floor: list[int]
     told_apart: dict[By, float]
     """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine."""
     estimates: Estimates
@@ -47,7 +47,7 @@ class Chosen(NamedTuple):
 def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     """Compare streams by what was asked for or, if nothing was, by what the releases can tell apart.
 
-    Cosines are chosen if, for at least half of the streams that noise does not drown, they tell the most alike other
+    Cosines are chosen if, for at least half of the streams above the noise floor, they tell the most alike other
     from the least alike one (`told_apart`), and distances otherwise, which mostly measure size (THEORY.md 4).
 
     Parameters
@@ -69,7 +69,7 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     if len(releases) < 2:
         raise InvalidInputError(f"a report needs at least two releases, got {len(releases)}")
     check_comparable(releases)
-    lost = drowned(block_of(releases))
+    lost = below_noise_floor(block_of(releases))
     everything = int((~lost).sum()) < 2
     kept = [place for place, gone in enumerate(lost) if everything or not gone]
     block = block_of([releases[place] for place in kept])

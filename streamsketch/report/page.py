@@ -44,8 +44,8 @@ def page_of(
         Their plan, as returned by `Plan.to_dict`.
     by
         What to compare streams by, as in `streamsketch.pairwise`. By default cosines, if they tell streams apart, and
-        distances if not, as `streamsketch.report.choice.choose` describes. Streams that noise drowns are named and not
-        drawn.
+        distances if not, as `streamsketch.report.choice.choose` describes. Streams below the noise floor are named
+        and not drawn.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def page_of(
             quantity=QUANTITIES[chosen.by],
             told_apart={one: f"{100 * share:.0f}" for one, share in chosen.told_apart.items()},
             asked=by is not None,
-            drowned=[everything[place] for place in chosen.drowned],
-            drawn=len(chosen.kept) < len(releases) or not chosen.drowned,
+            below_noise_floor=[everything[place] for place in chosen.below_noise_floor],
+            drawn=len(chosen.kept) < len(releases) or not chosen.below_noise_floor,
             heat=heat_map(names, chosen.estimates, order, chosen.by),
             map=map_of(names, scaling),
             places=_places(names, scaling),

@@ -21,7 +21,7 @@ from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignS
 from streamsketch.signs.steps import cell_steps
 
 _GROUPS = 8  # of rows, where their steps differ
-_LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are drowned in flips
+_LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are below the noise floor
 _MAX_NORM = 1e300
 _MOST_STEPS = 2.0**64  # the cells of longer vectors do not fit their integers
 
@@ -59,7 +59,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     Examples
     --------
     >>> import streamsketch as ss
-    >>> projection = ss.Gaussian(dim=64, sketch_dim=4096, seed=5, independence=64)
+    >>> projection = ss.GaussianProjection(dim=64, sketch_dim=4096, seed=5, independence=64)
     >>> x, y = projection.sketch(), projection.sketch()
     >>> x.update(range(64), 1000)
     >>> y.update(range(32), 1000)
@@ -90,8 +90,8 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
     Raises
     ------
     InvalidInputError
-        As `angle`; if the standard error at a right angle exceeds π/2: the signs are then drowned in flips. Whether
-        that is so does not depend on the signs.
+        As `angle`; if the standard error at a right angle exceeds π/2: the signs are then below the noise floor.
+        Whether that is so does not depend on the signs.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
     """

@@ -19,7 +19,7 @@ from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import BitSource, FlipLaw, FlippedSigns, Guarantee, Mechanism, flips, rate_below
-from streamsketch.projections import Gaussian, Projection
+from streamsketch.projections import GaussianProjection, Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
 from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
 from streamsketch.signs.sign_changes import (
@@ -193,12 +193,13 @@ class DPSignRPRR(SignMechanism):
     Raises
     ------
     InvalidInputError
-        For a number out of range; of `law`, for another projection than `Gaussian` or one of less independence.
+        For a number out of range; of `law`, for another projection than `GaussianProjection` or one of less
+        independence.
 
     Examples
     --------
-    >>> from streamsketch import Gaussian, OneCoordinate
-    >>> projection = Gaussian(dim=64, sketch_dim=256, seed=1, independence=64)
+    >>> from streamsketch import GaussianProjection, OneCoordinate
+    >>> projection = GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
     >>> how = DPSignRPRR(epsilon=8, delta=1e-6, neighbours=OneCoordinate(1), norm_bound=30)
     >>> how.count(projection), dataclasses.replace(how, counting="paper").count(projection)
     (19, 48)
@@ -249,7 +250,7 @@ class DPSignRPRR(SignMechanism):
 
     def count(self, projection: Projection) -> int:
         """Return N: how many signs of two neighbours differ at most, but with probability δ / max_keys."""
-        if not isinstance(projection, Gaussian):
+        if not isinstance(projection, GaussianProjection):
             raise InvalidInputError(
                 f"DP-SignRP-RR is proven for a Gaussian projection, got {type(projection).__name__}: no other map has "
                 f"a bound on the signs that change. DPSignRPRRSmooth and DPSignLogistic hold for every map"

@@ -16,7 +16,7 @@ import numpy as np
 
 from streamsketch.core import Ints, check_length, current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
-from streamsketch.privacy import Cumulants, Guarantee
+from streamsketch.privacy import Guarantee, NoiseMoments
 from streamsketch.projections import Projection, projection_from_fields
 from streamsketch.release import NoisePart, PrivateSketch
 from streamsketch.wire import wire_pb2
@@ -268,10 +268,10 @@ def _projection(message: wire_pb2.Projection) -> Projection:
     return projection_from_fields(fields)
 
 
-def _noise(message: wire_pb2.Noise) -> Cumulants:
+def _noise(message: wire_pb2.Noise) -> NoiseMoments:
     if message.k2 > _MAX_K2 or message.k4 > _MAX_K2**2:
         raise WireFormatError("noise", f"has cumulants {message.k2:g} and {message.k4:g}, beyond any sampler's")
-    return at("noise", lambda: Cumulants(message.k2, message.k4))
+    return at("noise", lambda: NoiseMoments(message.k2, message.k4))
 
 
 def _part(message: wire_pb2.NoisePart) -> NoisePart:

@@ -9,14 +9,14 @@ import streamsketch as ss
 from benchmarks import trials
 from benchmarks.accuracy import coverage
 from benchmarks.trials import COSINE, DISTANCE, NORM, PRODUCT, Budget, Sample
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 
 X, Y = np.array([3, -2, 0, 5]), np.array([1, 1, 4, 0])
 
 
 def test_predictions_are_the_sheets_formulas_averaged_over_noises() -> None:
     """THEORY.md 4 for independent signs, κ = 1: V = (2‖z‖⁴ - 2‖z‖₄⁴)/k, W = (‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²)/k."""
-    k, noises = 8, [Cumulants(2.0, 12.0), Cumulants(4.0, 20.0)]
+    k, noises = 8, [NoiseMoments(2.0, 12.0), NoiseMoments(4.0, 20.0)]
     projection = ss.Rademacher(dim=4, sketch_dim=k, seed=1)
     z2, z4 = 4 + 9 + 16 + 25, 16 + 81 + 256 + 625
     parts = [4 * 2 * one.k2 * z2 + k * 2 * one.k4 + 2 * k * (2 * one.k2) ** 2 for one in noises]

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from tests.cli.running import Forks
 from tests.tampering import tampered
 
@@ -152,7 +152,7 @@ def test_tables_that_share_a_release_count_as_the_tables_they_are(tmp_path: Path
 def test_one_key_with_too_little_noise_spoils_its_tables_sum(tmp_path: Path, forks: Forks) -> None:
     one = ss.L1(1, unit="sale")
     sound, other = (PROJECTION.sketch().release(epsilon=1.0, neighbours=one) for _ in range(2))
-    ss.PrivateTable({"a": sound, "b": tampered(other, noise=Cumulants(0.5, 0.1))}).save(tmp_path / "all.parquet")
+    ss.PrivateTable({"a": sound, "b": tampered(other, noise=NoiseMoments(0.5, 0.1))}).save(tmp_path / "all.parquet")
     PROJECTION.sketch().release(epsilon=1.0, neighbours=one).save(tmp_path / "c.sketch")
     shown = " ".join(forks.run("explain", "all.parquet", "c.sketch", cwd=tmp_path).stdout.split())
     assert "WARNING: 1 of them state too little noise for their guarantee, so this does not hold." in shown

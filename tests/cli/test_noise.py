@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.private_sketch import PrivateSketch
 from tests.cli.running import Forks
 from tests.tampering import tampered
@@ -28,7 +28,7 @@ def release(sketch: ss.Sketch | None = None) -> PrivateSketch:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    honest, thin = release(), tampered(release(), noise=Cumulants(0.01, 0.0))
+    honest, thin = release(), tampered(release(), noise=NoiseMoments(0.01, 0.0))
     for name in ("north", "south"):
         release().save(tmp_path / f"{name}.sketch")
     thin.save(tmp_path / "forged.sketch")
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     PrivateSketch(
         PROJECTION, PROJECTION.sketch().state(), honest.noise, honest.guarantee, release_ids=honest.release_ids
     ).save(tmp_path / "empty.sketch")
-    ss.PrivateTable({"sound": release(), "bad": tampered(release(), noise=Cumulants(0.01, 0.0))}).save(
+    ss.PrivateTable({"sound": release(), "bad": tampered(release(), noise=NoiseMoments(0.01, 0.0))}).save(
         tmp_path / "table.parquet"
     )
     return tmp_path
@@ -87,7 +87,7 @@ def test_keys_of_a_table_are_named(folder: Path, forks: Forks) -> None:
         done = forks.run(command, "table.parquet", cwd=folder)
         assert "warning: table.parquet, key bad states too little noise" in done.stderr
         assert "key sound" not in done.stderr
-    many = {f"key{place}": tampered(release(), noise=Cumulants(0.01, 0.0)) for place in range(8)}
+    many = {f"key{place}": tampered(release(), noise=NoiseMoments(0.01, 0.0)) for place in range(8)}
     ss.PrivateTable(many).save(folder / "many.parquet")
     said = forks.run("inspect", "many.parquet", cwd=folder).stderr.splitlines()
     assert len(said) == 6

@@ -85,10 +85,10 @@ def test_flips_that_depend_on_the_cells_take_a_norm(prefix: str, folder: Path, f
     assert row["cosine"]["value"] == pytest.approx(signs.cosine(x, y, norm_x=NORM, norm_y=3000).value)
 
 
-def test_signs_drowned_in_flips_have_no_cosine(folder: Path, forks: Forks) -> None:
-    drowned = signs.DPSignOPORPRR(epsilon=0.1, neighbours=PIXEL)
+def test_signs_below_the_noise_floor_have_no_cosine(folder: Path, forks: Forks) -> None:
+    weak = signs.DPSignOPORPRR(epsilon=0.1, neighbours=PIXEL)
     for name in ("x", "y"):
-        drowned.release(OPORP.sketch()).save(folder / f"{name}.signs")
+        weak.release(OPORP.sketch()).save(folder / f"{name}.signs")
     assert "unknown" in forks.run("compare", "x.signs", "y.signs", cwd=folder).stdout
     (row,) = json.loads(forks.run("compare", "x.signs", "y.signs", "--json", cwd=folder).stdout)
     assert row["cosine"] is None
@@ -211,7 +211,7 @@ def test_signs_are_explained_alone_and_together_with_sketches(folder: Path, fork
 
 
 def test_the_conditions_of_signs_are_told_in_full(folder: Path, forks: Forks) -> None:
-    projection = ss.Gaussian(dim=64, sketch_dim=256, seed=1, independence=64)
+    projection = ss.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
     how = signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=PIXEL, norm_bound=30)
     for name in ("x", "y"):
         how.release(projection.sketch()).save(folder / f"{name}.signs")

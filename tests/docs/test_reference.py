@@ -35,7 +35,7 @@ SHOWN_AMONG_US = {
         "estimation.rounded",
         "explanation.rounded_up",
     ),
-    *("privacy.Cumulants", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),
+    *("privacy.NoiseMoments", "privacy.DiscreteGaussian", "privacy.DiscreteLaplace", "privacy.FlipLaw"),
     *("privacy.IndividualGuarantee", "privacy.account", "privacy.gaussian_epsilon", "privacy.gaussian_sigma"),
     *(
         "privacy.key_threshold",

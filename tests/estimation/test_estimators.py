@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.estimation import normalised_inner_product
 from streamsketch.privacy import Mechanism
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.sketching.sketch import Sketch
 
@@ -32,7 +32,7 @@ def sketch_of(indices: list[int], values: list[int], projection: ss.Projection =
 
 def as_release(sketch: Sketch, name: bytes, k2: float = 10.0, k4: float = 100.0) -> PrivateSketch:
     """Call a state a release with the given noise, so that estimates can be computed by hand."""
-    return PrivateSketch(sketch.projection, sketch.state(), Cumulants(k2, k4), GUARANTEE, release_ids=[name])
+    return PrivateSketch(sketch.projection, sketch.state(), NoiseMoments(k2, k4), GUARANTEE, release_ids=[name])
 
 
 # --- values by hand -------------------------------------------------------------------------------------------
@@ -138,10 +138,10 @@ def test_one_release_is_not_compared_with_itself(estimate: Estimator) -> None:
         ss.pairwise([release, release])
 
 
-def test_the_cosine_with_an_empty_or_drowned_stream_is_undefined() -> None:
+def test_the_cosine_with_a_stream_that_is_empty_or_below_the_noise_floor_is_undefined() -> None:
     x, empty = sketch_of([3], [5]), PROJECTION.sketch()
-    drowned = as_release(sketch_of([4], [1]), b"release1")
-    for one, other in ((x, empty), (empty, x), (empty, empty), (x, drowned), (drowned, x)):
+    weak = as_release(sketch_of([4], [1]), b"release1")
+    for one, other in ((x, empty), (empty, x), (empty, empty), (x, weak), (weak, x)):
         with pytest.raises(ss.InvalidInputError, match=r"the cosine is undefined.*larger epsilon"):
             ss.cosine(one, other)
 
@@ -257,7 +257,7 @@ def test_pairwise_keeps_its_digits_where_norms_dwarf_distances() -> None:
                 assert together.standard_error[i, j] == pytest.approx(alone.standard_error, rel=1e-6)
 
 
-def test_a_cosine_drowned_in_noise_is_undefined() -> None:
+def test_a_cosine_below_the_noise_floor_is_undefined() -> None:
     refused = 0
     for seed in range(20):
         projection = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=seed)
@@ -345,7 +345,7 @@ WIDE = ss.SJLT(dim=1 << 40, sketch_dim=256, sparsity=4, seed=7, resolution="1/10
 def wide_release(cells: np.ndarray, number: int) -> ss.PrivateSketch:  # type: ignore[type-arg]
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("discrete Laplace, scale 40"))
     ids = [number.to_bytes(8, "big")]
-    return ss.PrivateSketch(WIDE, cells.astype(np.int64), Cumulants(3199.8, 3e7), guarantee, release_ids=ids)
+    return ss.PrivateSketch(WIDE, cells.astype(np.int64), NoiseMoments(3199.8, 3e7), guarantee, release_ids=ids)
 
 
 # --- shape ----------------------------------------------------------------------------------------------------

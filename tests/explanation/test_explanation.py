@@ -12,11 +12,11 @@ import streamsketch as ss
 from streamsketch.explanation import explain_jointly
 from streamsketch.privacy import (
     Budget,
-    Cumulants,
     DiscreteGaussian,
     KeySelection,
     Mechanism,
     Neighbours,
+    NoiseMoments,
     Spent,
     account,
 )
@@ -54,7 +54,7 @@ SOUND: dict[str, Callable[[], PrivateSketch]] = {
     "one coordinate": lambda: released(SJLT.replace(resolution="1/3"), ss.OneCoordinate("5/2")),
     "tiny epsilon": lambda: released(epsilon=0.001, delta=1e-12, mechanism="gaussian"),
     "large epsilon": lambda: released(epsilon=1000.0),
-    "random columns": lambda: released(ss.Gaussian(dim=50, sketch_dim=16, seed=1), **GAUSSIAN),
+    "random columns": lambda: released(ss.GaussianProjection(dim=50, sketch_dim=16, seed=1), **GAUSSIAN),
     "input": lambda: of_vector("input"),
     "input, Gaussian": lambda: of_vector("input", **GAUSSIAN),
     "hadamard": lambda: of_vector("hadamard", **GAUSSIAN),
@@ -117,7 +117,7 @@ def test_noise_at_another_place_than_stated_is_found_out() -> None:
 
 def test_noise_that_is_not_what_the_mechanism_says_is_found_out() -> None:
     release = released()
-    told = tampered(release, noise=Cumulants(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
+    told = tampered(release, noise=NoiseMoments(release.noise.k2 / 4, release.noise.k4 / 16)).explain()
     assert told.check.verdict == "too little"
     assert "another noise than the discrete Laplace, scale 4" in told.check.reason
     assert f"cumulants are {release.noise.k2 / 4:.6g} and" in told.check.reason

@@ -19,7 +19,7 @@ from tests.explanation.test_explanation import released
 PIXEL = ss.OneCoordinate(1, unit="pixel")
 SALE = ss.L1(1, unit="sale")
 OPORP = ss.OPORP(dim=784, sketch_dim=256, seed=1, resolution="1/4")
-GAUSSIAN = ss.Gaussian(dim=64, sketch_dim=256, seed=1, independence=64)
+GAUSSIAN = ss.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
 RADEMACHER = ss.Rademacher(dim=784, sketch_dim=256, seed=1)
 
 
@@ -179,7 +179,7 @@ def test_how_often_a_sign_is_wrong_is_the_laws_chance() -> None:
 
 
 def test_a_large_random_map_is_not_read_through() -> None:
-    large = ss.Uniform(dim=1 << 24, sketch_dim=256, seed=1)
+    large = ss.UniformProjection(dim=1 << 24, sketch_dim=256, seed=1)
     for name in ("smooth", "logistic"):
         one = SOUND[name][1]()
         told = SignSketch(large, one.packed, one.law, one.guarantee, release_id=one.release_id).explain()

@@ -14,7 +14,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy import Mechanism
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.noise_effect import NoisePlace
 from tests.golden import estimates, laws, reader, sign_estimates
 from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
@@ -48,7 +48,7 @@ def releases_of(text: str, place: NoisePlace, bits: int) -> list[ss.PrivateSketc
         ss.PrivateSketch(
             projection,
             random.integers(-(2**bits), 2**bits, projection.sketch_dim),
-            Cumulants(7.5 * i, 3.25 * i),
+            NoiseMoments(7.5 * i, 3.25 * i),
             GUARANTEE,
             noise_place=place,
             multiplier=multiplier,

@@ -14,7 +14,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy import Mechanism
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.noise_parts import NoisePart
 from tests.golden import reader
 from tests.golden.make_kit import plain, strings
@@ -47,7 +47,7 @@ def release_of(case: dict[str, Any], parts: list[NoisePart]) -> ss.PrivateSketch
     return ss.PrivateSketch(
         ss.Projection.from_json(case["projection"]),
         np.array([int(value) for value in case["values"]], dtype=np.int64),
-        Cumulants(case["noise"]["k2"], case["noise"]["k4"]),
+        NoiseMoments(case["noise"]["k2"], case["noise"]["k4"]),
         guarantee_of(case["guarantee"]),
         multiplier=case["multiplier"],
         release_ids=ids_of(case["release_ids"]),
@@ -59,7 +59,7 @@ def release_of(case: dict[str, Any], parts: list[NoisePart]) -> ss.PrivateSketch
 def parts_of(case: dict[str, Any]) -> list[NoisePart]:
     return [
         NoisePart(
-            Cumulants(part["noise"]["k2"], part["noise"]["k4"]),
+            NoiseMoments(part["noise"]["k2"], part["noise"]["k4"]),
             guarantee_of(part["guarantee"]),
             part["multiplier"],
             part["count"],

@@ -17,7 +17,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy import Mechanism
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 
 CASES = json.loads((Path(__file__).parent / "wire.json").read_text())
 
@@ -118,7 +118,7 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
     release = ss.PrivateSketch(
         ss.Projection.from_json(case["projection"]),
         np.array([int(value) for value in case["values"]], dtype=np.int64),
-        Cumulants(case["k2"], case["k4"]),
+        NoiseMoments(case["k2"], case["k4"]),
         ss.Guarantee(
             case["epsilon"],
             case["delta"],

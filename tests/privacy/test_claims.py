@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import PrivateSketch, PrivateTable
-from streamsketch.privacy import Cumulants, places_that_count, sharing_data
+from streamsketch.privacy import NoiseMoments, places_that_count, sharing_data
 
 PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)
@@ -54,7 +54,7 @@ FORGERIES: dict[str, Callable[[PrivateSketch], tuple[PrivateSketch, str]]] = {
     "another release": lambda one: (dressed(released(), one), "cells"),
     "another release of more ε": lambda one: (dressed(released(9.0), one), "cells, noise, guarantees"),
     "one cell": lambda one: (dressed(one, one, values=one.values + np.eye(64, dtype=np.int64)[3]), "cells"),
-    "no noise": lambda one: (dressed(one, one, noise=Cumulants()), "noise"),
+    "no noise": lambda one: (dressed(one, one, noise=NoiseMoments()), "noise"),
     "less ε": lambda one: (dressed(one, one, guarantee=dataclasses.replace(one.guarantee, epsilon=0.1)), "guarantees"),
     "more ε": lambda one: (dressed(one, one, guarantee=dataclasses.replace(one.guarantee, epsilon=9.0)), "guarantees"),
     "more δ": lambda one: (dressed(one, one, guarantee=dataclasses.replace(one.guarantee, delta=0.1)), "guarantees"),
@@ -119,7 +119,7 @@ def test_a_sum_spends_nothing_beside_its_parts_and_a_forged_one_is_refused(name:
         (dressed(released(), total, guarantee=total.guarantee, noise=total.noise), "vector"),
         (dressed(total, total, values=total.values + np.eye(64, dtype=np.int64)[9]), "vector"),
         (dressed(total, total, noise=total.noise.times(2)), "noise"),
-        (dressed(total, total, noise=Cumulants(total.noise.k2, 1.5 * total.noise.k4)), "noise"),
+        (dressed(total, total, noise=NoiseMoments(total.noise.k2, 1.5 * total.noise.k4)), "noise"),
         (dressed(total, total, projection=OTHER_MAP), "map"),
     ):
         with pytest.raises(

@@ -263,7 +263,7 @@ def test_noise_before_any_map_needs_no_norm_of_it() -> None:
         ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1),
         ss.OPORP(dim=1 << 40, sketch_dim=64, seed=1),
         ss.Rademacher(dim=100, sketch_dim=64, seed=1),
-        ss.Gaussian(dim=100, sketch_dim=16, seed=1),
+        ss.GaussianProjection(dim=100, sketch_dim=16, seed=1),
     ],
     ids=repr,
 )

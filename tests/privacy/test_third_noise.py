@@ -11,7 +11,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
-from streamsketch.privacy import NOISES, BitSource, Budget, Cumulants, Loss, Mechanism, Noise, Sensitivity, register
+from streamsketch.privacy import NOISES, BitSource, Budget, Loss, Mechanism, Noise, NoiseMoments, Sensitivity, register
 from streamsketch.wire.releases import _known_guarantee
 from tests.tampering import tampered
 
@@ -42,9 +42,9 @@ class DiscreteUniform(Noise):
         return cls(Fraction(math.ceil((sensitivity.l1 / Fraction(budget.delta) - 1) / 2)))
 
     @property
-    def cumulants(self) -> Cumulants:
+    def cumulants(self) -> NoiseMoments:
         count = 2 * float(self.width) + 1
-        return Cumulants((count**2 - 1) / 12, -(count**4 - 1) / 120)
+        return NoiseMoments((count**2 - 1) / 12, -(count**4 - 1) / 120)
 
     def sample(self, size: int, bits: BitSource) -> Ints:
         count, drawn = 2 * int(self.width) + 1, np.empty(size, dtype=np.int64)
@@ -97,7 +97,7 @@ def test_it_is_explained_and_checked() -> None:
     assert told.theorems == [DiscreteUniform.theorem]
     assert "discrete uniform, width 8" in " ".join(str(told).split())
     assert tampered(released(), delta=0.2).explain().check.verdict == "too little"
-    thin = tampered(released(), noise=Cumulants(1.0))
+    thin = tampered(released(), noise=NoiseMoments(1.0))
     assert thin.explain().check.verdict == "too little"
     with pytest.warns(NoiseMismatchWarning, match="another noise than the discrete uniform, width 8"):
         ss.squared_norm(thin)
@@ -151,7 +151,7 @@ def test_it_is_offered_and_planned_with() -> None:
     assert str(least.guarantee.mechanism) == "discrete uniform, width 2"
     automatic = counts.sketch().release(**BUDGET, neighbours=SALE)
     assert automatic.guarantee.delta == 0, "the rule of thumb knows nothing of it"
-    streams = ss.Streams(dim=1 << 40, squared_distances=4000)
+    streams = ss.StreamFacts(dim=1 << 40, squared_distances=4000)
     found = ss.plan(streams, **BUDGET, neighbours=SALE)
     assert found.chosen.mechanism == "uniform"
     assert "Uniform noise is better" in " ".join(str(found).split())

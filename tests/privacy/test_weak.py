@@ -39,7 +39,7 @@ DOORS: dict[str, Callable[[float, float], Any]] = {
     "a policy": policy,
     "a round": a_round,
     "a plan": lambda e, d: ss.plan(
-        ss.Streams(dim=ss.HASHED_DIM, squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE
+        ss.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE
     ),
     "keys": lambda e, d: SelectKeys(epsilon=e, delta=d or 1e-9),
 }

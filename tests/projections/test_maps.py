@@ -40,7 +40,7 @@ def test_steps_of_cells_are_those_of_all_columns_and_fjlt_finds_them_by_fast_tra
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     maps = [
-        ss.Gaussian(dim=100, sketch_dim=5, seed=3),
+        ss.GaussianProjection(dim=100, sketch_dim=5, seed=3),
         *(
             ss.FJLT(dim=dim, sketch_dim=5, seed=dim, density=q)
             for dim, q in ((100, "1/3"), (64, 1), (1, 1), (9, "1/9"))
@@ -73,8 +73,8 @@ def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.Monk
         "column_norms",
         lambda self: looks.append(self) or original(self),  # type: ignore[func-returns-value]
     )
-    projection = ss.Gaussian(dim=40, sketch_dim=5, seed=987)
-    again = ss.Gaussian(dim=40, sketch_dim=5, seed=987, resolution="1/100")
+    projection = ss.GaussianProjection(dim=40, sketch_dim=5, seed=987)
+    again = ss.GaussianProjection(dim=40, sketch_dim=5, seed=987, resolution="1/100")
     assert (projection.l1_sensitivity, projection.l2_sensitivity_squared) == (
         again.l1_sensitivity,
         again.l2_sensitivity_squared,
@@ -104,13 +104,13 @@ def test_copies_share_what_is_costly_to_rebuild(
 
 
 def test_a_long_look_shows_its_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    ss.Uniform(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
+    ss.UniformProjection(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(explicit, "_SHOW_PROGRESS", 0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    ss.Uniform(dim=30, sketch_dim=4, seed=4322).l1_sensitivity  # noqa: B018
+    ss.UniformProjection(dim=30, sketch_dim=4, seed=4322).l1_sensitivity  # noqa: B018
     shown = capsys.readouterr()
-    assert "sensitivity of Uniform" in shown.err
+    assert "sensitivity of UniformProjection" in shown.err
     assert shown.out == ""
 
 
@@ -134,8 +134,8 @@ def test_a_rotation_whose_gaussian_row_is_zero_is_refused(seed: int) -> None:
 
 
 def test_rows_that_nearly_lie_in_the_span_of_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    block = ss.Gaussian.block
-    monkeypatch.setattr(ss.Gaussian, "block", lambda self, keys: block(self, keys)[[0, 1, 0]])
+    block = ss.GaussianProjection.block
+    monkeypatch.setattr(ss.GaussianProjection, "block", lambda self, keys: block(self, keys)[[0, 1, 0]])
     flat = ss.Rotation(dim=30, sketch_dim=3, seed=1)
     sketch = flat.sketch()
     with pytest.raises(ss.InvalidInputError, match="another seed"):
@@ -147,7 +147,8 @@ def test_rows_that_nearly_lie_in_the_span_of_others_are_refused(monkeypatch: pyt
 def test_a_rotation_is_gram_schmidt_of_its_gaussian_rows() -> None:
     projection = ss.Rotation(dim=30, sketch_dim=6, seed=5, fraction_bits=12)
     gaussian = np.array(
-        [naive_maps.column(ss.Gaussian(dim=30, sketch_dim=6, seed=5).to_json(), j) for j in range(30)], dtype=float
+        [naive_maps.column(ss.GaussianProjection(dim=30, sketch_dim=6, seed=5).to_json(), j) for j in range(30)],
+        dtype=float,
     ).T
     rows = []
     for row in gaussian:
@@ -212,9 +213,9 @@ def test_releases_of_every_map_cross_the_wire() -> None:
             lambda: ss.SJLT(dim=5, sketch_dim=6, sparsity=2, seed=1, construction="tree"),
             "'block' or 'graph', got 'tree'",
         ),
-        (lambda: ss.Gaussian(dim=5, sketch_dim=6, seed=1, fraction_bits=1), r"from 2 to 12, got 1"),
-        (lambda: ss.Uniform(dim=5, sketch_dim=6, seed=1, fraction_bits=13), r"from 2 to 12, got 13"),
-        (lambda: ss.Gaussian(dim=5, sketch_dim=1 << 17, seed=1), r"from 1 to 65536, got 131072"),
+        (lambda: ss.GaussianProjection(dim=5, sketch_dim=6, seed=1, fraction_bits=1), r"from 2 to 12, got 1"),
+        (lambda: ss.UniformProjection(dim=5, sketch_dim=6, seed=1, fraction_bits=13), r"from 2 to 12, got 13"),
+        (lambda: ss.GaussianProjection(dim=5, sketch_dim=1 << 17, seed=1), r"from 1 to 65536, got 131072"),
         (lambda: ss.VerySparse(dim=5, sketch_dim=6, seed=1, sparsity=0), r"got 0"),
         (lambda: ss.Identity(dim=5, sketch_dim=4), "sketch_dim=4, dim=5"),
         (lambda: ss.Identity(dim=5, seed=4), "seed=4"),
@@ -233,8 +234,8 @@ def test_releases_of_every_map_cross_the_wire() -> None:
         (lambda: ss.Rotation(dim=5, sketch_dim=6, seed=1), "dim=5 and sketch_dim=6"),
         (lambda: ss.Rotation(dim=1 << 40, sketch_dim=6, seed=1), "dim=1099511627776"),
         (lambda: ss.Rademacher(dim=5, sketch_dim=6, seed=1, independence=3), r"from 4 to 256, got 3"),
-        (lambda: ss.Uniform(dim=5, sketch_dim=6, seed=1, independence=257), r"from 4 to 256, got 257"),
-        (lambda: ss.Gaussian(dim=5, sketch_dim=6, seed=1, independence=4097), r"from 4 to 4096, got 4097"),
+        (lambda: ss.UniformProjection(dim=5, sketch_dim=6, seed=1, independence=257), r"from 4 to 256, got 257"),
+        (lambda: ss.GaussianProjection(dim=5, sketch_dim=6, seed=1, independence=4097), r"from 4 to 4096, got 4097"),
     ],
 )
 def test_bad_fields_are_refused_with_their_values(build: Any, message: str) -> None:
@@ -243,7 +244,7 @@ def test_bad_fields_are_refused_with_their_values(build: Any, message: str) -> N
 
 
 def test_a_gaussian_map_may_have_independence_for_all_its_columns() -> None:
-    projection = ss.Gaussian(dim=4096, sketch_dim=2, seed=7, independence=4096)
+    projection = ss.GaussianProjection(dim=4096, sketch_dim=2, seed=7, independence=4096)
     indices = [0, 1, 4095]
     twin = [naive_maps.column(projection.to_json(), index) for index in indices]
     assert projection.columns(indices).T.tolist() == twin

@@ -115,7 +115,7 @@ def test_rows_near_the_limit_are_exact_and_beyond_it_wrap_around() -> None:
         ss.OPORP(dim=3, sketch_dim=2, seed=1),
         ss.SRHT(dim=3, sketch_dim=2, seed=1),
         ss.FJLT(dim=3, sketch_dim=2, seed=1),
-        ss.Gaussian(dim=3, sketch_dim=2, seed=1),
+        ss.GaussianProjection(dim=3, sketch_dim=2, seed=1),
         ss.Rotation(dim=3, sketch_dim=2, seed=1),
         ss.Identity(dim=3),
     ):
@@ -284,7 +284,7 @@ def test_large_finite_numbers_are_no_infinity() -> None:
 def test_what_leaves_the_range_of_floats_is_refused(dtype: Any) -> None:
     """Entries of a Gaussian map reach thousands of steps: rows of 1e35 came out as infinities and NaN in float32."""
     largest = float(np.finfo(dtype).max)
-    fine = ss.Gaussian(dim=3, sketch_dim=40, seed=1, fraction_bits=12)
+    fine = ss.GaussianProjection(dim=3, sketch_dim=40, seed=1, fraction_bits=12)
     within = fine.transform(np.ones((1, 3), dtype=dtype)) * (largest / 1000)
     for form in (np.array, sparse.csr_array):
         assert np.allclose(fine.transform(form(np.full((1, 3), largest / 1000, dtype=dtype))), within, rtol=1e-5)

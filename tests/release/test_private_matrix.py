@@ -20,7 +20,7 @@ def publisher(projection: ss.Projection) -> ss.PrivateProjection:
 def test_rows_are_comparable_releases_of_their_vectors() -> None:
     random = np.random.default_rng(1)
     matrix = random.integers(0, 50, (6, 300))
-    rows = publisher(ss.Gaussian(dim=300, sketch_dim=256, seed=1)).release(matrix)
+    rows = publisher(ss.GaussianProjection(dim=300, sketch_dim=256, seed=1)).release(matrix)
     assert len({row.release_ids for row in rows}) == 6
     estimates = ss.pairwise(rows)
     exact = ((matrix[:, None] - matrix) ** 2).sum(axis=2)
@@ -31,7 +31,7 @@ def test_rows_are_comparable_releases_of_their_vectors() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_it_never_takes_more_noise_than_the_papers_theorem(epsilon: float) -> None:
-    projection = ss.Gaussian(dim=200, sketch_dim=32, seed=4)
+    projection = ss.GaussianProjection(dim=200, sketch_dim=32, seed=4)
     publish = ss.PrivateProjection(
         projection=projection, epsilon=epsilon, delta=1e-6, neighbours=RATING, mechanism="gaussian"
     )

@@ -15,7 +15,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.explanation import ONE_RELEASE, TableExplanation
-from streamsketch.privacy import Cumulants
+from streamsketch.privacy import NoiseMoments
 from streamsketch.release import AdditiveNoise
 from tests.cli.running import Forks
 from tests.tampering import tampered
@@ -141,7 +141,7 @@ def test_signs_of_a_table_are_one_release(tmp_path: Path) -> None:
     assert again == signs
     assert ss.explain(signs, signs["a"]).guarantee.epsilon == 1.0
     conditional = ss.signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30)
-    gaussian = ss.Gaussian(dim=1000, sketch_dim=64, seed=1, independence=16)
+    gaussian = ss.GaussianProjection(dim=1000, sketch_dim=64, seed=1, independence=16)
     with pytest.raises(ss.InvalidInputError, match="guarantees nothing for public keys without data"):
         conditional.release_table(secret(gaussian), public_keys=["a"])
     with pytest.raises(TypeError, match="only a SketchTable"):
@@ -226,7 +226,7 @@ def test_a_table_explains_itself_as_one_release() -> None:
     assert str(told).startswith("3 keys (a, b, c)\n\nGuarantee  ε = 1, δ = 0 for one sale")
     assert max(map(len, str(told).splitlines())) <= 80
     json.dumps(told.to_dict())
-    thin = ss.PrivateTable({"a": alone(), "b": tampered(alone(), noise=Cumulants(0.5, 0.1))}).explain()
+    thin = ss.PrivateTable({"a": alone(), "b": tampered(alone(), noise=NoiseMoments(0.5, 0.1))}).explain()
     assert (thin.check.verdict, len(thin.groups)) == ("too little", 2)
     assert ss.explain(alone(), ss.PrivateTable({"a": alone()})).verdicts["enough"] == 2
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Mechanism
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Mechanism, NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.independence import check_independent
 from streamsketch.release.private_sketch import PrivateSketch
@@ -44,7 +44,9 @@ def published(
     projection: ss.Projection = PROJECTION,
 ) -> PrivateSketch:
     cells = np.resize(np.array(values, dtype=np.int64), projection.sketch_dim)
-    return PrivateSketch(projection, cells, Cumulants(2.0, 5.0), GUARANTEE, multiplier=multiplier, release_ids=[name])
+    return PrivateSketch(
+        projection, cells, NoiseMoments(2.0, 5.0), GUARANTEE, multiplier=multiplier, release_ids=[name]
+    )
 
 
 def exact_cells(release: PrivateSketch) -> list[Fraction]:
@@ -121,19 +123,19 @@ def test_a_state_at_the_edge_of_63_bits_wraps_around_rather_than_leaking_an_erro
 )
 def test_values_of_another_shape_or_type_are_refused(values: np.ndarray) -> None:  # type: ignore[type-arg]
     with pytest.raises(ss.InvalidInputError, match=r"int64 of shape \(16,\), got"):
-        PrivateSketch(PROJECTION, values, Cumulants(), GUARANTEE, release_ids=[b"release1"])
+        PrivateSketch(PROJECTION, values, NoiseMoments(), GUARANTEE, release_ids=[b"release1"])
 
 
 @pytest.mark.parametrize("ids", [[], [b"short"], [b"too long a name"], [b"release1", b"release1"]])
 def test_release_ids_must_be_distinct_and_of_eight_bytes(ids: list[bytes]) -> None:
     with pytest.raises(ss.InvalidInputError, match="release ids must be distinct"):
-        PrivateSketch(PROJECTION, np.zeros(16, dtype=np.int64), Cumulants(), GUARANTEE, release_ids=ids)
+        PrivateSketch(PROJECTION, np.zeros(16, dtype=np.int64), NoiseMoments(), GUARANTEE, release_ids=ids)
 
 
 @pytest.mark.parametrize("cumulants", [(float("nan"), 0.0), (1.0, float("inf")), (-1.0, 0.0)])
 def test_noise_that_no_distribution_has_is_refused(cumulants: tuple[float, float]) -> None:
     with pytest.raises(ss.InvalidInputError, match="cumulants must be finite"):
-        Cumulants(*cumulants)
+        NoiseMoments(*cumulants)
 
 
 # --- it cannot be changed -------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ def test_a_release_cannot_be_changed() -> None:
 
 def test_a_release_keeps_its_own_copy_of_the_cells() -> None:
     cells = np.arange(16)
-    released = PrivateSketch(PROJECTION, cells, Cumulants(), GUARANTEE, release_ids=[b"release1"])
+    released = PrivateSketch(PROJECTION, cells, NoiseMoments(), GUARANTEE, release_ids=[b"release1"])
     cells[0] = 99
     assert released.values[0] == 0
     assert cells.flags.writeable
@@ -225,7 +227,7 @@ def test_a_mean_of_three_is_exact() -> None:
     total = parts[0].combine(parts[1], populations="disjoint").combine(parts[2], populations="disjoint")
     mean = total.scaled(Fraction(1, 3))
     assert exact_cells(mean)[:3] == [Fraction(7, 3), Fraction(-7, 3), Fraction(49, 3)]
-    assert mean.noise == Cumulants(6.0, 15.0)
+    assert mean.noise == NoiseMoments(6.0, 15.0)
     assert mean.noise.scaled(float(mean.multiplier)).k2 == pytest.approx(2 / 3)
 
 
@@ -428,7 +430,7 @@ def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
         PrivateSketch(
             PROJECTION,
             np.zeros(PROJECTION.sketch_dim, dtype=np.int64),
-            Cumulants(),
+            NoiseMoments(),
             ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m")),
             release_ids=[bytes([number]) * 8],
         )

@@ -73,19 +73,19 @@ def test_streams_without_differences_are_told_apart_in_one_of_twenty_cases_at_mo
 
 @pytest.mark.usefixtures("fixed_noise")
 @pytest.mark.parametrize("by", [None, "distance", "cosine"])
-def test_drowned_streams_are_named_and_not_drawn(by: Any) -> None:
+def test_streams_below_the_noise_floor_are_named_and_not_drawn(by: Any) -> None:
     found = {"no one": empty()} | kinds(6) | {"nothing": empty()}
     text = page_of(found, title="t", by=by)
-    named = re.search(r'<p class="drowned">(.*?)</p>', text, re.DOTALL)
+    named = re.search(r'<p class="below-noise-floor">(.*?)</p>', text, re.DOTALL)
     assert named is not None
     assert "2 of the streams are within two standard errors of 0" in named[1]
     assert named[1].rstrip().endswith("no one, nothing.")
     after = text[text.index("</caption>", named.end()) :]
     assert after.count("no one") == after.count("nothing") == 1, "in the table of sizes alone"
-    assert '<p class="drowned">' not in page_of(kinds(6), title="t")
+    assert '<p class="below-noise-floor">' not in page_of(kinds(6), title="t")
 
 
-def test_where_noise_drowns_all_they_are_drawn_by_distance() -> None:
+def test_where_all_are_below_the_noise_floor_they_are_drawn_by_distance() -> None:
     found = {name: empty() for name in "abc"}
     text = page_of(found, title="t", by="cosine")
     assert "Drawn, although fewer than two streams stand out" in text

@@ -28,7 +28,10 @@ DELTA = 1e-3
 MECHANISMS = [
     (signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)), RADEMACHER),
     (signs.IDPSignRPRR(epsilon=3.0, neighbours=ss.L1(2)), RADEMACHER),
-    (signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.L1(1)), ss.Gaussian(dim=3, sketch_dim=3, seed=1, fraction_bits=2)),
+    (
+        signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.L1(1)),
+        ss.GaussianProjection(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
+    ),
     (signs.IDPSignOPORP(epsilon=1.0, neighbours=ss.OneCoordinate(2)), OPORP),
     (signs.IDPSignRPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(1)), RADEMACHER),
     (signs.IDPSignRPG(epsilon=2.0, delta=DELTA, neighbours=ss.L1(2)), RADEMACHER),

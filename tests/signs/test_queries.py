@@ -23,7 +23,7 @@ from streamsketch.signs.sketch import Signs, packed_signs
 from tests.oracles import naive_signs
 
 K = 2048
-GAUSSIAN = ss.Gaussian(dim=4, sketch_dim=K, seed=1, independence=4)
+GAUSSIAN = ss.GaussianProjection(dim=4, sketch_dim=K, seed=1, independence=4)
 ANGLES = [0.05, 0.4, math.pi / 3, math.pi / 2, 2.5, 3.1]
 FALSE_REJECTS = 1e-7
 
@@ -276,9 +276,9 @@ def test_an_angle_that_nothing_is_known_of_has_an_error_of_a_quarter_turn() -> N
     assert 0 <= found.value <= math.pi
     assert found.standard_error == pytest.approx(math.pi / 2)
     for first, second in ((x, y), (GAUSSIAN.sketch(), GAUSSIAN.sketch())):
-        drowned = [first, second] if isinstance(first, Signs) else [asked.release(one) for one in (first, second)]  # type: ignore[arg-type]
+        weak = [first, second] if isinstance(first, Signs) else [asked.release(one) for one in (first, second)]  # type: ignore[arg-type]
         with pytest.raises(ss.InvalidInputError, match="nothing is known of the cosine"):
-            signs.cosine(*drowned, norm_x=1, norm_y=1)
+            signs.cosine(*weak, norm_x=1, norm_y=1)
 
 
 def test_an_interval_covers_as_often_as_it_says() -> None:

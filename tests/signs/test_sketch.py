@@ -147,7 +147,8 @@ def test_whatever_passes_the_check_is_released() -> None:
     flat = next(
         map_
         for map_ in (
-            ss.Gaussian(dim=1, sketch_dim=1, seed=seed, fraction_bits=2, resolution="1/4") for seed in range(99)
+            ss.GaussianProjection(dim=1, sketch_dim=1, seed=seed, fraction_bits=2, resolution="1/4")
+            for seed in range(99)
         )
         if not map_.block(np.zeros(1, dtype=np.uint64)).any()
     )
@@ -377,7 +378,7 @@ def test_tables_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_condition_goes_where_the_guarantee_goes(tmp_path: Path) -> None:
-    projection = ss.Gaussian(dim=16, sketch_dim=64, seed=1, independence=16)
+    projection = ss.GaussianProjection(dim=16, sketch_dim=64, seed=1, independence=16)
     asked = [
         signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30.125 + i) for i in range(3)
     ]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.estimation.estimators import Estimate
-from streamsketch.privacy import Budget, Cumulants, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, calibration
+from streamsketch.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, NoiseMoments, calibration
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.publish import CalibratedNoise
@@ -119,7 +119,7 @@ def norm(vector: Ints, power: int = 2) -> float:
     return float((vector**power).sum())
 
 
-def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: Cumulants) -> float:
+def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: NoiseMoments) -> float:
     """THEORY.md 4: V_S(z) + 4·K2·‖z‖² + k·K4 + 2k·K2², with the true norms."""
     cells = projection.sketch_dim
     own = projection.variance.of_squared_norm(norm(vector), norm(vector, 4))
@@ -127,7 +127,7 @@ def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: Cumu
 
 
 def predicted_product_variance(
-    projection: ss.Projection, x: Ints, y: Ints, noise_x: Cumulants, noise_y: Cumulants
+    projection: ss.Projection, x: Ints, y: Ints, noise_x: NoiseMoments, noise_y: NoiseMoments
 ) -> float:
     """THEORY.md 4: W_S(x, y) + K2y·‖x‖² + K2x·‖y‖² + k·K2x·K2y, with the true norms."""
     own = projection.variance.of_inner_product(norm(x), norm(y), float(x @ y), norm(x * y))
@@ -147,7 +147,7 @@ def test_estimates_from_raw_sketches_are_unbiased_with_the_predicted_variance(
 ) -> None:
     x, y = DIRECTIONS[direction]
     of_x, of_y = sketches(name, x, count), sketches(name, y, count)
-    none = Cumulants()
+    none = NoiseMoments()
     projection = of_x[0].projection
 
     distances = values_of(list(map(ss.squared_distance, of_x, of_y)))

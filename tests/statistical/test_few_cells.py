@@ -1,7 +1,7 @@
 """Intervals hold their level with few cells: they are found at the standard errors of the truth, not of the estimate.
 
-Cells have independent normal entries, as those of a `Gaussian` map have, and nearly those of any map for a vector of
-many coordinates.
+Cells have independent normal entries, as those of a `GaussianProjection` have, and nearly those of any map for a vector
+of many coordinates.
 Draws are of fixed seeds. Were they drawn anew, each assertion would fail with probability below 10^-5.
 """
 

@@ -39,8 +39,8 @@ FAMILIES: dict[str, Callable[[int], ss.Projection]] = {
     "oporp, uneven bins": lambda seed: ss.OPORP(dim=DIM, sketch_dim=5, seed=seed, independence=4),
     "very sparse": lambda seed: ss.VerySparse(dim=DIM, sketch_dim=16, sparsity=8, seed=seed, independence=4),
     "achlioptas": lambda seed: ss.Achlioptas(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "uniform": lambda seed: ss.Uniform(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "gaussian": lambda seed: ss.Gaussian(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "uniform": lambda seed: ss.UniformProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "gaussian": lambda seed: ss.GaussianProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
     "srht": lambda seed: ss.SRHT(dim=DIM, sketch_dim=5, seed=seed, independence=4),
     "fjlt": lambda seed: ss.FJLT(dim=DIM, sketch_dim=8, seed=seed, density="1/4", independence=4),
     "rotation": lambda seed: ss.Rotation(dim=DIM, sketch_dim=5, seed=seed),
@@ -150,7 +150,7 @@ def test_a_full_rotation_says_how_far_its_grid_puts_it_off(fraction_bits: int) -
 COSINES: dict[str, Callable[[int, int], ss.Projection]] = {
     "rademacher": lambda seed, k: ss.Rademacher(dim=DIM, sketch_dim=k, seed=seed),
     "count-sketch": lambda seed, k: ss.CountSketch(dim=DIM, sketch_dim=k, seed=seed),
-    "gaussian": lambda seed, k: ss.Gaussian(dim=DIM, sketch_dim=k, seed=seed),
+    "gaussian": lambda seed, k: ss.GaussianProjection(dim=DIM, sketch_dim=k, seed=seed),
     "fjlt": lambda seed, k: ss.FJLT(dim=DIM, sketch_dim=k, seed=seed),
 }
 

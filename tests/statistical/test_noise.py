@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamsketch.privacy import Cumulants, DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, NoiseMoments
 from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.inversion import Table
 from streamsketch.privacy.samplers import KeyedBits
@@ -172,10 +172,10 @@ def test_the_exact_laws_sum_to_one() -> None:
 
 
 def test_cumulants_of_independent_noises_add_and_scale() -> None:
-    total = Cumulants(2.0, 12.0) + Cumulants(3.0, -1.0)
-    assert total == Cumulants(5.0, 11.0)
-    assert total.scaled(-2) == Cumulants(20.0, 176.0)
-    assert Cumulants() == Cumulants(0.0, 0.0)
+    total = NoiseMoments(2.0, 12.0) + NoiseMoments(3.0, -1.0)
+    assert total == NoiseMoments(5.0, 11.0)
+    assert total.scaled(-2) == NoiseMoments(20.0, 176.0)
+    assert NoiseMoments() == NoiseMoments(0.0, 0.0)
 
 
 # --- beside OpenDP --------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ FALSE_REJECTS = 1e-6
 def test_intervals_of_one_streams_candidates_hold_together(cells: int, epsilon: float | None) -> None:
     """Forty alike streams, 100 maps: with a coverage of 95 % this fails once in a million seeds.
 
-    From the map's error alone, with noise of its size, and with noise that drowns it.
+    From the map's error alone, with noise of its size, and with noise far above it.
     """
     rng = np.random.default_rng(cells)
     missed = plain = 0

@@ -109,7 +109,7 @@ def _projections() -> list[ss.Projection]:
         ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution=grid),
         ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=16, seed=3),
         ss.FJLT(dim=32, sketch_dim=16, seed=3),
-        ss.Gaussian(dim=32, sketch_dim=16, seed=3),
+        ss.GaussianProjection(dim=32, sketch_dim=16, seed=3),
         ss.OPORP(dim=64, sketch_dim=16, seed=3),
         ss.Rotation(dim=16, sketch_dim=8, seed=3),
     ]

@@ -20,7 +20,7 @@ from streamsketch.core import Limits
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.text import is_printable
 from streamsketch.privacy import FlipLaw, FlippedSigns, Mechanism
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.storage import files as raw_file
 from streamsketch.storage import format as raw
 from streamsketch.wire import releases as wire
@@ -225,7 +225,7 @@ def _published(projection: ss.Projection, name: bytes) -> signs.SignSketch:
     return signs.SignSketch.from_bytes(sent.to_bytes())  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("kind", [ss.Gaussian, ss.Uniform, ss.FJLT, ss.Rotation])
+@pytest.mark.parametrize("kind", [ss.GaussianProjection, ss.UniformProjection, ss.FJLT, ss.Rotation])
 def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.Projection]) -> None:
     x, y = _published(_huge(kind), b"x"), _published(_huge(kind), b"y")
 
@@ -247,7 +247,7 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
     ):
         x, y = _published(projection, b"x"), _published(projection, b"y")
         assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
-    gaussian = ss.Gaussian(dim=64, sketch_dim=64, seed=1)
+    gaussian = ss.GaussianProjection(dim=64, sketch_dim=64, seed=1)
     x, y = _published(gaussian, b"x"), _published(gaussian, b"y")
     assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
     with ss.reading_limits(max_entries=4095):
@@ -360,6 +360,6 @@ def test_what_is_printable_does_not_depend_on_a_version_of_unicode() -> None:
 
 
 def test_the_fourth_cumulant_has_the_limit_of_the_format() -> None:
-    assert Cumulants(3.0, -18.0).k4 == -18
+    assert NoiseMoments(3.0, -18.0).k4 == -18
     with pytest.raises(ss.InvalidInputError, match="k4 >= -2 k2"):
-        Cumulants(3.0, np.nextafter(-18.0, -19.0))
+        NoiseMoments(3.0, np.nextafter(-18.0, -19.0))

@@ -16,13 +16,13 @@ import streamsketch as ss
 from streamsketch.privacy import (
     AddedNoise,
     Budget,
-    Cumulants,
     DiscreteGaussian,
     DiscreteLaplace,
     FlipLaw,
     FlippedSigns,
     KeySelection,
     Mechanism,
+    NoiseMoments,
     StatedInText,
 )
 from streamsketch.wire import wire_pb2
@@ -34,7 +34,7 @@ GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.of_noise(DiscreteLaplace(
 
 def release_of(values: list[int], projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
     return ss.PrivateSketch(
-        projection, np.array(values, dtype=np.int64), Cumulants(8.0, 200.0), GUARANTEE, release_ids=[b"01234567"]
+        projection, np.array(values, dtype=np.int64), NoiseMoments(8.0, 200.0), GUARANTEE, release_ids=[b"01234567"]
     )
 
 
@@ -104,7 +104,7 @@ def releases(draw: st.DrawFn) -> ss.PrivateSketch:
         draw(st.lists(st.sampled_from(["no vector is zero", "Norm über 3", "z"]))),
     )
     k2 = draw(st.floats(0, 1e30))
-    noise = Cumulants(k2, draw(st.floats(-2 * k2**2, 1e70)))
+    noise = NoiseMoments(k2, draw(st.floats(-2 * k2**2, 1e70)))
     ids = draw(st.sets(st.binary(min_size=8, max_size=8), min_size=1, max_size=4))
     multiplier = draw(st.fractions(-100, 100, max_denominator=1000).filter(bool))
     return ss.PrivateSketch(projection, values, noise, guarantee, multiplier=multiplier, release_ids=ids)
@@ -273,14 +273,14 @@ def test_equal_releases_have_equal_bytes_even_with_negative_zeros() -> None:
     zeros = ss.PrivateSketch(
         PROJECTION,
         np.arange(8),
-        Cumulants(8.0, -0.0),
+        NoiseMoments(8.0, -0.0),
         ss.Guarantee(1.0, -0.0, ss.L1(1), Mechanism.stated("m")),
         release_ids=[b"01234567"],
     )
     plain = ss.PrivateSketch(
         PROJECTION,
         np.arange(8),
-        Cumulants(8.0, 0.0),
+        NoiseMoments(8.0, 0.0),
         ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m")),
         release_ids=[b"01234567"],
     )
@@ -338,7 +338,7 @@ def test_the_compiled_schema_is_the_schema(tmp_path: Path) -> None:
 
 OTHER_MAPS = {
     "fjlt": ss.FJLT(dim=50, sketch_dim=8, seed=1),
-    "gaussian": ss.Gaussian(dim=50, sketch_dim=8, seed=1),
+    "gaussian": ss.GaussianProjection(dim=50, sketch_dim=8, seed=1),
     "oporp": ss.OPORP(dim=50, sketch_dim=8, seed=1),
     "rotation": ss.Rotation(dim=50, sketch_dim=8, seed=1),
     "identity": ss.Identity(dim=8),

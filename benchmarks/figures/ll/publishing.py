@@ -3,7 +3,7 @@
 Each vector is published by itself, for one-coordinate neighbours with β = 1 and δ = 1e-6. Pixels are in [0, 1]. Of
 texts, which words or trigrams they have is published, as 0 and 1: β = 1 is one of them more or less. The grid has
 at least 255 steps in one β: noise on a lattice has three squared steps of variance more than it would need (THEORY.md
-3), which on steps of β, as integers have them, would drown an OPORP's bins at large ε.
+3), which on steps of β, as integers have them, would exceed an OPORP's bins at large ε.
 
 Two baselines are the benchmarks' own, in floating point: noise on raw vectors of many dimensions, drawn by symmetry
 (`noisy_rows`), and DP-RP-G, whose classical σ gives no (ε, δ) at large ε (Figure 12).
@@ -246,9 +246,9 @@ def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
     return (
         lambda _: ss.Identity(dim=dim, resolution=grid),
         lambda k: ss.Rademacher(dim=dim, sketch_dim=k, seed=1, resolution=grid),
-        lambda k: ss.Gaussian(dim=dim, sketch_dim=k, seed=1, resolution=grid, independence=max(4, dim)),
+        lambda k: ss.GaussianProjection(dim=dim, sketch_dim=k, seed=1, resolution=grid, independence=max(4, dim)),
         # coarse, so that noise for ε = 0.1 fits the exact sampler
-        lambda k: ss.Gaussian(dim=dim, sketch_dim=k, seed=1, resolution=grid, fraction_bits=4),
+        lambda k: ss.GaussianProjection(dim=dim, sketch_dim=k, seed=1, resolution=grid, fraction_bits=4),
         lambda k: ss.OPORP(dim=dim, sketch_dim=k, seed=1, resolution=grid),
     )
 

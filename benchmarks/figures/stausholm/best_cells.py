@@ -151,7 +151,7 @@ def _search(effort: Effort) -> list[Best]:
 
 def _planned(mechanism: str, epsilon: float, sparsity: int, distance: float) -> int:
     """Return the number of cells that a plan would choose for this mechanism and s, by the planner's own rule."""
-    streams = ss.Streams(dim=1 << 40, squared_distances=distance, spread=int(distance))
+    streams = ss.StreamFacts(dim=1 << 40, squared_distances=distance, spread=int(distance))
     delta = DELTA if mechanism == "gaussian" else 0.0
     goal = ss.Goal(max_cells=_MOST, max_nonzeros=sparsity)
     options = ss.plan(streams, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS, goal=goal).options

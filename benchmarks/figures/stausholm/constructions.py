@@ -113,5 +113,5 @@ def _map(name: str, dim: int, cells: int, sparsity: int, seed: int = 0) -> ss.Pr
     if name in (FJLT_INPUT, FJLT_OUTPUT):
         return ss.FJLT(dim=dim, sketch_dim=cells, seed=seed)
     if name == KKMM:
-        return ss.Gaussian(dim=dim, sketch_dim=cells, seed=seed)
+        return ss.GaussianProjection(dim=dim, sketch_dim=cells, seed=seed)
     return ss.SJLT(dim=dim, sketch_dim=cells, sparsity=sparsity, seed=seed)

@@ -32,8 +32,8 @@ class PairwiseDistances(beam.PTransform):
         `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them. In rows and columns, the
         keys of a column are of one type, integers of 64 bits.
     by
-        ``"distance"``, ``"cosine"`` or ``"profile"``, as in `streamsketch.pairwise`. Where noise drowns a stream, its
-        cosines and profile distances are NaN, or null in rows and columns.
+        ``"distance"``, ``"cosine"`` or ``"profile"``, as in `streamsketch.pairwise`. Cosines and profile
+        distances of a stream below the noise floor are NaN, or null in rows and columns.
 
     Raises
     ------

@@ -84,8 +84,8 @@ class NearestNeighbours(Search):
         with a ``rank`` from 1, and intervals by `Estimate.selected_interval`, to be called on estimates too: the
         candidates are all references, or all other keys. An interval has no finite end where the cells are too few.
     by
-        As in `PairwiseDistances`: the greatest cosines or the least distances are the nearest. Keys that noise drowns
-        have no neighbours by cosine or profile, and are nobody's.
+        As in `PairwiseDistances`: the greatest cosines or the least distances are the nearest. Keys below the
+        noise floor have no neighbours by cosine or profile, and are no key's neighbour.
 
     Raises
     ------

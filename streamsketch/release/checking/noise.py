@@ -6,7 +6,7 @@ from typing import Literal
 
 from streamsketch.accounting import moved_before_map, number_for, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Cumulants, Guarantee, Noise, NoisePlace, Sensitivity
+from streamsketch.privacy import Guarantee, Noise, NoiseMoments, NoisePlace, Sensitivity
 from streamsketch.projections import MatrixNumber, Projection, check_entries
 
 Verdict = Literal["enough", "too little", "not checked"]
@@ -36,7 +36,7 @@ class NoiseCheck:
 def check_noise(
     guarantee: Guarantee,
     projection: Projection,
-    noise: Cumulants,
+    noise: NoiseMoments,
     place: NoisePlace,
     *,
     most_entries: int | None = None,
@@ -100,7 +100,7 @@ def unread_matrix(
     return None
 
 
-def agree(stated: Cumulants, used: Cumulants) -> bool:
+def agree(stated: NoiseMoments, used: NoiseMoments) -> bool:
     """Return whether two noises have the same cumulants, up to rounding."""
     return math.isclose(stated.k2, used.k2, rel_tol=_TOLERANCE) and math.isclose(
         stated.k4, used.k4, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE * used.k2**2

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsketch.core import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Cumulants, Guarantee, NoisePlace
+from streamsketch.privacy import Guarantee, NoiseMoments, NoisePlace
 from streamsketch.projections import Projection
 from streamsketch.release.checking.noise import NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm, readable
@@ -32,7 +32,7 @@ class Stated(NamedTuple):
 
     guarantee: Guarantee
     projection: Projection
-    noise: Cumulants
+    noise: NoiseMoments
     place: NoisePlace
     multiplier: Fraction
     parts: tuple[NoisePart, ...]
@@ -167,7 +167,7 @@ def _sum_mismatch(stated: Stated) -> str | None:
     """Return where a sum contradicts its parts, or None."""
     guarantee = stated.guarantee
     try:
-        noise = sum((_in_steps(part, stated.multiplier) for part in stated.parts), start=Cumulants())
+        noise = sum((_in_steps(part, stated.multiplier) for part in stated.parts), start=NoiseMoments())
     except (InvalidInputError, OverflowError):
         return "the noises of the releases inside are beyond any sampler's"
     if not agree(noise, stated.noise):
@@ -229,7 +229,7 @@ def _least_norm(stated: Stated) -> float:
     return least_squared_norm(tuple(noises[:_MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
 
 
-def _in_steps(part: NoisePart, multiplier: Fraction) -> Cumulants:
+def _in_steps(part: NoisePart, multiplier: Fraction) -> NoiseMoments:
     """Return a part's noise in grid steps of the sum."""
     return part.noise.scaled(float(Fraction(part.multiplier) / abs(multiplier))).times(part.count)
 

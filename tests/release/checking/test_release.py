@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.errors import NoiseMismatchWarning
 from streamsketch.estimation import normalised_inner_product
 from streamsketch.privacy import Mechanism
-from streamsketch.privacy.noise import Cumulants
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.checking import release as checking
 from streamsketch.release.checking.release import check_release, composition_of
@@ -147,7 +147,7 @@ def test_a_part_that_was_not_checked_leaves_the_sum_unchecked() -> None:
 
 
 def test_a_made_up_release_id_does_not_hide_too_little_noise() -> None:
-    thin = tampered(released(), noise=Cumulants(0.5, 0.1))
+    thin = tampered(released(), noise=NoiseMoments(0.5, 0.1))
     assert check_release(thin).verdict == "too little"
     more = changed(thin, release_ids=[*thin.release_ids, b"made up!"])
     assert check_release(more).verdict == "too little"
@@ -166,7 +166,7 @@ def test_a_made_up_release_id_does_not_hide_too_little_noise() -> None:
 
 def test_composition_is_judged_by_both_epsilon_and_delta() -> None:
     near = ss.L1(1)
-    parts = [NoisePart(Cumulants(1.0), ss.Guarantee(1.0, 1e-6, near, Mechanism.stated("a")), count=3)]
+    parts = [NoisePart(NoiseMoments(1.0), ss.Guarantee(1.0, 1e-6, near, Mechanism.stated("a")), count=3)]
     for epsilon, delta, composition in (
         (3.0, 3e-6, "overlapping"),
         (3.0, 1e-6, "mixed"),
@@ -200,7 +200,7 @@ def large(count: int) -> PrivateSketch:
 def test_estimates_warn_of_noise_that_is_not_what_a_release_states(name: str) -> None:
     sound, other = large(1), large(2)
     ESTIMATES[name](sound, other)  # warnings are errors here
-    thin = tampered(sound, noise=Cumulants(1.0, 1.0))
+    thin = tampered(sound, noise=NoiseMoments(1.0, 1.0))
     with pytest.warns(NoiseMismatchWarning, match=sound.release_ids[0].hex()) as caught:
         ESTIMATES[name](thin, other)
     assert len(caught) == 1

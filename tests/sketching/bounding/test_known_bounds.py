@@ -378,7 +378,7 @@ def test_data_under_an_agreement_are_released_for_what_it_says(tmp_path: Path) -
 
 def test_signs_without_a_proof_for_keys_bounded_together_are_refused() -> None:
     near = ss.L1(10, unit=UNIT)
-    gaussian = ss.Gaussian(dim=DIM, sketch_dim=32, seed=1)
+    gaussian = ss.GaussianProjection(dim=DIM, sketch_dim=32, seed=1)
     table = ss.bound_units([(["a", "b"], [1, 2], [9, 9], ["Ann"] * 2)], gaussian, neighbours=near, max_keys=3)
     assert signs.DPSignLogistic(epsilon=1, neighbours=near).release_table(table, keys_are_public=True)
     for mechanism in (

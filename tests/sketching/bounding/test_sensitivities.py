@@ -28,7 +28,7 @@ MAPS: list[ss.Projection] = [
     ss.OPORP(dim=DIM, sketch_dim=2, seed=3),
     ss.SRHT(dim=DIM, sketch_dim=2, seed=4),
     ss.Rademacher(dim=DIM, sketch_dim=3, seed=5),
-    ss.Gaussian(dim=DIM, sketch_dim=3, seed=6, fraction_bits=2),
+    ss.GaussianProjection(dim=DIM, sketch_dim=3, seed=6, fraction_bits=2),
 ]
 RELATIONS: list[type[Neighbours]] = [ss.L1, ss.L2, ss.OneCoordinate]
 CLIPS: list[Clip] = ["scale", "cut"]
