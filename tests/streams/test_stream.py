@@ -284,7 +284,7 @@ GOOD: dict[str, Any] = {
         ({"comparisons": "angle"}, "comparisons must be one of distance, cosine"),
         ({"stop": "2026-01-01"}, "stop must be after start"),
         ({"period": "90 s"}, "period must be a multiple of the window"),
-        ({"period": "2 min", "max_windows": 0}, "max_windows"),
+        ({"period": "2 h", "max_windows": 0}, "max_windows"),
         ({"max_windows": 2}, "max_windows goes with period"),
         ({"stream": "sales", "period": "1 h"}, "the policy has stream, period for `streamsketch job stream`"),
         ({"public_keys": []}, "public_keys is empty"),
