@@ -6,7 +6,7 @@ from .lateness import PartitionClock, TakeOnTime
 from .logs import log_event
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
-from .sinks import WriteFilesOnce, WriteRowsOnce
+from .sinks import Slots, WriteFilesOnce, WriteOnce, WriteRowsOnce
 from .slots import Slot
 from .stable import StableParDo
 
@@ -17,12 +17,14 @@ __all__ = [
     "PartitionClock",
     "ReadGrowingFolder",
     "Slot",
+    "Slots",
     "StableParDo",
     "TakeOnTime",
     "WindowChanges",
     "WindowDistances",
     "WriteAlarms",
     "WriteFilesOnce",
+    "WriteOnce",
     "WriteRowsOnce",
     "claim_epoch",
     "configure_stream",

@@ -1,4 +1,4 @@
-"""Sinks that write each slot of a stream once, whoever writes it how often."""
+"""Sinks that fill each slot of a stream once, however often and by whomever it is written."""
 
 import hashlib
 import importlib
@@ -27,38 +27,62 @@ ALARMS = "alarms"
 _LOG = logging.getLogger(__name__)
 
 
-class _WriteOnce(beam.PTransform):
-    """Write ``KV[key, release]`` in windows to slots: ``→ (held, PCollection[Alarm])``."""
+class Slots:
+    """A place with one slot for each key and window of a stream; extend it for a sink of your own.
 
-    result: str
-    """Which result of a slot this sink has: the end of a file's name, or the name of a table."""
+    Workers get pickled copies, and call `open` before they write.
+    """
 
-    def __init__(self, stream: str, epoch: int | None) -> None:
-        super().__init__()
-        self._stream, self._epoch = stream, epoch
+    def open(self) -> None:
+        """Connect."""
+
+    def close(self) -> None:
+        """Disconnect."""
 
     @abstractmethod
-    def _slots(self) -> "Slots":
-        """Return where the slots are."""
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Fill a slot that is empty, in one step; return what is in it otherwise, and None if it was empty."""
+
+
+class WriteOnce(beam.PTransform):
+    """Write each release to its slot, which is filled once: ``KV[key, PrivateSketch] → (held, alarms)``.
+
+    The first output has the releases that their slots hold. Compute from it whatever else you publish: a release that
+    was refused is not public, and a comparison with it would reveal it.
+
+    A second writer with the same bytes changes nothing. With other bytes it changes nothing either and raises an
+    alarm: an element of the second output, an error in the log, and a step of the counter ``alarms``. It means that a
+    window was computed twice from different data, or in two epochs, and that the second release was not published.
+
+    Parameters
+    ----------
+    slots
+        Where the slots are.
+    stream
+        Name of the stream.
+    result
+        Which result of a slot this is, as alarms name it. Other results than releases, such as dictionaries, are
+        written as one line of JSON.
+    epoch
+        Epoch of the job, which alarms and the log name.
+    """
+
+    def __init__(self, slots: Slots, stream: str, *, result: str, epoch: int | None = None) -> None:
+        super().__init__()
+        self._write = _Write(stream, slots, result, epoch)
 
     def expand(self, releases: beam.PCollection) -> Any:
         """Apply the transform."""
-        step = beam.ParDo(_Write(self._stream, self._slots(), self.result, self._epoch))
-        typed = step.with_output_types(releases.element_type)
-        outputs = releases | "Write once" >> typed.with_outputs(ALARMS, main="held")
+        step = beam.ParDo(self._write).with_output_types(releases.element_type)
+        outputs = releases | "Write once" >> step.with_outputs(ALARMS, main="held")
         return outputs.held, outputs[ALARMS]
 
 
-class WriteFilesOnce(_WriteOnce):
+class WriteFilesOnce(WriteOnce):
     """Write each release to a file that is created once: ``KV[key, PrivateSketch] → (held, alarms)``.
 
-    The first output has the releases that their files hold. Compute from it whatever else you publish: a release that
-    was refused is not public, and a comparison with it would reveal it.
-
-    The file of a key in a window is ``FOLDER/STREAM/2013-01-01T05-00-00Z/KEY.sketch``. A second writer with the same
-    bytes changes nothing. With other bytes it changes nothing either and raises an alarm: an element of the second
-    output, an error in the log, and a step of the counter ``alarms``. It means that a window was computed twice from
-    different data, or in two epochs, and that the second release was not published.
+    The file of a key in a window is ``FOLDER/STREAM/2013-01-01T05-00-00Z/KEY.sketch``. Outputs are those of
+    `WriteOnce`.
 
     Parameters
     ----------
@@ -67,9 +91,9 @@ class WriteFilesOnce(_WriteOnce):
     stream
         Name of the stream.
     suffix
-        End of the files' names. Other results than releases, such as dictionaries, are written as JSON.
+        End of the files' names, and ``result`` of `WriteOnce`.
     epoch
-        Epoch of the job, which alarms and the log name.
+        As in `WriteOnce`.
 
     Examples
     --------
@@ -94,14 +118,10 @@ class WriteFilesOnce(_WriteOnce):
     """
 
     def __init__(self, folder: str, stream: str, *, suffix: str = "sketch", epoch: int | None = None) -> None:
-        super().__init__(stream, epoch)
-        self._folder, self.result = folder, suffix
-
-    def _slots(self) -> "Slots":
-        return _Files(self._folder, self.result)
+        super().__init__(_Files(folder, suffix), stream, result=suffix, epoch=epoch)
 
 
-class WriteRowsOnce(_WriteOnce):
+class WriteRowsOnce(WriteOnce):
     """Insert each release into an SQL table unless its row is there: ``KV[key, PrivateSketch] → (held, alarms)``.
 
     For SQLite and PostgreSQL, by ``INSERT … ON CONFLICT DO NOTHING``. The table is created if it does not exist::
@@ -109,7 +129,7 @@ class WriteRowsOnce(_WriteOnce):
         stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
         PRIMARY KEY (stream, window_start, kind, key)
 
-    Outputs as in `WriteFilesOnce`.
+    Outputs are those of `WriteOnce`.
 
     Parameters
     ----------
@@ -120,7 +140,7 @@ class WriteRowsOnce(_WriteOnce):
     table
         Name of the table.
     epoch
-        As in `WriteFilesOnce`.
+        As in `WriteOnce`.
 
     Raises
     ------
@@ -131,27 +151,9 @@ class WriteRowsOnce(_WriteOnce):
     def __init__(
         self, connect: Callable[[], Any], stream: str, *, table: str = "releases", epoch: int | None = None
     ) -> None:
-        super().__init__(stream, epoch)
         if not (table.isascii() and table.isidentifier()):
             raise InvalidInputError(f"table must be letters, digits and '_', got {table!r:.80}")
-        self._connect, self.result = connect, table
-
-    def _slots(self) -> "Slots":
-        return _Rows(self._connect, self.result)
-
-
-class Slots:
-    """Where slots are kept."""
-
-    def open(self) -> None:
-        """Connect."""
-
-    def close(self) -> None:
-        """Disconnect."""
-
-    @abstractmethod
-    def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Fill a slot that is empty; return what is in it, or None if it was empty."""
+        super().__init__(_Rows(connect, table), stream, result=table, epoch=epoch)
 
 
 class _Write(beam.DoFn):
