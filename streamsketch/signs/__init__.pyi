@@ -2,11 +2,18 @@ from .angles import Expected, angle, cosine, expected, needs_norms
 from .flip_check import check_flips, check_individual, check_signs
 from .hamming import check_comparable, distances_between, hamming_distance, hamming_distances, words_of
 from .individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
-from .mechanisms import DPSignLogistic, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignRPRR, DPSignRPRRSmooth, SignMechanism
+from .mechanisms import (
+    DPSignLogistic,
+    DPSignOPORPRR,
+    DPSignOPORPRRSmooth,
+    DPSignRPRR,
+    DPSignRPRRSmooth,
+    SignMechanism,
+    SignTable,
+)
 from .retrieval import nearest
-from .sign_table import SignTable
+from .sign_changes import FlipLaw, Shape, cell_steps
 from .sketch import IndividualSignSketch, Method, Signs, SignSketch
-from .steps import FlipLaw, Shape, cell_steps
 
 __all__ = [
     "DPSignLogistic",

@@ -13,12 +13,12 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate
 from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection, check_entries
-from streamsketch.signs.agreement import Agreement, Floats, Gain, agreement
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.individual import near_noise
+from streamsketch.signs.sign_changes import cell_steps
+from streamsketch.signs.sign_curve import Floats, Gain, SignCurve, sign_curve
 from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
-from streamsketch.signs.steps import cell_steps
 
 _GROUPS = 8  # of rows, where their steps differ
 _LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle; beyond, signs are below the noise floor
@@ -68,8 +68,8 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     >>> abs(estimate.value - math.pi / 4) < 6 * estimate.standard_error
     True
     """
-    k, mean = _agreeing(x, y)
-    return _angle(mean, k, _agreement(x, y, norm_x, norm_y))
+    k, mean = _mean_product(x, y)
+    return _angle(mean, k, _product_curve(x, y, norm_x, norm_y))
 
 
 def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | None = None) -> Estimate:
@@ -95,8 +95,8 @@ def cosine(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | N
     TypeError, IncompatibleProjectionsError, DependentNoiseError
         As `hamming_distance`.
     """
-    k, mean = _agreeing(x, y)
-    both = _agreement(x, y, norm_x, norm_y)
+    k, mean = _mean_product(x, y)
+    both = _product_curve(x, y, norm_x, norm_y)
     error = _right_angle_error(k, both)
     if error > _LARGEST_ERROR:
         raise InvalidInputError(
@@ -147,14 +147,15 @@ def expected(
     --------
     >>> from streamsketch import OPORP, OneCoordinate
     >>> from streamsketch.signs import DPSignOPORPRR
-    >>> projection, how = OPORP(dim=999, sketch_dim=256, seed=1), DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1))
-    >>> found = expected(math.pi / 3, projection, how.law(projection), how.guarantee(projection))
+    >>> projection = OPORP(dim=999, sketch_dim=256, seed=1)
+    >>> publish = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1))
+    >>> found = expected(math.pi / 3, projection, publish.law(projection), publish.guarantee(projection))
     >>> round(math.degrees(found.angle.value)), round(math.degrees(found.angle.standard_error), 1)
     (60, 9.5)
     """
     if not 0 <= theta <= math.pi:
         raise InvalidInputError(f"an angle lies in [0, π] radians, got {short(theta)}")
-    both: float | Agreement = _constant(flipped) ** 2
+    both: float | SignCurve = _constant(flipped) ** 2
     if both == 0:
         cells = _cells(projection, flipped, guarantee, _checked(norm))
         both = _curve(cells, cells)
@@ -164,7 +165,7 @@ def expected(
     return Expected(_angle(mean, k, both), _cosine(mean, k, both) if known else None)
 
 
-def _angle(mean: float, k: int, both: float | Agreement) -> Estimate:
+def _angle(mean: float, k: int, both: float | SignCurve) -> Estimate:
     """Return the angle at which signs' products have this mean of k."""
     if isinstance(both, float):
         value = math.pi / 2 * (1 - mean / both)
@@ -180,7 +181,7 @@ def _angle(mean: float, k: int, both: float | Agreement) -> Estimate:
     return Estimate(value, projection_variance, variance - projection_variance, lowest=0.0, highest=math.pi)
 
 
-def _cosine(mean: float, k: int, both: float | Agreement) -> Estimate:
+def _cosine(mean: float, k: int, both: float | SignCurve) -> Estimate:
     """Return the cosine at which signs' products have this mean of k."""
     if isinstance(both, float):
         return _cosine_of(_angle(mean, k, both))
@@ -205,7 +206,7 @@ def _cosine_of(theta: Estimate) -> Estimate:
     return Estimate(value, share * variance, (1 - share) * variance, lowest=-1.0, highest=1.0)
 
 
-def _agreeing(x: Signs, y: Signs) -> tuple[int, float]:
+def _mean_product(x: Signs, y: Signs) -> tuple[int, float]:
     """Return k and the mean of the products of the signs; warn of releases with too few flips."""
     k = x.projection.sketch_dim if isinstance(x, Signs) else 1
     differing = hamming_distance(x, y)  # which refuses what is not comparable
@@ -223,7 +224,7 @@ def _deviation(mean: float, k: int) -> float:
     return math.sqrt((1 - min(abs(mean), 1 - 1 / k) ** 2) / k)
 
 
-def _right_angle_error(k: int, both: float | Agreement) -> float:
+def _right_angle_error(k: int, both: float | SignCurve) -> float:
     """Return the standard error of a cosine at a right angle."""
     if isinstance(both, float):
         return math.pi / (2 * both * math.sqrt(k))
@@ -282,8 +283,8 @@ def _cells(
     )
 
 
-def _agreement(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> float | Agreement:
-    """Return how often signs of two releases agree: c_x c_y for constant flips, else E[s s'] by the angle."""
+def _product_curve(x: Signs, y: Signs, norm_x: float | None, norm_y: float | None) -> float | SignCurve:
+    """Return the mean product of two releases' signs: c_x c_y for constant flips, else E[s s'] by the angle."""
     flipped = _flipped(x), _flipped(y)
     kept = _constant(flipped[0]) * _constant(flipped[1])
     if kept > 0:
@@ -299,9 +300,9 @@ def _flipped(release: Signs) -> FlipLaw | Method:
 
 
 @functools.lru_cache(maxsize=256)
-def _curve(x: _Cells, y: _Cells) -> Agreement:
+def _curve(x: _Cells, y: _Cells) -> SignCurve:
     groups = max(len(x.steps), len(y.steps))
-    return agreement([(_gain(x, group), _gain(y, group)) for group in range(groups)])
+    return sign_curve([(_gain(x, group), _gain(y, group)) for group in range(groups)])
 
 
 def _gain(release: _Cells, group: int) -> Gain:

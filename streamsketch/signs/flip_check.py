@@ -54,17 +54,12 @@ def _check_flips(
     try:
         mechanism = mechanism_of(guarantee)
         # what is stated and what is named may be of two mechanisms, of which one takes the matrix
-        takes_the_matrix = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
-        number = number_for(guarantee.neighbours)
-        unread = unread_matrix(projection, number) if takes_the_matrix else None
-        if unread is not None:
-            return unread
+        if law.shape == "linear" or isinstance(mechanism, DPSignLogistic):
+            unread = unread_matrix(projection, number_for(guarantee.neighbours), most_entries=most_entries)
+            if unread is not None:
+                return unread
         if mechanism is None:
             return NoiseCheck("not checked", _unknown(guarantee))
-        reads = law.shape == "linear" or isinstance(mechanism, DPSignLogistic)
-        unread = unread_matrix(projection, number, most_entries=most_entries) if reads else None
-        if unread is not None:
-            return unread
         return _judge(guarantee, law, mechanism, mechanism.law(projection))
     except InvalidInputError as error:
         return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
@@ -105,12 +100,12 @@ def _check_individual(
 ) -> NoiseCheck:
     del limits  # as above
     if unread_matrix(projection, "row maxima", most_entries=most_entries) is None:
-        epsilon, delta, near = guarantee.epsilon, guarantee.delta, guarantee.neighbours
+        epsilon, delta, neighbours = guarantee.epsilon, guarantee.delta, guarantee.neighbours
         try:
             if method in _WITH_NOISE:
-                _WITH_NOISE[method](epsilon=epsilon, delta=delta, neighbours=near).calibrated(projection)
+                _WITH_NOISE[method](epsilon=epsilon, delta=delta, neighbours=neighbours).calibrated(projection)
             else:
-                _INDIVIDUAL[method](epsilon=epsilon, neighbours=near).calibrated(projection)
+                _INDIVIDUAL[method](epsilon=epsilon, neighbours=neighbours).calibrated(projection)
         except InvalidInputError as error:
             return NoiseCheck("too little", f"the mechanism named would not release it: {error}")
     return NoiseCheck("not checked", "which signs were perturbed, and how much, the data decided and no file says")
@@ -143,13 +138,13 @@ def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
     flips = guarantee.mechanism.the_flips
     if flips is None:
         return None
-    budget, near = guarantee.budget.minus(guarantee.mechanism.keys), guarantee.neighbours
+    budget, neighbours = guarantee.budget.minus(guarantee.mechanism.keys), guarantee.neighbours
     if flips.norm_bound is None:
         plain = _PLAIN.get(flips.method)
-        return None if plain is None else plain(epsilon=budget.epsilon, neighbours=near)
+        return None if plain is None else plain(epsilon=budget.epsilon, neighbours=neighbours)
     if flips.method != DPSignRPRR.name:
         return None
-    return DPSignRPRR(epsilon=budget.epsilon, delta=budget.delta, neighbours=near, norm_bound=flips.norm_bound)
+    return DPSignRPRR(epsilon=budget.epsilon, delta=budget.delta, neighbours=neighbours, norm_bound=flips.norm_bound)
 
 
 def _unknown(guarantee: Guarantee) -> str:

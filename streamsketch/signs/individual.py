@@ -29,9 +29,9 @@ from streamsketch.privacy import (
 )
 from streamsketch.projections import Projection
 from streamsketch.release import RELEASE_ID_BYTES, Calibrated
-from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
+from streamsketch.signs.mechanisms import SignPublisher, require_one_coordinate, require_oporp
+from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, packed_signs
-from streamsketch.signs.steps import cell_steps
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,10 @@ class IndividualSignMechanism(SignPublisher[IndividualSignSketch]):
         return _CalibratedSigns(projection, self._stated(), self, cell_steps(projection, self.neighbours))
 
     @abstractmethod
-    def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
-        """Return which signs are published as +, (k,), of cells of which ``near`` ones are to be perturbed.
+    def positive(self, cells: Ints, steps: Ints, near_zero: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
+        """Return which signs are published as +, (k,), of cells of which those ``near_zero`` are perturbed.
 
-        ``near`` is the calibration: that of the data at hand, whatever the cells.
+        ``near_zero`` is the calibration: that of the data at hand, whatever the cells.
         """
 
     def _stated(self) -> IndividualGuarantee:
@@ -85,14 +85,14 @@ class _CalibratedSigns(Calibrated[IndividualSignSketch]):
         del ids  # individual guarantees do not add up, whatever the data
         released = []
         for row in cells:
-            packed = packed_signs(self.mechanism.positive(row, self.steps, near_zero(row, self.steps), bits))
+            packed = packed_signs(self.mechanism.positive(row, self.steps, find_near_zero(row, self.steps), bits))
             identity = bits.read(RELEASE_ID_BYTES)
             name, guarantee = self.mechanism.name, self.guarantee
             released.append(IndividualSignSketch(self.projection, packed, name, guarantee, release_id=identity))
         return released
 
 
-def near_zero(cells: Ints, steps: Ints) -> NDArray[np.bool_]:
+def find_near_zero(cells: Ints, steps: Ints) -> NDArray[np.bool_]:
     """Return which cells a neighbour could bring to another sign: margin (`sign_margin`) at most Δ̃·max_i|A_ji|."""
     return sign_margin(cells) <= steps
 
@@ -140,9 +140,9 @@ class IDPSignRPG(IndividualSignMechanism):
         self.noise(cell_steps(projection, self.neighbours))
         return super().calibrated(projection)
 
-    def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
+    def positive(self, cells: Ints, steps: Ints, near_zero: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
         """Return sign(y + noise) for the near cells, sign(y) for the others."""
-        noisy, places = cells.copy(), np.flatnonzero(near)
+        noisy, places = cells.copy(), np.flatnonzero(near_zero)
         if places.size:
             noisy[places] += self.noise(steps[places]).sample(places.size, bits)
         return _with_coins(noisy, bits)
@@ -176,19 +176,19 @@ class IDPSignRPRR(IndividualSignMechanism):
 
     name: ClassVar[Method] = "iDP-SignRP-RR"
 
-    def positive(self, cells: Ints, steps: Ints, near: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
+    def positive(self, cells: Ints, steps: Ints, near_zero: NDArray[np.bool_], bits: BitSource) -> NDArray[np.bool_]:
         """Return sign(y), flipped for near cells with odds e^{ε/N} against."""
         del steps
-        flipped, places = np.zeros(cells.size, dtype=np.bool_), np.flatnonzero(near)
+        flipped, places = np.zeros(cells.size, dtype=np.bool_), np.flatnonzero(near_zero)
         if places.size:
             levels = (cells[places] != 0).astype(np.int64)
             flipped[places] = flips(levels, rate_below(self._share(places.size)), bits) == 1
         positive: NDArray[np.bool_] = (cells > 0) ^ flipped
         return positive
 
-    def _share(self, near: int) -> Fraction:
-        """Return the ε of each near cell."""
-        return Fraction(self.epsilon) / near
+    def _share(self, count: int) -> Fraction:
+        """Return the ε of each of ``count`` cells near zero."""
+        return Fraction(self.epsilon) / count
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -223,8 +223,8 @@ class IDPSignOPORP(IDPSignRPRR):
         require_oporp(self.name, projection)
         return super().calibrated(projection)
 
-    def _share(self, near: int) -> Fraction:
-        del near
+    def _share(self, count: int) -> Fraction:
+        del count
         return Fraction(self.epsilon)
 
 

@@ -10,27 +10,37 @@ import functools
 from abc import abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Account, grid_steps, sensitivity_of
+from streamsketch.accounting import Account, check_carried, check_neighbours, grid_steps, sensitivity_of
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, FlipLaw, FlippedSigns, Guarantee, Mechanism, flips, rate_below
-from streamsketch.projections import GaussianProjection, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated
-from streamsketch.signs.publishing import SignPublisher, require_one_coordinate, require_oporp
+from streamsketch.privacy import (
+    L1,
+    BitSource,
+    Budget,
+    FlipLaw,
+    FlippedSigns,
+    Guarantee,
+    Mechanism,
+    Neighbours,
+    OneCoordinate,
+    flips,
+    rate_below,
+)
+from streamsketch.projections import OPORP, GaussianProjection, Projection
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated, PublishedTable, Publisher
 from streamsketch.signs.sign_changes import (
     binomial_count,
+    cell_steps,
     chernoff_count,
     neighbourhood_change_bound,
     pair_change_bound,
 )
-from streamsketch.signs.sign_table import SignTable
-from streamsketch.signs.sketch import SignSketch, packed_signs
-from streamsketch.signs.steps import cell_steps
+from streamsketch.signs.sketch import Signs, SignSketch, packed_signs
 from streamsketch.sketching import SketchTable
 
 _INT64_MAX = (1 << 63) - 1
@@ -39,6 +49,89 @@ Counting: TypeAlias = Literal["pairs", "paper"]
 
 WITHIN_63_BITS = "no cell of a vector published by DP-SignRP-RR exceeds 63 bits"
 """A condition of `DPSignRPRR` that its first releases do not state."""
+
+Made = TypeVar("Made", bound=Signs)
+
+_WHY_ONE_COORDINATE = (
+    "holds where a neighbour changes one coordinate, which meets one bin: each bin then has all of epsilon. Neighbours "
+    "that change several coordinates change several bins, and would learn epsilon from each"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SignPublisher(Publisher[Made]):
+    """The budget and the neighbour relation that signs are published with; its classes describe both."""
+
+    epsilon: float
+    neighbours: Neighbours
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
+        check_carried(self.neighbours)
+        object.__setattr__(self, "epsilon", self._budget.warn_if_weak().epsilon)
+
+    @property
+    def _budget(self) -> Budget:
+        return Budget(self.epsilon, self._spent_delta)
+
+    @property
+    def _spent_delta(self) -> float:
+        return 0.0
+
+
+def require_one_coordinate(name: str, neighbours: Neighbours) -> None:
+    """Raise `InvalidInputError` unless neighbours differ in one coordinate."""
+    if not isinstance(neighbours, OneCoordinate):
+        remedy = "DPSignLogistic is safe for L1" if isinstance(neighbours, L1) else "use OneCoordinate(bound)"
+        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {neighbours!r}; {remedy}")
+
+
+def require_oporp(name: str, projection: Projection) -> None:
+    """Raise `InvalidInputError` unless each coordinate meets one bin."""
+    if not isinstance(projection, OPORP):
+        raise InvalidInputError(f"{name} {_WHY_ONE_COORDINATE}. Got {type(projection).__name__}; use OPORP")
+
+
+class SignTable(PublishedTable[SignSketch]):
+    """Published signs by key, as **one** release, whose guarantee covers all keys.
+
+    Made by `SignMechanism.release_table`, or of releases that were made one by one. An immutable mapping in ascending
+    order of its keys. Only a `SignSketch` has a place in it: individual guarantees do not stand side by side.
+
+    Parameters
+    ----------
+    releases
+        The releases by key, at least one; keys of one type: text, bytes, integers, dates or times.
+
+    Raises
+    ------
+    TypeError
+        If a value is no `SignSketch`.
+    IncompatibleProjectionsError, InvalidInputError
+        As `streamsketch.PrivateTable`.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> table = ss.Rademacher(dim=1000, sketch_dim=256, seed=7).table()
+    >>> table.update(["UA", "AA"], [3, 4], [500, -200])
+    >>> mechanism = ss.signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1))
+    >>> released = mechanism.release_table(table, keys_are_public=True)
+    >>> list(released), released.guarantee.epsilon
+    (['AA', 'UA'], 4.0)
+    """
+
+    row_type = SignSketch
+    column = "signs"
+
+    __slots__ = ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the table as one release; for ``max_keys`` it covers all keys together."""
+        return self.rows[0].guarantee
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -200,8 +293,8 @@ class DPSignRPRR(SignMechanism):
     --------
     >>> from streamsketch import GaussianProjection, OneCoordinate
     >>> projection = GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
-    >>> how = DPSignRPRR(epsilon=8, delta=1e-6, neighbours=OneCoordinate(1), norm_bound=30)
-    >>> how.count(projection), dataclasses.replace(how, counting="paper").count(projection)
+    >>> by_pairs = DPSignRPRR(epsilon=8, delta=1e-6, neighbours=OneCoordinate(1), norm_bound=30)
+    >>> by_pairs.count(projection), dataclasses.replace(by_pairs, counting="paper").count(projection)
     (19, 48)
     """
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.projections import explicit
-from streamsketch.signs.steps import cell_steps
+from streamsketch.signs.sign_changes import cell_steps
 from tests.oracles import naive_maps
 from tests.projections.zoo import SMALL, each, each_small, each_wide, name
 

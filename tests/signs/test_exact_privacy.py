@@ -21,7 +21,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs.mechanisms import SignMechanism
-from streamsketch.signs.steps import FlipLaw, cell_steps
+from streamsketch.signs.sign_changes import FlipLaw, cell_steps
 from tests.oracles import naive_signs
 
 ROUNDING = mpmath.mpf(10) ** -50

@@ -16,8 +16,8 @@ from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import DiscreteGaussian, IndividualGuarantee, Neighbours
 from streamsketch.privacy.flips import rate_below
-from streamsketch.signs.individual import near_zero
-from streamsketch.signs.steps import cell_steps
+from streamsketch.signs.individual import find_near_zero
+from streamsketch.signs.sign_changes import cell_steps
 from tests.oracles import naive_signs
 from tests.oracles.naive_noise import gaussian_masses
 
@@ -91,10 +91,10 @@ def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> It
     steps = cell_steps(projection, mechanism.neighbours)
     for one, others in neighbours_of(projection, mechanism.neighbours).items():
         cells = np.array(one)
-        near = near_zero(cells, steps)
+        near = find_near_zero(cells, steps)
         here = plus_chances(mechanism, cells, steps, near)
         for other in others:
-            theirs = near_zero(np.array(other), steps) if anew else near
+            theirs = find_near_zero(np.array(other), steps) if anew else near
             there = plus_chances(mechanism, np.array(other), steps, theirs)
             yield max(divergence(here, there, mechanism.epsilon), divergence(there, here, mechanism.epsilon))
 
@@ -130,9 +130,9 @@ def test_cells_that_a_neighbour_takes_past_63_bits_are_perturbed() -> None:
     """Sums are modulo 2^64, so the sign changes there as it does at 0."""
     most, steps = (1 << 63) - 1, np.full(1, 3)
     for cell in (0, 3, -3, most, most - 2, -most, -most - 1, -most + 2):
-        assert near_zero(np.array([cell]), steps).all(), cell
+        assert find_near_zero(np.array([cell]), steps).all(), cell
     for cell in (4, -4, most - 3, -most + 3, 1 << 62):
-        assert not near_zero(np.array([cell]), steps).any(), cell
+        assert not find_near_zero(np.array([cell]), steps).any(), cell
     for moved in range(-3, 4):  # whoever is not near keeps the sign
         for cell in (4, -4, most - 3, -most + 3):
             assert (np.array([cell]) + moved > 0) == (cell > 0)
@@ -145,7 +145,7 @@ def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism,
     rows, steps = 4000, cell_steps(projection, mechanism.neighbours)
     vector = np.array([1, 0, 1])
     cells = projection.columns(np.arange(3)) @ vector
-    chances = plus_chances(mechanism, cells, steps, near_zero(cells, steps))
+    chances = plus_chances(mechanism, cells, steps, find_near_zero(cells, steps))
     released = mechanism.release_rows(projection, np.tile(vector, (rows, 1)))
     counts = sum((release.signs > 0).astype(np.int64) for release in released)
     for count, chance in zip(counts.tolist(), chances, strict=True):

@@ -19,7 +19,7 @@ from benchmarks.figures.ll.drawing import legend_below, look, panels
 from benchmarks.rows import Effort
 from benchmarks.study import Cell, Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.signs.steps import cell_steps
+from streamsketch.signs.sign_changes import cell_steps
 
 SKETCH_DIM = 512
 DIMS = (100, 1000)

@@ -1,4 +1,4 @@
-"""How often two published signs agree, as a function of the angle, where flips depend on how large a cell is.
+"""The mean product E[s s'] of two published signs by the angle, where flips depend on how large a cell is.
 
 With cells that are nearly jointly normal (sums of many coordinates), a published sign has the mean g(y) at cell y, an
 odd gain, and E[s s'] = E[g(Y) g'(Y')] =: C(θ) for standard normals with correlation cos θ (THEORY.md 6.6). Price's
@@ -21,7 +21,7 @@ _REACH, _STEP = 6.0, 1 / 16  # of the grid of standard normal cells on which a g
 _ANGLES = 129
 
 
-class Agreement(NamedTuple):
+class SignCurve(NamedTuple):
     """E[s s'] at angles from 0 to π."""
 
     angles: Floats
@@ -54,8 +54,8 @@ class Agreement(NamedTuple):
         return math.copysign(1 + beyond * (1 - math.cos(self.angle(self.most - reach))) / reach, mean)
 
 
-def agreement(pairs: list[tuple[Gain, Gain]]) -> Agreement:
-    """Return the agreement of signs with these gains of standard normal cells, averaged over ``pairs``."""
+def sign_curve(pairs: list[tuple[Gain, Gain]]) -> SignCurve:
+    """Return E[s s'] of signs with these gains of standard normal cells, averaged over ``pairs``."""
     places = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
     phi = np.linspace(0, np.pi / 2, _ANGLES)
     sine, cosine = np.sin(phi), np.maximum(np.cos(phi), 1e-9)
@@ -67,7 +67,7 @@ def agreement(pairs: list[tuple[Gain, Gain]]) -> Agreement:
         density = np.exp(-squares / (2 * cosine[place] ** 2) - products / (1 + sine[place])) / (2 * np.pi)
         rates[place] = np.mean([first @ density @ second for first, second in jumps])
     rises = cumulative_simpson(rates, x=phi, initial=0)
-    return Agreement(
+    return SignCurve(
         np.concatenate([np.pi / 2 - phi[::-1], np.pi / 2 + phi[1:]]),
         np.concatenate([rises[::-1], -rises[1:]]),
     )

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from streamsketch.signs.agreement import Floats, agreement
+from streamsketch.signs.sign_curve import Floats, sign_curve
 
 
 def test_plain_signs_agree_as_the_angle_says() -> None:
-    curve = agreement([(np.sign, np.sign)])
+    curve = sign_curve([(np.sign, np.sign)])
     assert np.abs(curve.mean - (1 - 2 * curve.angles / math.pi)).max() < 1e-12
     assert curve.most == pytest.approx(1.0, abs=1e-12)
     assert curve.angle(0.0) == pytest.approx(math.pi / 2, abs=1e-12)
@@ -19,12 +19,12 @@ def test_plain_signs_agree_as_the_angle_says() -> None:
 
 
 def test_cosines_go_on_beyond_one_along_the_last_chord() -> None:
-    curve = agreement([(linear, linear)])
+    curve = sign_curve([(linear, linear)])
     assert curve.most == pytest.approx(1.0, abs=2e-3)
     for mean in (-1.4, -0.7, 0.0, 0.3, 1.2):
         assert curve.cosine(mean, 0.5) == pytest.approx(mean, abs=3e-3)
         assert curve.cosine(mean, 100.0) == pytest.approx(mean, abs=3e-3)
-    signs = agreement([(np.sign, np.sign)])
+    signs = sign_curve([(np.sign, np.sign)])
     assert signs.cosine(1.1, 0.1) == pytest.approx(2 - math.cos(0.1 * math.pi / 2))
     assert signs.cosine(-1.1, 0.1) == -signs.cosine(1.1, 0.1)
 
@@ -35,7 +35,7 @@ def linear(cells: Floats) -> Floats:
 
 def test_linear_gains_have_the_mean_of_the_cosine() -> None:
     """E[Y Y'] = cos θ, but for what lies beyond six standard deviations."""
-    curve = agreement([(linear, linear)])
+    curve = sign_curve([(linear, linear)])
     inside = (curve.angles > 0.05) & (curve.angles < math.pi - 0.05)
     assert np.abs(curve.mean - np.cos(curve.angles))[inside].max() < 2e-3
 
@@ -44,8 +44,8 @@ def test_the_average_over_rows_is_the_average_of_curves() -> None:
     def steep(cells: Floats) -> Floats:
         return np.tanh(5 * cells)
 
-    both = agreement([(steep, steep), (np.sign, np.sign)])
-    apart = (agreement([(steep, steep)]).mean + agreement([(np.sign, np.sign)]).mean) / 2
+    both = sign_curve([(steep, steep), (np.sign, np.sign)])
+    apart = (sign_curve([(steep, steep)]).mean + sign_curve([(np.sign, np.sign)]).mean) / 2
     assert np.allclose(both.mean, apart)
 
 
@@ -62,7 +62,7 @@ def test_uneven_gains_agree_as_in_simulation(theta: float) -> None:
     rng = np.random.default_rng(1)
     x, fresh = rng.standard_normal((2, 4_000_000))
     products = stairs(x) * smooth(math.cos(theta) * x + math.sin(theta) * fresh)
-    curve = agreement([(stairs, smooth)])
+    curve = sign_curve([(stairs, smooth)])
     found = float(np.interp(theta, curve.angles, curve.mean))
     assert abs(products.mean() - found) < 6 * products.std() / 2000 + 1e-3
     assert curve.angle(found) == pytest.approx(theta, abs=1e-9)
