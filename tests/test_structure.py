@@ -39,6 +39,7 @@ ORDER = [
     "parties",
     "wire",
     "planning",
+    "bounding",
     "explanation",
     "report",
     "integrations",

@@ -122,7 +122,7 @@ def _cases(flights: pa.RecordBatch, index: str, bounds: tuple[int, ...]) -> list
 def noise_of(bound: int) -> float:
     """Return the noise's standard error of a squared distance between close airlines."""
     neighbours = ss.L1(Fraction(bound), unit="aircraft", max_keys=MAX_KEYS)
-    options = ss.mechanisms(_PROJECTION, epsilon=EPSILON, delta=DELTA, neighbours=neighbours)
+    options = ss.accounting.mechanisms(_PROJECTION, epsilon=EPSILON, delta=DELTA, neighbours=neighbours)
     return float(min(option.variance for option in options) ** 0.5)
 
 

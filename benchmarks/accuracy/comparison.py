@@ -120,7 +120,10 @@ def _variances(effort: Effort) -> list[Method]:
     z = (pair[0] - pair[1]).astype(np.float64)
     shape: dict[str, Any] = {"dim": DIM, "sketch_dim": CELLS, "resolution": "1/16"}
     sjlt = functools.partial(ss.SJLT, sparsity=SPARSITY, **shape)
-    fjlt, gaussian = functools.partial(ss.FJLT, **shape), functools.partial(ss.GaussianProjection, **shape)
+    fjlt, gaussian = (
+        functools.partial(ss.projections.FJLT, **shape),
+        functools.partial(ss.projections.GaussianProjection, **shape),
+    )
     draws: list[tuple[str, float, Draw]] = [
         ("SJLT, Laplace", 0.0, functools.partial(library_estimate, sjlt, pair, ("laplace", 0.0, "output")))
     ]
@@ -164,7 +167,7 @@ def library_estimate(
     mechanism, delta, place = how
     projection, z = build(seed=seed), pair[0] - pair[1]
     x, y = (
-        ss.release_vector(
+        ss.release.release_vector(
             *(projection, vector),
             epsilon=EPSILON,
             delta=delta,
@@ -218,8 +221,8 @@ def _times(effort: Effort) -> Times:
         shape: dict[str, Any] = {"dim": dim, "sketch_dim": _TIMED_CELLS}
         builds: dict[str, Callable[..., ss.Projection]] = {
             f"SJLT, s = {SPARSITY}": functools.partial(ss.SJLT, sparsity=SPARSITY, **shape),
-            "FJLT": functools.partial(ss.FJLT, **shape),
-            "iid Gaussian": functools.partial(ss.GaussianProjection, **shape),
+            "FJLT": functools.partial(ss.projections.FJLT, **shape),
+            "iid Gaussian": functools.partial(ss.projections.GaussianProjection, **shape),
         }
         matrix, floats = rng.normal(size=(_TIMED_CELLS, dim)), vector.astype(np.float64)
         works: tuple[dict[str, Work], ...] = ({}, {}, {})

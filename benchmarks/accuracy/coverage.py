@@ -138,7 +138,7 @@ def one_nonzero_coverage(cells: int, sparsity: int) -> float:
 
     The nonzero meets n cells with probability Binomial(k, 1/s); the library's interval for each n is asked for.
     """
-    projection = ss.VerySparse(dim=1, sketch_dim=cells, sparsity=sparsity, seed=0)
+    projection = ss.projections.VerySparse(dim=1, sketch_dim=cells, sparsity=sparsity, seed=0)
     chances = binom.pmf(np.arange(cells + 1), cells, 1 / sparsity)
     covered = 0.0
     for met in np.flatnonzero(chances > _NEGLIGIBLE):
@@ -149,7 +149,7 @@ def one_nonzero_coverage(cells: int, sparsity: int) -> float:
 
 
 def _sparse(sparsity: int, seed: int) -> ss.Projection:
-    return ss.VerySparse(dim=DIM, sketch_dim=CELLS, sparsity=sparsity, seed=seed)
+    return ss.projections.VerySparse(dim=DIM, sketch_dim=CELLS, sparsity=sparsity, seed=seed)
 
 
 def _checks(cases: Sequence[Case], sparse: Sequence[tuple[Any, ...]], count: int) -> list[Check]:

@@ -86,7 +86,9 @@ def lattice_crossover(epsilon: float, sparsity: int, resolution: Fraction = Frac
     projection = _sjlt(sparsity, 0, resolution)
 
     def gap(log_delta: float) -> float:
-        options = ss.mechanisms(projection, epsilon=epsilon, neighbours=trials.NEIGHBOURS, delta=math.exp(log_delta))
+        options = ss.accounting.mechanisms(
+            projection, epsilon=epsilon, neighbours=trials.NEIGHBOURS, delta=math.exp(log_delta)
+        )
         by_name = {option.mechanism: option.variance for option in options}
         return math.log(by_name["gaussian"] / by_name["laplace"])
 

@@ -53,8 +53,8 @@ class Scene:
 
     def plan(self) -> Plan:
         """Return the plan."""
-        streams = ss.StreamFacts(dim=1 << 40, squared_distances=self.squared_distance, spread=self.spread)
-        goal = ss.Goal(relative_error=self.relative_error, max_cells=1 << 13)
+        streams = ss.planning.StreamFacts(dim=1 << 40, squared_distances=self.squared_distance, spread=self.spread)
+        goal = ss.planning.Goal(relative_error=self.relative_error, max_cells=1 << 13)
         return ss.plan(streams, epsilon=self.epsilon, delta=self.delta, neighbours=trials.NEIGHBOURS, goal=goal)
 
 
@@ -106,7 +106,7 @@ def standard_errors(epsilon: float, delta: float, sparsity: int, squared_distanc
     projection = ss.SJLT(dim=1 << 20, sketch_dim=CELLS, sparsity=sparsity, seed=0)
     effect, own = OutputNoise(CELLS), projection.variance.of_squared_norm(squared_distance)
     found = {}
-    for option in ss.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS):
+    for option in ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS):
         both = option.noise.cumulants.scaled(projection.cell_unit).times(2)
         found[option.mechanism] = math.sqrt(own + effect.squared_norm_variance(squared_distance, both.k2, both.k4))
     return found

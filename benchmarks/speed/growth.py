@@ -234,7 +234,7 @@ def _by_pan_private(effort: Effort) -> Line:
     """Time single events, whose cost may not depend on k: Stausholm 2021, Theorem 3, part 4."""
 
     def update(k: int) -> Work:
-        sketch = ss.PanPrivateSketch(_sjlt(sketch_dim=k), epsilon=1.0, neighbours=ss.L1(1))
+        sketch = ss.release.PanPrivateSketch(_sjlt(sketch_dim=k), epsilon=1.0, neighbours=ss.L1(1))
         return Work(lambda: sketch.update(7, 3))
 
     works = {k: update(k) for k in _powers(1 << 14, effort.size(1 << 21, least=1 << 15), 2)}

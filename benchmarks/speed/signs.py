@@ -77,10 +77,10 @@ def _squared_distances(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _publishing(effort: Effort) -> Row:
     n = effort.size(1000)
-    projection = ss.Rademacher(dim=784, sketch_dim=_CELLS, seed=1)
+    projection = ss.projections.Rademacher(dim=784, sketch_dim=_CELLS, seed=1)
     matrix = np.random.default_rng(3).integers(0, 10, (n, 784))
     signs = ss.signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=ss.OneCoordinate(1))
-    cells = ss.PrivateProjection(projection=projection, epsilon=1.0, delta=1e-6, neighbours=ss.OneCoordinate(1))
+    cells = ss.release.PrivateProjection(projection=projection, epsilon=1.0, delta=1e-6, neighbours=ss.OneCoordinate(1))
     return compare(
         f"publish {n:,} rows of 784, per cell",
         {

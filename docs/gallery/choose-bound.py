@@ -10,9 +10,9 @@ flights = pq.read_table("pipelines/data/flights.parquet", columns=["carrier", "r
 columns = [flights[name].combine_chunks().dictionary_decode() for name in ("carrier", "route", "tailnum")]
 projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=1, seed=2024)
 ones = np.ones(flights.num_rows, dtype=np.int64)
-totals = ss.unit_totals([(columns[0], columns[1], ones, columns[2])], projection)  # secret
+totals = ss.bounding.unit_totals([(columns[0], columns[1], ones, columns[2])], projection)  # secret
 bounds = np.unique(np.geomspace(1, 600, 30).astype(int)).tolist()
-plan = ss.plan_bounds(totals, bounds, projection, squared_distance=1.5e8, epsilon=1.0, unit="aircraft")
+plan = ss.bounding.plan_bounds(totals, bounds, projection, squared_distance=1.5e8, epsilon=1.0, unit="aircraft")
 
 figure, axes = plt.subplots(figsize=(6, 3.6))
 for name, label in [("bias", "bias, by clipping"), ("noise", "noise"), ("error", "both")]:

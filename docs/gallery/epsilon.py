@@ -11,7 +11,7 @@ for sparsity, delta, noise in [(8, 0.0, "laplace"), (8, 1e-6, "gaussian"), (1, 0
     projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=sparsity, seed=1)
     errors = []
     for epsilon in epsilons.tolist():
-        offered = ss.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=ss.L1(1))
+        offered = ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=ss.L1(1))
         (found,) = [one for one in offered if one.mechanism == noise]
         errors.append(np.sqrt(found.variance))
     axes.loglog(epsilons, errors, label=f"s = {sparsity}, δ = {delta:g}: {noise.title()} noise")

@@ -11,7 +11,7 @@ people /= np.linalg.norm(people, axis=1, keepdims=True)  # each person's picture
 count, dim = people.shape
 
 pictures = {"exact": people.mean(axis=0)}
-sums = ss.Identity(dim=dim, resolution="1/1024").sketch()
+sums = ss.projections.Identity(dim=dim, resolution="1/1024").sketch()
 sums.update(np.tile(np.arange(dim), count), people.ravel())
 central = sums.release(epsilon=1.0, delta=1e-6, neighbours=ss.L2(1, unit="person"))
 pictures["one server, ε = 1"] = central.values / 1024 / count

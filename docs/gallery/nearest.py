@@ -9,7 +9,7 @@ import streamsketch as ss
 images, digits = load_digits(return_X_y=True)
 images = images / 16 - 6 / 16  # black or white, by a level that is public
 published, asked = slice(0, 1500), slice(1500, None)
-projection = ss.OPORP(dim=64, sketch_dim=64, seed=3, resolution="1/16")
+projection = ss.projections.OPORP(dim=64, sketch_dim=64, seed=3, resolution="1/16")
 one_pixel = ss.OneCoordinate(1, unit="pixel")
 
 epsilons = [1, 2, 4, 8, 16]

@@ -175,7 +175,7 @@ def hospitals() -> Draw:
     size = np.clip(cases.data[:, 0] // 2, 3, 10).astype(int) - 3
     cell = size + 8 * (cases.target == 0)
     hospital = np.random.default_rng(1).integers(0, 5, len(cell))
-    counts, patient = ss.Identity(dim=16), ss.L1(1, unit="patient")
+    counts, patient = ss.projections.Identity(dim=16), ss.L1(1, unit="patient")
     sketches = [counts.sketch() for _ in range(5)]
     for number, sketch in enumerate(sketches):
         sketch.update(cell[hospital == number])
@@ -268,7 +268,7 @@ def alike() -> Draw:
     """Return how to draw queries, their signs and what was found, and the share that is right by ε."""
     pixels, digit = load_digits(return_X_y=True)
     answers = pixels.astype(int) - 8
-    projection, answer = ss.OPORP(dim=64, sketch_dim=64, seed=5), ss.OneCoordinate(16, unit="answer")
+    projection, answer = ss.projections.OPORP(dim=64, sketch_dim=64, seed=5), ss.OneCoordinate(16, unit="answer")
 
     def published(epsilon: float) -> Any:
         publish = ss.signs.DPSignOPORPRR(epsilon=epsilon, neighbours=answer)

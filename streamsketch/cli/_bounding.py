@@ -83,7 +83,7 @@ def check_bounded(inputs: list[str], bounds: Bounds, *, whole: bool, keyed: bool
 
 def sketch_bounded(table: ss.SketchTable, paths: list[Path], reading: Reading, bounds: Bounds) -> RawSketch:
     """Return the sketches of files within the bounds, in a table that is empty; write the summary that is asked for."""
-    summary = ss.BoundingSummary()
+    summary = ss.bounding.BoundingSummary()
     batches = (batch for path in paths for batch in reading.batches(path))
     state = bound_batches(batches, bounds.agreement, table=table, clip=bounds.clip, summary=summary)
     if isinstance(state, ss.SketchTable):

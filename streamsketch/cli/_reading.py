@@ -135,7 +135,7 @@ def naming(first: str, second: str) -> Iterator[None]:
     """Name two releases in the errors of bringing them together."""
     try:
         yield
-    except (ss.IncompatibleProjectionsError, ss.DependentNoiseError, ss.InvalidInputError) as error:
+    except (ss.errors.IncompatibleProjectionsError, ss.errors.DependentNoiseError, ss.InvalidInputError) as error:
         raise type(error)(f"{first} and {second}: {error}") from None
 
 

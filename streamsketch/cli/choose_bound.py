@@ -91,7 +91,9 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     agreed = load_projection(projection)
     agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
     reading = Reading(Columns(agreement), form, check_delimiter(delimiter))
-    planned = ss.choose_bound([], grid, epsilon=epsilon, share=share)  # to find mistakes before the data are read
+    planned = ss.bounding.choose_bound(
+        [], grid, epsilon=epsilon, share=share
+    )  # to find mistakes before the data are read
     for bound in grid:
         ss.L1(bound, word, max_keys).grid_steps(agreed.grid)
     account = opened_for(ledger, dataset)
@@ -101,10 +103,10 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
                 f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
                 f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
             )
-    totals = ss.unit_totals(_batches(inputs, agreement, reading), agreed)
+    totals = ss.bounding.unit_totals(_batches(inputs, agreement, reading), agreed)
     if trade_off is not None and squared_distance is not None:
         near = {"unit": word, "max_keys": max_keys}
-        plan = ss.plan_bounds(
+        plan = ss.bounding.plan_bounds(
             totals,
             grid,
             agreed,
@@ -116,7 +118,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
     if account is not None:  # for a unit, whatever it adds: a ledger asks for the unit alone
         account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), word)))
-    chosen = ss.choose_bound(totals, grid, epsilon=epsilon, share=share)
+    chosen = ss.bounding.choose_bound(totals, grid, epsilon=epsilon, share=share)
     error = chosen.rank_error(_CONFIDENCE)
     if as_json:
         fields = {"bound": str(chosen.bound), **chosen.budget.to_dict(), "share": str(chosen.share)}

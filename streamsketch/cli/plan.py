@@ -86,7 +86,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     columns = columns_from(index or [], key, unit_column, value)
     of_units = neighbours_of(l1, l2, one_coordinate, unit, max_keys) or ss.L1(1, unit, max_keys)
     found = ss.plan(
-        ss.StreamFacts(
+        ss.planning.StreamFacts(
             dim=_dim(dim),
             squared_distances=squared_distance or None,
             events=events,
@@ -96,7 +96,7 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         epsilon=epsilon,
         delta=delta,
         neighbours=of_units,
-        goal=ss.Goal(
+        goal=ss.planning.Goal(
             relative_error=relative_error, confidence=confidence, max_cells=max_cells, max_nonzeros=max_nonzeros
         ),
     )

@@ -160,7 +160,7 @@ def normalised_inner_product(x: AnySketch, y: AnySketch, *, norm_x: float = 1.0,
 
     Examples
     --------
-    >>> from streamsketch import OPORP
+    >>> from streamsketch.projections import OPORP
     >>> projection = OPORP(dim=1000, sketch_dim=250, seed=7)
     >>> x, y = projection.sketch(), projection.sketch()
     >>> x.update([3, 4], [3, 4])

@@ -188,7 +188,8 @@ class SignExplanation(SignsExplained):
 
     Examples
     --------
-    >>> from streamsketch import OPORP, OneCoordinate
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import OPORP
     >>> from streamsketch.signs import DPSignOPORPRR
     >>> x = OPORP(dim=784, sketch_dim=256, seed=1).sketch()
     >>> told = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
@@ -287,7 +288,8 @@ class IndividualSignExplanation(SignsExplained):
 
     Examples
     --------
-    >>> from streamsketch import OneCoordinate, Rademacher
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import Rademacher
     >>> from streamsketch.signs import IDPSignRPRR
     >>> x = Rademacher(dim=784, sketch_dim=256, seed=1).sketch()
     >>> told = IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()

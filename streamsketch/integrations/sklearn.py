@@ -17,7 +17,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """Project rows by any map of this library, ``X ↦ X Sᵀ``, in floating point.
 
     Fitting uses only the number of columns, so it learns nothing from the data, and parties with the same parameters
-    have the same map. The output is not private; see `streamsketch.PrivateProjection`.
+    have the same map. The output is not private; see `streamsketch.release.PrivateProjection`.
 
     Parameters
     ----------

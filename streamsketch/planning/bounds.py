@@ -134,7 +134,7 @@ def plan_bounds(
     Parameters
     ----------
     totals
-        How much each unit adds, (n_units,), as from `streamsketch.unit_totals`; or of other, public data.
+        How much each unit adds, (n_units,), as from `streamsketch.bounding.unit_totals`; or of other, public data.
     bounds
         In data units.
     projection
@@ -150,7 +150,7 @@ def plan_bounds(
     ------
     InvalidInputError
         For no bounds, a distance that is not positive, no totals or negative ones, a bound below one grid step, and as
-        `streamsketch.mechanisms`.
+        `streamsketch.accounting.mechanisms`.
 
     Examples
     --------

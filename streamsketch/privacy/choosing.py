@@ -88,7 +88,7 @@ def choose_bound(
     Parameters
     ----------
     totals
-        How much each unit adds: numbers ≥ 0, (n_units,), as `streamsketch.unit_totals` returns them. Secret.
+        How much each unit adds: numbers ≥ 0, (n_units,), as `streamsketch.bounding.unit_totals` returns them. Secret.
     candidates
         The public grid to choose from: positive numbers in data units, such as ``[1, 2, 5, 10, 20, 50]``. They must not
         be chosen by a look at the totals.

@@ -49,8 +49,8 @@ class FJLT(Hadamard, RandomNorms):
     about sketch_dim · ln²(1/β). Sensitivities are those of the matrix in use, found by sketch_dim fast transforms.
     A dim that is not a power of two is padded with zeros to the next one, N.
 
-    To release privately, `Sketch.release` adds noise to the output; `streamsketch.release_vector` adds it to the input,
-    or after the Hadamard step.
+    To release privately, `Sketch.release` adds noise to the output; `streamsketch.release.release_vector` adds it to
+    the input, or after the Hadamard step.
 
     Parameters
     ----------

@@ -13,8 +13,11 @@ from .exceeded import warn_of_exceeded
 from .independence import check_disjoint, check_independent, check_same_place
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .noise_parts import NoisePart
+from .pan_private import PanPrivateSketch
+from .private_matrix import PrivateProjection
 from .private_sketch import RELEASE_ID_BYTES, PrivateSketch
 from .private_table import PrivateTable
+from .private_vector import release_vector
 from .publish import AdditiveNoise, Calibrated, CalibratedNoise, Publisher
 from .published import Encoded, Published, under
 from .published_table import PublishedTable, sketches_to_release
@@ -31,6 +34,8 @@ __all__ = [
     "NoiseCheck",
     "NoisePart",
     "OutputNoise",
+    "PanPrivateSketch",
+    "PrivateProjection",
     "PrivateSketch",
     "PrivateTable",
     "Published",
@@ -48,6 +53,7 @@ __all__ = [
     "impossible_norm",
     "mismatch",
     "noise_unit",
+    "release_vector",
     "sketches_to_release",
     "under",
     "unread_matrix",

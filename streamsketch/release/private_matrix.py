@@ -34,7 +34,8 @@ class PrivateProjection:
     Examples
     --------
     >>> import numpy as np
-    >>> from streamsketch import GaussianProjection, L1, pairwise
+    >>> from streamsketch import L1, pairwise
+    >>> from streamsketch.projections import GaussianProjection
     >>> projection = GaussianProjection(dim=100, sketch_dim=32, seed=1)
     >>> publish = PrivateProjection(projection=projection, epsilon=1, delta=1e-6, neighbours=L1(1, unit="rating"))
     >>> rows = publish.release(np.ones((3, 100), dtype=int))

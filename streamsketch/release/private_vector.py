@@ -68,7 +68,8 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
 
     Examples
     --------
-    >>> from streamsketch import FJLT, L1, squared_norm
+    >>> from streamsketch import L1, squared_norm
+    >>> from streamsketch.projections import FJLT
     >>> projection = FJLT(dim=256, sketch_dim=64, seed=1)
     >>> released = release_vector(
     ...     projection, [100] * 256, epsilon=1, delta=1e-6, neighbours=L1(1), noise_place="hadamard"

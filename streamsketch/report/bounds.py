@@ -20,7 +20,7 @@ def picture_of(plan: BoundPlan) -> str:
     Parameters
     ----------
     plan
-        From `streamsketch.plan_bounds`.
+        From `streamsketch.bounding.plan_bounds`.
 
     Returns
     -------

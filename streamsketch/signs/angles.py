@@ -59,7 +59,7 @@ def angle(x: Signs, y: Signs, *, norm_x: float | None = None, norm_y: float | No
     Examples
     --------
     >>> import streamsketch as ss
-    >>> projection = ss.GaussianProjection(dim=64, sketch_dim=4096, seed=5, independence=64)
+    >>> projection = ss.projections.GaussianProjection(dim=64, sketch_dim=4096, seed=5, independence=64)
     >>> x, y = projection.sketch(), projection.sketch()
     >>> x.update(range(64), 1000)
     >>> y.update(range(32), 1000)
@@ -145,7 +145,8 @@ def expected(
 
     Examples
     --------
-    >>> from streamsketch import OPORP, OneCoordinate
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import OPORP
     >>> from streamsketch.signs import DPSignOPORPRR
     >>> projection = OPORP(dim=999, sketch_dim=256, seed=1)
     >>> publish = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1))

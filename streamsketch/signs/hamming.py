@@ -36,7 +36,7 @@ def hamming_distance(x: Signs, y: Signs) -> int:
     Examples
     --------
     >>> import streamsketch as ss
-    >>> x, y = (ss.Rademacher(dim=9, sketch_dim=64, seed=1).sketch() for _ in range(2))
+    >>> x, y = (ss.projections.Rademacher(dim=9, sketch_dim=64, seed=1).sketch() for _ in range(2))
     >>> publish = ss.signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(1))
     >>> 0 <= hamming_distance(publish.release(x), publish.release(y)) <= 64
     True

@@ -166,7 +166,8 @@ class IDPSignRPRR(IndividualSignMechanism):
 
     Examples
     --------
-    >>> from streamsketch import OneCoordinate, Rademacher
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import Rademacher
     >>> x = Rademacher(dim=100, sketch_dim=64, seed=1).sketch()
     >>> x.update(range(100), 1)
     >>> print(IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).guarantee)
@@ -251,7 +252,8 @@ class IDPSignOPORPG(IDPSignRPG):
 
     Examples
     --------
-    >>> from streamsketch import OPORP, OneCoordinate
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import OPORP
     >>> x = OPORP(dim=100, sketch_dim=64, seed=1).sketch()
     >>> x.update(range(100), 1)
     >>> IDPSignOPORPG(epsilon=1, delta=1e-6, neighbours=OneCoordinate(1, unit="pixel")).release(x).method

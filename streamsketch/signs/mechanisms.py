@@ -115,7 +115,7 @@ class SignTable(PublishedTable[SignSketch]):
     Examples
     --------
     >>> import streamsketch as ss
-    >>> table = ss.Rademacher(dim=1000, sketch_dim=256, seed=7).table()
+    >>> table = ss.projections.Rademacher(dim=1000, sketch_dim=256, seed=7).table()
     >>> table.update(["UA", "AA"], [3, 4], [500, -200])
     >>> mechanism = ss.signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1))
     >>> released = mechanism.release_table(table, keys_are_public=True)
@@ -291,7 +291,8 @@ class DPSignRPRR(SignMechanism):
 
     Examples
     --------
-    >>> from streamsketch import GaussianProjection, OneCoordinate
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import GaussianProjection
     >>> projection = GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
     >>> by_pairs = DPSignRPRR(epsilon=8, delta=1e-6, neighbours=OneCoordinate(1), norm_bound=30)
     >>> by_pairs.count(projection), dataclasses.replace(by_pairs, counting="paper").count(projection)
@@ -393,7 +394,8 @@ class DPSignRPRRSmooth(SignMechanism):
 
     Examples
     --------
-    >>> from streamsketch import L1, Rademacher
+    >>> from streamsketch import L1
+    >>> from streamsketch.projections import Rademacher
     >>> print(DPSignRPRRSmooth(epsilon=8, neighbours=L1(1)).law(Rademacher(dim=9, sketch_dim=64, seed=1)))
     flips with 1/(exp(1/8·⌈|cell|/step⌉) + 1)
     """
@@ -426,7 +428,8 @@ class DPSignOPORPRR(SignMechanism):
 
     Examples
     --------
-    >>> from streamsketch import OPORP, OneCoordinate
+    >>> from streamsketch import OneCoordinate
+    >>> from streamsketch.projections import OPORP
     >>> print(DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1)).law(OPORP(dim=99, sketch_dim=16, seed=1)))
     flips with 1/(exp(2) + 1)
     """

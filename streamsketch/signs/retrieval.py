@@ -58,7 +58,8 @@ def nearest(
     >>> import streamsketch as ss
     >>> publish = ss.signs.DPSignLogistic(epsilon=9, neighbours=ss.L1(1))
     >>> people = np.eye(5, 64, dtype=int) * 1000
-    >>> rows = publish.release_rows(ss.Rademacher(dim=64, sketch_dim=256, seed=1), np.concatenate([people, people]))
+    >>> projection = ss.projections.Rademacher(dim=64, sketch_dim=256, seed=1)
+    >>> rows = publish.release_rows(projection, np.concatenate([people, people]))
     >>> nearest(rows[:5], rows[5:], 1).places.ravel()
     array([0, 1, 2, 3, 4])
     """

@@ -160,7 +160,7 @@ class SignSketch(Signs):
     Examples
     --------
     >>> import streamsketch as ss
-    >>> x = ss.Rademacher(dim=1000, sketch_dim=256, seed=7).sketch()
+    >>> x = ss.projections.Rademacher(dim=1000, sketch_dim=256, seed=7).sketch()
     >>> x.update([3, 4], [500, -200])
     >>> released = ss.signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1)).release(x)
     >>> print(released.guarantee)

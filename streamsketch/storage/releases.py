@@ -62,7 +62,8 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
 
     Examples
     --------
-    >>> from streamsketch import L1, SJLT, load_raw, save_raw
+    >>> from streamsketch import L1, SJLT
+    >>> from streamsketch.storage import load_raw, save_raw
     >>> path = getfixture("tmp_path") / "north.raw-sketch"
     >>> save_raw(SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch(), path)
     >>> released = release_raw(path, epsilon=1.0, neighbours=L1(1, unit="sale"))

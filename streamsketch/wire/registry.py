@@ -99,7 +99,7 @@ def load(
     ------
     WireFormatError
         If the file is too long, cut, changed, of another version, inconsistent, or of another projection or agreement
-        than expected. For a raw sketch, which is secret: `streamsketch.load_raw` reads it.
+        than expected. For a raw sketch, which is secret: `streamsketch.storage.load_raw` reads it.
     SignatureError
         If there is no signature of a ``signer``, it is of other bytes, or it has expired.
     OSError
@@ -200,7 +200,7 @@ def _codec_with(start: bytes) -> Codec | None:
 
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
     if Path(path).is_file() and is_raw(path):
-        return "are those of a raw sketch, which is secret: read it by streamsketch.load_raw(path)"
+        return "are those of a raw sketch, which is secret: read it by streamsketch.storage.load_raw(path)"
     cut = any(codec.magic.startswith(start) for codec in CODECS)
     return "are not there: it was cut off" if cut else "are not those of any release"
 

@@ -68,7 +68,7 @@ def test_all_that_releases_can_be_charged(ledger: ss.Ledger) -> None:
     table.release(epsilon=0.5, neighbours=CUSTOMER, keys_are_public=True, ledger=ledger, dataset="sales")
     assert ledger.left("sales").epsilon == 3.5, "a table is one release"
     one = ss.signs.DPSignOPORPRR(epsilon=0.5, neighbours=ss.OneCoordinate(1, unit="customer"))
-    one.release(ss.OPORP(dim=1 << 10, sketch_dim=64, seed=1).sketch(), ledger=ledger, dataset="sales")
+    one.release(ss.projections.OPORP(dim=1 << 10, sketch_dim=64, seed=1).sketch(), ledger=ledger, dataset="sales")
     keys = [Key.generate(), Key.generate()]
     agreed = Round(PROJECTION, epsilon=1.0, neighbours=CUSTOMER, parties=[key.public for key in keys])
     agreed.contribute(PROJECTION.sketch(), keys[0], ledger=ledger, dataset="sales")
@@ -80,23 +80,23 @@ def test_all_that_releases_can_be_charged(ledger: ss.Ledger) -> None:
 
 def test_vectors_rows_raw_files_and_pan_private_sketches_are_charged(ledger: ss.Ledger, tmp_path: Path) -> None:
     to: dict[str, Any] = {"epsilon": 0.25, "neighbours": CUSTOMER, "ledger": ledger, "dataset": "sales"}
-    small = ss.FJLT(dim=64, sketch_dim=16, seed=1)
+    small = ss.projections.FJLT(dim=64, sketch_dim=16, seed=1)
     for place in ("output", "input", "hadamard"):
-        ss.release_vector(small, [1] * 64, noise_place=place, delta=1e-8, **to)
+        ss.release.release_vector(small, [1] * 64, noise_place=place, delta=1e-8, **to)
     assert ledger.left("sales").epsilon == 3.25
-    publish = ss.PrivateProjection(projection=small, epsilon=0.25, neighbours=CUSTOMER)
+    publish = ss.release.PrivateProjection(projection=small, epsilon=0.25, neighbours=CUSTOMER)
     publish.release(np.ones((5, 64), dtype=int), ledger=ledger, dataset="sales")
     assert ledger.left("sales").epsilon == 3.0, "the rows are different people's: one release"
     signs = ss.signs.DPSignOPORPRR(epsilon=0.5, neighbours=ss.OneCoordinate(1, unit="customer"))
     rows = np.ones((5, 64), dtype=int)
-    signs.release_rows(ss.OPORP(dim=64, sketch_dim=16, seed=1), rows, ledger=ledger, dataset="sales")
+    signs.release_rows(ss.projections.OPORP(dim=64, sketch_dim=16, seed=1), rows, ledger=ledger, dataset="sales")
     assert ledger.left("sales").epsilon == 2.5
     path = tmp_path / "a.raw-sketch"
-    ss.save_raw(PROJECTION.sketch(), path)
-    ss.release_raw(path, **to)
-    ss.release_raw(path, again=True, **(to | {"dataset": None}))
+    ss.storage.save_raw(PROJECTION.sketch(), path)
+    ss.storage.release_raw(path, **to)
+    ss.storage.release_raw(path, again=True, **(to | {"dataset": None}))
     assert ledger.left("sales").epsilon == 2.0, "a raw file keeps where its data come from"
-    counter = ss.PanPrivateSketch(PROJECTION, **to)
+    counter = ss.release.PanPrivateSketch(PROJECTION, **to)
     assert ledger.left("sales").epsilon == 1.75, "an intruder may come before the release"
     counter.release()
     assert ledger.left("sales").epsilon == 1.75
@@ -109,29 +109,29 @@ def test_what_does_not_fit_is_not_drawn(
     def never(*_: object) -> None:
         raise AssertionError("noise was drawn")
 
-    ss.save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
-    small = ss.FJLT(dim=64, sketch_dim=16, seed=1)
+    ss.storage.save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
+    small = ss.projections.FJLT(dim=64, sketch_dim=16, seed=1)
     to: dict[str, Any] = {"ledger": ledger, "dataset": "sales"}
     privacy: dict[str, Any] = {"epsilon": 5.0, "neighbours": CUSTOMER}
     releases: dict[str, Any] = {
-        "vector": lambda: ss.release_vector(small, [1] * 64, **to, **privacy),
-        "before the map": lambda: ss.release_vector(small, [1] * 64, noise_place="hadamard", **to, **privacy),
-        "rows": lambda: ss.PrivateProjection(projection=small, **privacy).release([[1] * 64], **to),
-        "raw file": lambda: ss.release_raw(tmp_path / "a.raw-sketch", **to, **privacy),
-        "pan-private": lambda: ss.PanPrivateSketch(PROJECTION, **to, **privacy),
+        "vector": lambda: ss.release.release_vector(small, [1] * 64, **to, **privacy),
+        "before the map": lambda: ss.release.release_vector(small, [1] * 64, noise_place="hadamard", **to, **privacy),
+        "rows": lambda: ss.release.PrivateProjection(projection=small, **privacy).release([[1] * 64], **to),
+        "raw file": lambda: ss.storage.release_raw(tmp_path / "a.raw-sketch", **to, **privacy),
+        "pan-private": lambda: ss.release.PanPrivateSketch(PROJECTION, **to, **privacy),
     }
     monkeypatch.setattr("streamsketch.privacy.DiscreteLaplace.sample", never)
     with pytest.raises(LedgerError, match="does not fit"):
         releases[what]()
     assert ledger.audit() == 1
-    assert not ss.load_raw(tmp_path / "a.raw-sketch").releases
+    assert not ss.storage.load_raw(tmp_path / "a.raw-sketch").releases
     to["ledger"] = None
     with pytest.raises(ss.InvalidInputError, match="pass ledger= as well"):
         releases[what]()
 
 
 def test_individual_guarantees_are_not_charged(ledger: ss.Ledger) -> None:
-    sketch = ss.OPORP(dim=64, sketch_dim=16, seed=1).sketch()
+    sketch = ss.projections.OPORP(dim=64, sketch_dim=16, seed=1).sketch()
     publish = ss.signs.IDPSignOPORP(epsilon=1.0, neighbours=ss.OneCoordinate(1, unit="customer"))
     with pytest.raises(TypeError, match="individual guarantees do not add up"):
         publish.release(sketch, ledger=ledger, dataset="sales")

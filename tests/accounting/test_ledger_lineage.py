@@ -25,8 +25,8 @@ def ledger(tmp_path: Path) -> ss.Ledger:
 
 
 def saved(state: Any, folder: Path) -> Any:
-    ss.save_raw(state, folder / "a.raw-sketch")
-    return ss.load_raw(folder / "a.raw-sketch").state
+    ss.storage.save_raw(state, folder / "a.raw-sketch")
+    return ss.storage.load_raw(folder / "a.raw-sketch").state
 
 
 INHERITED: dict[str, Callable[[Any, Path], Any]] = {

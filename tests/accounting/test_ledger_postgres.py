@@ -209,7 +209,7 @@ def test_an_address_that_is_none_is_refused(address: str, said: str) -> None:
 def test_commands_take_an_address(address: str, tmp_path: Path, forks: Forks) -> None:
     init = ["ledger", "init", address, "--dataset", "sales", "--unit", "customer", "--epsilon", "2"]
     forks.succeeded(*init, cwd=tmp_path)
-    ss.save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
+    ss.storage.save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
     release = ["release", "a.raw-sketch", "--l1", "2", "--unit", "customer", "--ledger", address, "--dataset", "sales"]
     forks.succeeded(*release, "--epsilon", "1.5", "-o", "one.sketch", cwd=tmp_path)
     assert "does not fit" in forks.refused(*release, "--again", "--epsilon", "1", "-o", "two.sketch", cwd=tmp_path)

@@ -78,16 +78,18 @@ def test_the_fields_that_can_differ_are_all_of_them() -> None:
 def test_any_field_changes_the_fingerprint_and_a_mismatch_names_it(field: str) -> None:
     other = AGREEMENT.replace(**{field: OTHERS[field]})
     assert other.fingerprint != AGREEMENT.fingerprint
-    with pytest.raises(ss.IncompatibleProjectionsError) as raised:
+    with pytest.raises(ss.errors.IncompatibleProjectionsError) as raised:
         AGREEMENT.check_same(other)
     assert ("seed (7 here, 8 there)" if field == "projection" else f"{field} (") in str(raised.value)
-    assert field == "projection" or isinstance(raised.value, ss.IncompatibleAgreementsError)
+    assert field == "projection" or isinstance(raised.value, ss.errors.IncompatibleAgreementsError)
 
 
 def test_a_mismatch_says_both_sides() -> None:
-    with pytest.raises(ss.IncompatibleAgreementsError, match="item:text week:integer here, week:integer item:text the"):
+    with pytest.raises(
+        ss.errors.IncompatibleAgreementsError, match="item:text week:integer here, week:integer item:text the"
+    ):
         AGREEMENT.check_same(AGREEMENT.replace(index=OTHERS["index"]))
-    with pytest.raises(ss.IncompatibleAgreementsError, match=f"{AGREEMENT.fingerprint} here, {'0' * 32} there"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match=f"{AGREEMENT.fingerprint} here, {'0' * 32} there"):
         check_agreed(AGREEMENT, "0" * 32)
 
 
@@ -235,7 +237,9 @@ def test_floats_want_a_word_and_missing_columns_are_named() -> None:
 
 
 def test_a_euclidean_bound_is_agreed_on() -> None:
-    agreement = ss.Agreement(ss.OPORP(dim=100, sketch_dim=16, seed=3), index="item", neighbours=ss.L2(5, unit="image"))
+    agreement = ss.Agreement(
+        ss.projections.OPORP(dim=100, sketch_dim=16, seed=3), index="item", neighbours=ss.L2(5, unit="image")
+    )
     assert ss.Agreement.from_json(agreement.to_json()) == agreement
     with pytest.raises(ss.InvalidInputError, match="below one grid step"):
         agreement.replace(neighbours=ss.L2("1/2"))

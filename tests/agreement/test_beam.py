@@ -132,7 +132,7 @@ def test_a_batch_is_cast_once() -> None:
     assert AGREEMENT.cast(cast) is cast
     assert cast.column("price").to_pylist() == [29, 110, 300]
     other = AGREEMENT.replace(title="Returns")
-    with pytest.raises(ss.IncompatibleAgreementsError, match=f"by the agreement {AGREEMENT.fingerprint}"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match=f"by the agreement {AGREEMENT.fingerprint}"):
         other.cast(cast)
 
 

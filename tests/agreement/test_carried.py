@@ -48,7 +48,7 @@ def test_merging_sketches_of_two_agreements_is_refused_and_changes_nothing() -> 
     for agreements in ((SALES, RETURNS), (BY_SHOP, BY_SHOP.replace(missing="drop"))):
         one, other = (ss.sketch(ROWS, agreement) for agreement in agreements)
         before = copy.copy(one)
-        with pytest.raises(ss.IncompatibleAgreementsError, match="the agreements differ: "):
+        with pytest.raises(ss.errors.IncompatibleAgreementsError, match="the agreements differ: "):
             one.merge(other)  # type: ignore[arg-type]
         assert (one, one.agreement) == (before, agreements[0])
 
@@ -97,8 +97,8 @@ def test_rows_that_are_refused_change_nothing() -> None:
 @pytest.mark.parametrize("agreement", [SALES, BY_SHOP, None])
 def test_raw_files_keep_agreement_and_largest_value(agreement: ss.Agreement | None, tmp_path: Path) -> None:
     path = tmp_path / "one.raw-sketch"
-    ss.save_raw(bare() if agreement is None else ss.sketch(ROWS, agreement), path)
-    raw = ss.load_raw(path)
+    ss.storage.save_raw(bare() if agreement is None else ss.sketch(ROWS, agreement), path)
+    raw = ss.storage.load_raw(path)
     assert (raw.agreement, raw.state.agreement, raw.state.largest) == (agreement, agreement, 4)
 
 
@@ -130,7 +130,9 @@ def test_releases_carry_the_fingerprint_and_their_bytes_too() -> None:
     table = ss.sketch(ROWS, BY_SHOP).release(**LAPLACE, public_keys=["N", "W"])
     assert isinstance(table, ss.PrivateTable)
     flips = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(4))
-    signs = ss.Agreement(ss.Rademacher(dim=ss.HASHED_DIM, sketch_dim=64, seed=7), index="item", value="sold")
+    signs = ss.Agreement(
+        ss.projections.Rademacher(dim=ss.HASHED_DIM, sketch_dim=64, seed=7), index="item", value="sold"
+    )
     for made, agreement in (
         (release(SALES), SALES),
         (table, BY_SHOP),
@@ -174,16 +176,16 @@ BROUGHT_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", BROUGHT_TOGETHER)
 def test_whatever_brings_two_agreements_together_is_refused(name: str) -> None:
     x, y, z = release(SALES), release(RETURNS), release(SALES)
-    with pytest.raises(ss.IncompatibleAgreementsError) as raised:
+    with pytest.raises(ss.errors.IncompatibleAgreementsError) as raised:
         BROUGHT_TOGETHER[name](x, y)
     assert f"{SALES.fingerprint} here, {RETURNS.fingerprint} there" in str(raised.value)
     assert BROUGHT_TOGETHER[name](x, z) is not None
 
 
 def test_sketches_and_releases_of_two_agreements_are_refused_too() -> None:
-    with pytest.raises(ss.IncompatibleAgreementsError, match=r"title \('Sales' here, 'Returns' there\)"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match=r"title \('Sales' here, 'Returns' there\)"):
         ss.squared_distance(ss.sketch(ROWS, SALES), ss.sketch(ROWS, RETURNS))  # type: ignore[arg-type]
-    with pytest.raises(ss.IncompatibleAgreementsError, match="fingerprint"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match="fingerprint"):
         ss.squared_distance(ss.sketch(ROWS, SALES), release(RETURNS))  # type: ignore[arg-type]
 
 
@@ -192,19 +194,21 @@ def test_what_says_nothing_is_refused_beside_what_follows_an_agreement(name: str
     """The same rows: an integer under the agreement, text without one, and so other indices."""
     x, y = release(SALES), release(None)
     for one, other in itertools.permutations([x, y]):
-        with pytest.raises(ss.IncompatibleAgreementsError, match=f"one follows the agreement {SALES.fingerprint}, and"):
+        with pytest.raises(
+            ss.errors.IncompatibleAgreementsError, match=f"one follows the agreement {SALES.fingerprint}, and"
+        ):
             BROUGHT_TOGETHER[name](one, other)
     assert BROUGHT_TOGETHER[name](y, release(None)) is not None
     assert BROUGHT_TOGETHER[name](x, y.under(SALES.fingerprint)) is not None  # the assertion
 
 
 def test_exact_sketches_are_refused_too_and_what_is_merged_says_nothing() -> None:
-    with pytest.raises(ss.IncompatibleAgreementsError, match="no agreement is known"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match="no agreement is known"):
         ss.squared_distance(bare(), release(SALES))
     ours = ss.sketch(ROWS, SALES)
     assert isinstance(ours, ss.Sketch)
     ours.merge(bare())
-    with pytest.raises(ss.IncompatibleAgreementsError, match="no agreement is known"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match="no agreement is known"):
         ss.squared_distance(ours, release(SALES))
 
 
@@ -227,17 +231,19 @@ def test_a_table_is_of_one_agreement() -> None:
 
 
 def test_signs_of_two_agreements_are_refused() -> None:
-    agreement = ss.Agreement(ss.Rademacher(dim=ss.HASHED_DIM, sketch_dim=64, seed=7), index="item", value="sold")
+    agreement = ss.Agreement(
+        ss.projections.Rademacher(dim=ss.HASHED_DIM, sketch_dim=64, seed=7), index="item", value="sold"
+    )
     flips = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(4))
     x, y = (
         flips.release(ss.sketch(ROWS, one))  # type: ignore[arg-type]
         for one in (agreement, agreement.replace(title="other"))
     )
-    with pytest.raises(ss.IncompatibleAgreementsError):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError):
         ss.signs.hamming_distance(x, y)
-    with pytest.raises(ss.IncompatibleAgreementsError):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError):
         ss.signs.cosine(x, y)
-    with pytest.raises(ss.IncompatibleAgreementsError, match="no agreement is known"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match="no agreement is known"):
         ss.signs.hamming_distance(x, x.under(None))
 
 

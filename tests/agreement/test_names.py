@@ -77,7 +77,7 @@ def test_nulls_are_refused_or_dropped_where_units_are_bounded(name: str) -> None
     )
     with pytest.raises(ss.InvalidInputError, match=rf"the column {column} has nulls \(1 of 3 rows read together\)"):
         ss.sketch(rows, agreement)
-    summary = ss.BoundingSummary()
+    summary = ss.bounding.BoundingSummary()
     assert ss.bound(rows, agreement, summary=summary) == ss.sketch(FULL.take([0, 2]), agreement)
     assert (summary.rows_read, summary.rows_blank, summary.rows_malformed) == (3, 1, 0)
 
@@ -90,9 +90,12 @@ def test_bounded_rows_are_those_of_bound_units() -> None:
         "much": pa.array([0.29, 4.0, float("nan"), float("inf"), 1.0, 1.0]),
         "who": pa.array(["u", "v", "u", "u", "", "u"]),
     }
-    by_hand, summaries = dict(columns, what=columns["what"].cast(pa.string())), [ss.BoundingSummary() for _ in "ab"]
+    by_hand, summaries = (
+        dict(columns, what=columns["what"].cast(pa.string())),
+        [ss.bounding.BoundingSummary() for _ in "ab"],
+    )
     batch = tuple(by_hand[name] for name in ("where", "what", "much", "who"))
-    wanted = ss.bound_units([batch], HASHED, neighbours=five, summary=summaries[0])
+    wanted = ss.bounding.bound_units([batch], HASHED, neighbours=five, summary=summaries[0])
     agreement = ss.Agreement.of(HASHED, index="what", key="where", value="much", unit="who", neighbours=five)
     assert ss.bound(pa.table(columns), agreement, summary=summaries[1]) == wanted
     assert {key: wanted[key].mass for key in wanted} == {"x": 28, "": 400}
@@ -118,5 +121,5 @@ def test_it_is_an_agreement_like_any_other() -> None:
     assert ss.Agreement.from_json(agreement.to_json()) == agreement
     assert [str(column) for column in agreement.index] == ["what:text", "day:text"]
     assert agreement.missing == "keep"
-    with pytest.raises(ss.IncompatibleAgreementsError, match="missing"):
+    with pytest.raises(ss.errors.IncompatibleAgreementsError, match="missing"):
         agreement.check_same(agreement.replace(missing="drop"))

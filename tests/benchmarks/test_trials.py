@@ -17,7 +17,7 @@ X, Y = np.array([3, -2, 0, 5]), np.array([1, 1, 4, 0])
 def test_predictions_are_the_sheets_formulas_averaged_over_noises() -> None:
     """THEORY.md 4 for independent signs, κ = 1: V = (2‖z‖⁴ - 2‖z‖₄⁴)/k, W = (‖x‖²‖y‖² + ⟨x,y⟩² - 2Σx²y²)/k."""
     k, noises = 8, [NoiseMoments(2.0, 12.0), NoiseMoments(4.0, 20.0)]
-    projection = ss.Rademacher(dim=4, sketch_dim=k, seed=1)
+    projection = ss.projections.Rademacher(dim=4, sketch_dim=k, seed=1)
     z2, z4 = 4 + 9 + 16 + 25, 16 + 81 + 256 + 625
     parts = [4 * 2 * one.k2 * z2 + k * 2 * one.k4 + 2 * k * (2 * one.k2) ** 2 for one in noises]
     expected = (2 * z2**2 - 2 * z4) / k + sum(parts) / 2
@@ -51,7 +51,7 @@ def _sjlt(seed: int) -> ss.Projection:
 
 
 def _sparse(seed: int) -> ss.Projection:
-    return ss.VerySparse(dim=4, sketch_dim=2, sparsity=8, seed=seed)
+    return ss.projections.VerySparse(dim=4, sketch_dim=2, sparsity=8, seed=seed)
 
 
 def test_coverage_and_error_count_against_the_truth() -> None:
@@ -84,7 +84,7 @@ def test_pairs_have_their_length_and_sparsity() -> None:
 
 def test_the_computed_coverage_of_one_nonzero_is_a_sum_over_cells_met() -> None:
     """For k = 2, s = 2: no cell met, a quarter of the time, states 0 ± 0; for the others the library is asked."""
-    projection = ss.VerySparse(dim=1, sketch_dim=2, sparsity=2, seed=0)
+    projection = ss.projections.VerySparse(dim=1, sketch_dim=2, sparsity=2, seed=0)
     found = 0.0
     for met, chance in ((0, 0.25), (1, 0.5), (2, 0.25)):
         sketch = ss.Sketch.from_state(projection, np.array([met > 0, met > 1]).astype(np.int64), 1)

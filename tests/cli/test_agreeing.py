@@ -58,7 +58,7 @@ def test_an_agreement_is_written_as_asked(folder: Path, forks: Forks) -> None:
 
 
 def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
-    (folder / "map.json").write_text(ss.OPORP(dim=100, sketch_dim=16, seed=3).to_json())
+    (folder / "map.json").write_text(ss.projections.OPORP(dim=100, sketch_dim=16, seed=3).to_json())
     bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--l2", "5"]
     forks.succeeded("agree", *bound, "--projection", "map.json", "-o", "agreed.json", cwd=folder)
     plan = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dim", "100", "--events", "9", "--max-cells", "64"]
@@ -92,7 +92,7 @@ def test_files_of_every_format_are_sketched_as_in_python(name: str, folder: Path
     assert done.returncode == 0, done.stderr
     assert "1 row left out" in done.stderr
     assert f"3 events of 2 keys. Agreement {agreed(folder).fingerprint}" in done.stderr
-    raw = ss.load_raw(folder / "a.raw-sketch")
+    raw = ss.storage.load_raw(folder / "a.raw-sketch")
     assert raw.state == ss.sketch(pa.table(ROWS), agreed(folder))
     assert (raw.agreement, raw.events) == (agreed(folder), 3)
 
@@ -103,7 +103,7 @@ def test_standard_input_is_sketched_alike(form: str, folder: Path, forks: Forks)
     command = ["sketch", "-", "--format", form, *within, "-o", "a.raw-sketch", "--json"]
     done = forks.run(*command, cwd=folder, stdin=(folder / f"rows.{form}").read_bytes())
     assert json.loads(done.stdout)["agreement"] == agreed(folder).fingerprint, done.stderr
-    assert ss.load_raw(folder / "a.raw-sketch").state == ss.sketch(pa.table(ROWS), agreed(folder))
+    assert ss.storage.load_raw(folder / "a.raw-sketch").state == ss.sketch(pa.table(ROWS), agreed(folder))
 
 
 def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks: Forks) -> None:
@@ -119,7 +119,7 @@ def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks:
     assert "title ('Sales' here, 'Returns' there)" in refused
     refused = forks.refused("sketch", "rows.csv", "--projection", "bare.json", *plain, cwd=folder)
     assert f"the rows in a.raw-sketch follow the agreement {agreed(folder).fingerprint}: say --agreement" in refused
-    assert ss.load_raw(folder / "a.raw-sketch").events == 6
+    assert ss.storage.load_raw(folder / "a.raw-sketch").events == 6
     bare = ["sketch", "rows.csv", "--projection", "bare.json", *plain[:-1], "b.raw-sketch"]
     assert forks.run(*bare, cwd=folder).returncode == 0
     refused = forks.refused(*command[:-1], "b.raw-sketch", "--append", cwd=folder)

@@ -43,7 +43,7 @@ def test_a_bound_is_printed_with_what_it_spent_and_nothing_else(folder: Path, fo
     assert "1000" not in text
     assert sorted(folder.iterdir()) == before
     told = json.loads(forks.succeeded(*CHOOSE, "--epsilon", "20", "--json", cwd=folder))
-    chosen = ss.ChosenBound(Fraction(5), Budget(20.0), Fraction(9, 10), 4)
+    chosen = ss.bounding.ChosenBound(Fraction(5), Budget(20.0), Fraction(9, 10), 4)
     assert told == {
         "bound": "5", "epsilon": 20.0, "delta": 0.0, "share": "9/10", "candidates": ["1", "5", "50", "100000"],
         "rank_error": chosen.rank_error(0.95), "confidence": 0.95,
@@ -58,7 +58,7 @@ def test_noise_against_bias_is_written_on_request_for_its_owner_alone(suffix: st
     assert done.stderr == f"{path.name}, secret: noise against bias. A bound read off from it is not private.\n"
     assert "bias" not in done.stdout
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    plan = ss.plan_bounds(
+    plan = ss.bounding.plan_bounds(
         [4.0] * 900 + [40.0] * 100, [1, 5, 50, 100_000], PROJECTION, squared_distance=1e6, epsilon=2.0, unit="customer",
         max_keys=2,
     )  # fmt: skip

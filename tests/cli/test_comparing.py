@@ -77,7 +77,7 @@ def test_what_a_pipe_takes_is_not_folded(tmp_path: Path, forks: Forks) -> None:
 
 
 def test_inspect_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) -> None:
-    released = ss.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
+    released = ss.release.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
     released.save(tmp_path / "a.sketch")
     shown = " ".join(forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.split())
     assert "noise per coordinate standard deviation" in shown
@@ -103,7 +103,7 @@ def test_inspect_calls_a_raw_sketch_secret_and_shows_nothing_of_it(tmp_path: Pat
 
 
 def test_inspect_says_which_privacy_published_signs_have(tmp_path: Path, forks: Forks) -> None:
-    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    projection = ss.projections.OPORP(dim=256, sketch_dim=64, seed=3)
     sketch = projection.sketch()
     sketch.update([1, 2], [500, 700])
     pixel = {"epsilon": 2.0, "neighbours": ss.OneCoordinate(1, unit="pixel")}

@@ -151,7 +151,7 @@ def test_commands_take_only_what_a_signer_signed(
 
 
 def test_raw_files_are_nobodys_to_sign(folder: Path, forks: Forks) -> None:
-    ss.save_raw(PROJECTION.sketch(), folder / "own.raw-sketch")
+    ss.storage.save_raw(PROJECTION.sketch(), folder / "own.raw-sketch")
     assert "is your own" in forks.refused("inspect", "own.raw-sketch", "--signer", "north.pub", cwd=folder)
     (folder / "other.raw-sketch").write_bytes((folder / "own.raw-sketch").read_bytes())
     raws = ("own.raw-sketch", "other.raw-sketch", "-o", "all.raw-sketch")

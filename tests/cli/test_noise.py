@@ -95,7 +95,7 @@ def test_keys_of_a_table_are_named(folder: Path, forks: Forks) -> None:
 
 
 def test_signs_with_too_few_flips_are_named(tmp_path: Path, forks: Forks) -> None:
-    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    projection = ss.projections.OPORP(dim=256, sketch_dim=64, seed=3)
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1))
     x, y = (publish.release(projection.sketch()) for _ in range(2))
     y.save(tmp_path / "sound.signs")
@@ -164,7 +164,7 @@ def test_tables_of_the_same_data_are_named(tmp_path: Path, forks: Forks) -> None
 
 
 def test_signs_of_the_same_data_are_not_disjoint(tmp_path: Path, forks: Forks) -> None:
-    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    projection = ss.projections.OPORP(dim=256, sketch_dim=64, seed=3)
     sketch = projection.sketch()
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1))
     for name in ("first", "second"):
@@ -216,7 +216,7 @@ def test_too_few_cells_for_an_upper_end_are_null(tmp_path: Path, forks: Forks) -
 
 
 def test_nearest_signs_allow_for_selection_too(tmp_path: Path, forks: Forks) -> None:
-    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    projection = ss.projections.OPORP(dim=256, sketch_dim=64, seed=3)
     publish = ss.signs.DPSignOPORPRR(epsilon=4, neighbours=ss.OneCoordinate(1))
     rng = np.random.default_rng(5)
     releases = {}

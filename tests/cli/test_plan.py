@@ -15,10 +15,10 @@ def test_a_plan_is_printed_within_eighty_columns(forks: Forks) -> None:
     done = forks.run(*ASKED)
     assert done.returncode == 0
     plan = ss.plan(
-        ss.StreamFacts(dim=ss.HASHED_DIM, squared_distances=4000),
+        ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=4000),
         epsilon=1.0,
         neighbours=ss.L1(1, unit="flight"),
-        goal=ss.Goal(relative_error=0.25),
+        goal=ss.planning.Goal(relative_error=0.25),
     )
     assert done.stdout == f"{plan}\n"
     assert "Plan: CountSketch with k = 512 cells" in done.stdout
@@ -57,7 +57,10 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     hopeless = forks.run("plan", "--epsilon", 1e-6, "--squared-distance", 100, cwd=tmp_path).stdout
     assert "such streams cannot be distinguished" in " ".join(hopeless.split())
     assert "distinguished" not in forks.run("plan", "--epsilon", 1, "--squared-distance", 1e5, cwd=tmp_path).stdout
-    asked = {"streams": ss.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[40, 50, 1e6]), "neighbours": ss.L1(1)}
+    asked = {
+        "streams": ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[40, 50, 1e6]),
+        "neighbours": ss.L1(1),
+    }
     plan = ss.plan(epsilon=0.5, **asked)
     assert plan.epsilon_to_see is not None
     text = " ".join(str(plan).split())

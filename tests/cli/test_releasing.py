@@ -74,7 +74,7 @@ def test_public_keys_are_released_whether_or_not_there_are_data(raws: Path, fork
 
 
 def test_a_euclidean_bound_is_released_for_embeddings(tmp_path: Path, forks: Forks) -> None:
-    sketch = ss.OPORP(dim=100, sketch_dim=16, seed=3).sketch()
+    sketch = ss.projections.OPORP(dim=100, sketch_dim=16, seed=3).sketch()
     sketch.update([7, 9], [3, -4])
     save_raw(RawSketch(sketch, 1), tmp_path / "a.raw-sketch")
     options = ["--epsilon", "1", "--delta", "1e-6", "--l2", "5", "--unit", "embedding"]

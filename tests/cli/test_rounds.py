@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / f"{name}.pub").write_text(key.public.to_text())
         sketch = PROJECTION.sketch()
         sketch.update([1, 2], [count, 700])
-        ss.save_raw(sketch, tmp_path / f"{name}.raw-sketch")
+        ss.storage.save_raw(sketch, tmp_path / f"{name}.raw-sketch")
     (tmp_path / "p.json").write_text(PROJECTION.to_json())
     return tmp_path
 
@@ -139,7 +139,7 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
     assert "one visit of at most 2" in made["guarantee"]["text"]
     table = PROJECTION.table()
     table.update(["a"], [1], [1])
-    ss.save_raw(table, folder / "many.raw-sketch")
+    ss.storage.save_raw(table, folder / "many.raw-sketch")
     sign_by_all(folder, forks)
     many = ("round", "contribute", "round.json", "many.raw-sketch", "--key", "north.pem", "-o", "n.contribution")
     assert "holds many keys" in forks.run(*many, cwd=folder).stderr

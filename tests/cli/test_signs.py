@@ -13,7 +13,7 @@ from tests.cli.running import ENVIRONMENT, Forks
 from tests.cli.test_comparing import stream
 
 PIXEL = ss.OneCoordinate(1, unit="pixel")
-OPORP = ss.OPORP(dim=784, sketch_dim=256, seed=3)
+OPORP = ss.projections.OPORP(dim=784, sketch_dim=256, seed=3)
 PLAIN = signs.DPSignOPORPRR(epsilon=4, neighbours=PIXEL)
 SMOOTH = signs.DPSignOPORPRRSmooth(epsilon=4, neighbours=PIXEL)
 INDIVIDUAL = signs.IDPSignOPORP(epsilon=4, neighbours=PIXEL)
@@ -211,7 +211,7 @@ def test_signs_are_explained_alone_and_together_with_sketches(folder: Path, fork
 
 
 def test_the_conditions_of_signs_are_told_in_full(folder: Path, forks: Forks) -> None:
-    projection = ss.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
+    projection = ss.projections.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
     how = signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=PIXEL, norm_bound=30)
     for name in ("x", "y"):
         how.release(projection.sketch()).save(folder / f"{name}.signs")

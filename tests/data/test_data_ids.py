@@ -82,7 +82,7 @@ def test_published_sums_keep_the_ids_of_both() -> None:
 
 
 def test_signs_and_noisy_cells_of_one_sketch_are_never_disjoint() -> None:
-    sketch = ss.Rademacher(dim=100, sketch_dim=64, seed=7).sketch()
+    sketch = ss.projections.Rademacher(dim=100, sketch_dim=64, seed=7).sketch()
     one, other = MECHANISM.release(sketch), release(sketch.copy())
     assert ss.signs.SignSketch.from_bytes(one.to_bytes()).data_ids == one.data_ids
     with pytest.raises(ss.InvalidInputError, match="are of the same data"):

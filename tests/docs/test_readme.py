@@ -114,16 +114,16 @@ TABLE: dict[str, ss.Projection] = {
     "`CountSketch`": ss.CountSketch(**SHAPE),
     "`SJLT`, sparsity 8": ss.SJLT(sparsity=8, **SHAPE),
     '`SJLT(…, construction="graph")`': ss.SJLT(sparsity=8, construction="graph", **SHAPE),
-    "`OPORP`": ss.OPORP(**SHAPE),
-    "`SRHT`": ss.SRHT(**SHAPE),
-    "`Rademacher`": ss.Rademacher(**SHAPE),
-    "`FJLT`": ss.FJLT(**SHAPE),
-    "`Rotation` (Haar)": ss.Rotation(**SHAPE),
-    "`GaussianProjection`": ss.GaussianProjection(**SHAPE),
-    "`UniformProjection`": ss.UniformProjection(**SHAPE),
-    "`Achlioptas`": ss.Achlioptas(**SHAPE),
-    "`VerySparse`, sparsity 64": ss.VerySparse(sparsity=64, **SHAPE),
-    "`Identity`: no sketch": ss.Identity(dim=4096),
+    "`OPORP`": ss.projections.OPORP(**SHAPE),
+    "`SRHT`": ss.projections.SRHT(**SHAPE),
+    "`Rademacher`": ss.projections.Rademacher(**SHAPE),
+    "`FJLT`": ss.projections.FJLT(**SHAPE),
+    "`Rotation` (Haar)": ss.projections.Rotation(**SHAPE),
+    "`GaussianProjection`": ss.projections.GaussianProjection(**SHAPE),
+    "`UniformProjection`": ss.projections.UniformProjection(**SHAPE),
+    "`Achlioptas`": ss.projections.Achlioptas(**SHAPE),
+    "`VerySparse`, sparsity 64": ss.projections.VerySparse(sparsity=64, **SHAPE),
+    "`Identity`: no sketch": ss.projections.Identity(dim=4096),
 }
 
 
@@ -135,8 +135,8 @@ def test_the_table_of_projections_holds_what_the_library_says() -> None:
     assert [row[0] for row in rows] == list(TABLE)
     for name, _, _, l1, l2, variance, laplace, auto in rows:
         projection = TABLE[name]
-        first = ss.mechanisms(projection, epsilon=1, neighbours=ss.L1(1))[0]
-        picked = ss.mechanisms(projection, epsilon=1, delta=1e-6, neighbours=ss.L1(1))[0]
+        first = ss.accounting.mechanisms(projection, epsilon=1, neighbours=ss.L1(1))[0]
+        picked = ss.accounting.mechanisms(projection, epsilon=1, delta=1e-6, neighbours=ss.L1(1))[0]
         assert abs(projection.scale * projection.l1_sensitivity - float(l1)) <= 0.5 * 10 ** -len(l1.partition(".")[2])
         assert f"{projection.scale * projection.l2_sensitivity_squared**0.5:.3g}" == l2
         assert auto == f"{picked.mechanism.title()}, ± {picked.variance**0.5:,.0f}"

@@ -123,18 +123,18 @@ def test_what_is_no_sketch_is_refused(estimate: Estimator, other: object) -> Non
 @pytest.mark.parametrize("estimate", ESTIMATORS)
 def test_sketches_of_different_projections_are_refused(estimate: Estimator) -> None:
     x, y = sketch_of([3], [5]), sketch_of([3], [5], PROJECTION.replace(seed=8))
-    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         estimate(x, y)
-    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         ss.pairwise([x, x, y])
 
 
 @pytest.mark.parametrize("estimate", ESTIMATORS)
 def test_one_release_is_not_compared_with_itself(estimate: Estimator) -> None:
     release = as_release(sketch_of([3], [50]), b"release1")
-    with pytest.raises(ss.DependentNoiseError, match="for one sketch's own size use squared_norm"):
+    with pytest.raises(ss.errors.DependentNoiseError, match="for one sketch's own size use squared_norm"):
         estimate(release, release)
-    with pytest.raises(ss.DependentNoiseError):
+    with pytest.raises(ss.errors.DependentNoiseError):
         ss.pairwise([release, release])
 
 

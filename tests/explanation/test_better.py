@@ -20,7 +20,7 @@ def release_of(sparsity: int, epsilon: float, delta: float, mechanism: str = "au
 
 def errors_of(sparsity: int, epsilon: float, delta: float) -> dict[str, float]:
     """Return the noise's part of the standard error between close streams, by mechanism."""
-    found = ss.mechanisms(projection_of(sparsity), epsilon=epsilon, delta=delta, neighbours=ss.L1(1))
+    found = ss.accounting.mechanisms(projection_of(sparsity), epsilon=epsilon, delta=delta, neighbours=ss.L1(1))
     return {one.mechanism: math.sqrt(one.variance) for one in found}
 
 
@@ -84,7 +84,7 @@ def test_the_documentation_of_release_has_the_factors() -> None:
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-8])
 def test_a_plan_takes_the_noise_with_the_least_error(delta: float) -> None:
-    streams, limits = ss.StreamFacts(dim=1 << 40, squared_distances=4000), ss.Goal(max_cells=1024)
+    streams, limits = ss.planning.StreamFacts(dim=1 << 40, squared_distances=4000), ss.planning.Goal(max_cells=1024)
     found = ss.plan(streams, epsilon=0.5, delta=delta, neighbours=ss.L1(1), goal=limits)
     same = [
         one

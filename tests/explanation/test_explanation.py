@@ -37,13 +37,13 @@ def released(projection: ss.Projection = SJLT, neighbours: Neighbours = SALE, **
 
 
 def of_vector(place: str, **how: Any) -> PrivateSketch:
-    projection = ss.FJLT(dim=100, sketch_dim=16, seed=1)
+    projection = ss.projections.FJLT(dim=100, sketch_dim=16, seed=1)
     arguments: Any = {"epsilon": 1.0, "neighbours": ss.L1(2), "noise_place": place} | how
-    return ss.release_vector(projection, [5] * 100, **arguments)
+    return ss.release.release_vector(projection, [5] * 100, **arguments)
 
 
 def pan_private(**how: Any) -> PrivateSketch:
-    return ss.PanPrivateSketch(SJLT, neighbours=ss.L1(3), **{"epsilon": 1.0} | how).release()
+    return ss.release.PanPrivateSketch(SJLT, neighbours=ss.L1(3), **{"epsilon": 1.0} | how).release()
 
 
 SOUND: dict[str, Callable[[], PrivateSketch]] = {
@@ -54,7 +54,7 @@ SOUND: dict[str, Callable[[], PrivateSketch]] = {
     "one coordinate": lambda: released(SJLT.replace(resolution="1/3"), ss.OneCoordinate("5/2")),
     "tiny epsilon": lambda: released(epsilon=0.001, delta=1e-12, mechanism="gaussian"),
     "large epsilon": lambda: released(epsilon=1000.0),
-    "random columns": lambda: released(ss.GaussianProjection(dim=50, sketch_dim=16, seed=1), **GAUSSIAN),
+    "random columns": lambda: released(ss.projections.GaussianProjection(dim=50, sketch_dim=16, seed=1), **GAUSSIAN),
     "input": lambda: of_vector("input"),
     "input, Gaussian": lambda: of_vector("input", **GAUSSIAN),
     "hadamard": lambda: of_vector("hadamard", **GAUSSIAN),
@@ -180,7 +180,7 @@ def test_merged_and_scaled_releases_say_so() -> None:
 
 
 def test_a_large_random_map_is_not_read_through() -> None:
-    projection = ss.VerySparse(dim=1 << 24, sketch_dim=64, sparsity=8, seed=1)
+    projection = ss.projections.VerySparse(dim=1 << 24, sketch_dim=64, sparsity=8, seed=1)
     one = released()
     foreign = PrivateSketch(projection, one.values, one.noise, one.guarantee, release_ids=one.release_ids)
     assert foreign.explain().check.verdict == "not checked"
@@ -198,7 +198,7 @@ def test_bounds_and_noises_that_no_calibration_meets_are_not_judged() -> None:
 
 def test_the_noise_of_distances_is_what_mechanisms_predict() -> None:
     told = released(**GAUSSIAN).explain()
-    options = ss.mechanisms(SJLT, epsilon=1.0, delta=1e-6, neighbours=SALE)
+    options = ss.accounting.mechanisms(SJLT, epsilon=1.0, delta=1e-6, neighbours=SALE)
     (predicted,) = [option.variance for option in options if option.mechanism == "gaussian"]
     assert told.distances[0].value == 0.0
     assert told.distances[0].noise_variance == pytest.approx(predicted)
@@ -351,9 +351,9 @@ def test_what_estimates_assume_is_told() -> None:
     for projection, few in (
         (SJLT, False),
         (ss.CountSketch(dim=1000, sketch_dim=64, seed=1), True),
-        (ss.OPORP(dim=1000, sketch_dim=50, seed=1), True),
+        (ss.projections.OPORP(dim=1000, sketch_dim=50, seed=1), True),
         (SJLT.replace(sparsity=1), True),
-        (ss.VerySparse(dim=100, sketch_dim=64, sparsity=1, seed=1), False),
+        (ss.projections.VerySparse(dim=100, sketch_dim=64, sparsity=1, seed=1), False),
     ):
         told = released(projection).explain()
         assert "assume that no cell's exact sum, including noise, exceeded 63 bits" in " ".join(str(told).split())
@@ -382,7 +382,7 @@ def test_it_says_whether_the_bound_was_enforced() -> None:
     bought = (["tea"], [80995], ["Ann"])
     near = ss.L1(5, unit="customer")
     hashed = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
-    bounded = ss.bound_units([(None, *bought)], hashed, neighbours=near).sketch_of("")
+    bounded = ss.bounding.bound_units([(None, *bought)], hashed, neighbours=near).sketch_of("")
     released = bounded.release(epsilon=0.5, neighbours=near)
     assert released.explain().who.endswith("at most 5; what each adds was clipped to that bound")
     assert not any("beyond the bound" in said for said in released.explain().not_protected)

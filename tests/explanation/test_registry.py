@@ -46,7 +46,7 @@ def table() -> ss.PrivateTable:
 
 
 def signs(publish: Any) -> Any:
-    return publish.release(ss.OPORP(dim=64, sketch_dim=16, seed=1).sketch())
+    return publish.release(ss.projections.OPORP(dim=64, sketch_dim=16, seed=1).sketch())
 
 
 ONE = ss.OneCoordinate(1, unit="pixel")

@@ -18,9 +18,9 @@ from tests.explanation.test_explanation import released
 
 PIXEL = ss.OneCoordinate(1, unit="pixel")
 SALE = ss.L1(1, unit="sale")
-OPORP = ss.OPORP(dim=784, sketch_dim=256, seed=1, resolution="1/4")
-GAUSSIAN = ss.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
-RADEMACHER = ss.Rademacher(dim=784, sketch_dim=256, seed=1)
+OPORP = ss.projections.OPORP(dim=784, sketch_dim=256, seed=1, resolution="1/4")
+GAUSSIAN = ss.projections.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
+RADEMACHER = ss.projections.Rademacher(dim=784, sketch_dim=256, seed=1)
 
 
 def published(mechanism: Any, projection: ss.Projection) -> Any:
@@ -179,7 +179,7 @@ def test_how_often_a_sign_is_wrong_is_the_laws_chance() -> None:
 
 
 def test_a_large_random_map_is_not_read_through() -> None:
-    large = ss.UniformProjection(dim=1 << 24, sketch_dim=256, seed=1)
+    large = ss.projections.UniformProjection(dim=1 << 24, sketch_dim=256, seed=1)
     for name in ("smooth", "logistic"):
         one = SOUND[name][1]()
         told = SignSketch(large, one.packed, one.law, one.guarantee, release_id=one.release_id).explain()
@@ -190,7 +190,7 @@ def test_a_large_random_map_is_not_read_through() -> None:
 
 
 def test_a_large_random_map_whose_entries_are_signs_takes_no_reading_for_its_steps() -> None:
-    large = ss.VerySparse(dim=1 << 24, sketch_dim=256, sparsity=8, seed=1)
+    large = ss.projections.VerySparse(dim=1 << 24, sketch_dim=256, sparsity=8, seed=1)
     one = SOUND["smooth"][1]()
     told = SignSketch(large, one.packed, one.law, one.guarantee, release_id=one.release_id).explain()
     assert told.angles != []

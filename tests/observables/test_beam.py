@@ -48,7 +48,7 @@ from tests.beam.running import run
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
-SIGNED = ss.Rademacher(dim=1000, sketch_dim=64, seed=7)
+SIGNED = ss.projections.Rademacher(dim=1000, sketch_dim=64, seed=7)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
 REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
@@ -323,7 +323,7 @@ def test_the_game_finds_a_job_that_one_sum_ends(tmp_path: Path, monkeypatch: pyt
     def refusing(sketch: ss.Sketch, other: ss.Sketch) -> None:
         merge(sketch, other)
         if sketch.mass == MAX_MASS:
-            raise ss.SketchOverflowError("the sum leaves 63 bits")
+            raise ss.errors.SketchOverflowError("the sum leaves 63 bits")
 
     monkeypatch.setattr(ss.Sketch, "merge", refusing)
     seen = [play(public_keys, events, tmp_path / str(number)) for number, events in enumerate(WORLDS)]

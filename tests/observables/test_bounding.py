@@ -107,7 +107,7 @@ def columns_of(world: list[Row]) -> tuple[Any, Any, Any, Any]:
 
 def bounded(world: list[Row], mode: Mode, **options: Any) -> ss.SketchTable:
     neighbours, clip, max_keys = mode
-    return ss.bound_units(
+    return ss.bounding.bound_units(
         [columns_of(world)], PROJECTION, neighbours=neighbours, clip=clip, max_keys=max_keys, **options
     )
 
@@ -299,7 +299,7 @@ SHARE, EPSILON = Fraction(3, 4), 0.5
 
 
 def totals_of(world: list[Row]) -> Any:
-    return ss.unit_totals([columns_of(world)], PROJECTION)
+    return ss.bounding.unit_totals([columns_of(world)], PROJECTION)
 
 
 def loss(one: list[Row], other: list[Row]) -> float:

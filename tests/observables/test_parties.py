@@ -106,7 +106,7 @@ def signatures(events: list[Event], folder: Path) -> Iterator[Any]:
     table.release(**LAPLACE, keys_are_public=True).save(folder / "many.parquet")
     sign(folder / "many.parquet", north, inside=True)
     private = folder.parent / "private.raw-sketch"
-    ss.save_raw(secret, private)
+    ss.storage.save_raw(secret, private)
     yield [str(verify(folder / name, north.public)) for name in ("one.sketch", "many.parquet")]
     yield refusal(lambda: sign(private, north))
     yield [path.read_bytes() for path in folder.parent.glob("private*.jsonl")]

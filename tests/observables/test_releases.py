@@ -20,7 +20,7 @@ from streamsketch.release.noise_effect import NoisePlace
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
-SIGNED = ss.Rademacher(dim=1000, sketch_dim=64, seed=7)
+SIGNED = ss.projections.Rademacher(dim=1000, sketch_dim=64, seed=7)
 LAPLACE: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
 GAUSSIAN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L1(1), "mechanism": "gaussian"}
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
@@ -121,7 +121,7 @@ def signs(events: list[Event], folder: Path) -> Iterator[Any]:
 def pan_private(events: list[Event], folder: Path) -> Iterator[Any]:
     looked_at = exact(events[:2])
     yield [looked_at, target(64) - looked_at + exact(events)]
-    counter = ss.PanPrivateSketch(PROJECTION, **LAPLACE)
+    counter = ss.release.PanPrivateSketch(PROJECTION, **LAPLACE)
     for _, index, value in events[:2]:
         counter.update(index, value)
     yield counter.state().tolist()
@@ -135,11 +135,11 @@ def matrix(events: list[Event], folder: Path) -> Iterator[Any]:
     for _, index, value in events:
         rows[1, index] += value
     yield [np.concatenate([exact([]), exact(events)])]
-    for number, released in enumerate(ss.PrivateProjection(projection=PROJECTION, **LAPLACE).release(rows)):
+    for number, released in enumerate(ss.release.PrivateProjection(projection=PROJECTION, **LAPLACE).release(rows)):
         released.save(folder / f"{number}.sketch")
 
 
-FJLT = ss.FJLT(dim=8, sketch_dim=8, seed=3)
+FJLT = ss.projections.FJLT(dim=8, sketch_dim=8, seed=3)
 
 
 def vector(events: list[Event], folder: Path, place: NoisePlace) -> Iterator[Any]:
@@ -154,7 +154,7 @@ def vector(events: list[Event], folder: Path, place: NoisePlace) -> Iterator[Any
         (rotated,) = FJLT.rotated(steps.reshape(1, -1))
         assert np.unique(FJLT.sparse_matrix.indices).size == 8, "every place has noise"
         yield [rotated]
-    ss.release_vector(FJLT, steps, noise_place=place, **LAPLACE).save(folder / "a.sketch")
+    ss.release.release_vector(FJLT, steps, noise_place=place, **LAPLACE).save(folder / "a.sketch")
 
 
 def places() -> dict[str, Callable[..., Iterator[Any]]]:
@@ -196,7 +196,7 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
 
     def refusing(sketch: ss.Sketch, indices: Any, values: Any = 1) -> None:
         if sketch.mass + abs(values) > MAX_MASS:
-            raise ss.SketchOverflowError("the sum leaves 63 bits")
+            raise ss.errors.SketchOverflowError("the sum leaves 63 bits")
         update(sketch, indices, values)
 
     patch.setattr(ss.Sketch, "update", refusing)
@@ -207,7 +207,7 @@ def refusing_rows(patch: pytest.MonkeyPatch) -> None:
 
     def refusing(projection: ss.Projection, given: Any, *, exact: bool) -> Any:
         if max(sum(map(abs, row)) for row in given.tolist()) >= 1 << 63:
-            raise ss.SketchOverflowError("a row leaves 63 bits")
+            raise ss.errors.SketchOverflowError("a row leaves 63 bits")
         return read(projection, given, exact=exact)
 
     patch.setattr("streamsketch.release.publish.transform_read", refusing)

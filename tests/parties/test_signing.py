@@ -166,7 +166,7 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_should_not_be_sent_is_not_signed(tmp_path: Path) -> None:
-    ss.save_raw(PROJECTION.sketch(), tmp_path / "raw")
+    ss.storage.save_raw(PROJECTION.sketch(), tmp_path / "raw")
     (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----")
     (tmp_path / "text").write_text("{}")
     (tmp_path / "deep").write_text('{"a":' * 100_000)

@@ -18,7 +18,7 @@ BOUNDS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 100_000_000]
 
 
 def test_shares_and_noise_are_those_of_the_bound() -> None:
-    found = ss.plan_bounds(TOTALS, BOUNDS, PROJECTION, unit="customer", max_keys=2, **PRIVACY)
+    found = ss.bounding.plan_bounds(TOTALS, BOUNDS, PROJECTION, unit="customer", max_keys=2, **PRIVACY)
     for option in found.options:
         release = ss.L1(option.bound, "customer", max_keys=2)
         table = PROJECTION.table(["a"])
@@ -38,7 +38,7 @@ def test_shares_and_noise_are_those_of_the_bound() -> None:
 
 
 def test_it_is_told_as_a_table_as_json_and_as_a_picture() -> None:
-    found = ss.plan_bounds(TOTALS, BOUNDS, PROJECTION, unit="<customer>", **PRIVACY)
+    found = ss.bounding.plan_bounds(TOTALS, BOUNDS, PROJECTION, unit="<customer>", **PRIVACY)
     lines = str(found).splitlines()
     assert next(line for line in lines if line.startswith(">")).split()[1] == str(found.least.bound)
     assert "Secret: computed from the totals of 5,000" in str(found)
@@ -50,7 +50,7 @@ def test_it_is_told_as_a_table_as_json_and_as_a_picture() -> None:
 
 
 def test_one_bound_makes_a_picture_too() -> None:
-    ET.fromstring(picture_of(ss.plan_bounds([1.0], [2], PROJECTION, **PRIVACY)))  # noqa: S314 - our own
+    ET.fromstring(picture_of(ss.bounding.plan_bounds([1.0], [2], PROJECTION, **PRIVACY)))  # noqa: S314 - our own
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_one_bound_makes_a_picture_too() -> None:
 )
 def test_mistakes_are_refused(totals: list[float], bounds: list[float] | str, message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
-        ss.plan_bounds(totals, bounds, PROJECTION, **PRIVACY)
+        ss.bounding.plan_bounds(totals, bounds, PROJECTION, **PRIVACY)
     with pytest.raises(ss.InvalidInputError, match="squared_distance must be"):
-        ss.plan_bounds([1.0], [1], PROJECTION, epsilon=1.0, squared_distance=0)
+        ss.bounding.plan_bounds([1.0], [1], PROJECTION, epsilon=1.0, squared_distance=0)

@@ -199,7 +199,7 @@ def test_the_automatic_choice_changes_at_delta_e_to_minus_s(sparsity: int) -> No
     projection = ss.SJLT(dim=100, sketch_dim=64, sparsity=sparsity, seed=1)
     boundary = math.exp(-sparsity)
     for delta, first in ((boundary * (1 - 1e-9), "laplace"), (boundary * (1 + 1e-9), "gaussian")):
-        options = ss.mechanisms(projection, epsilon=1.0, delta=delta, neighbours=ss.L1(3))
+        options = ss.accounting.mechanisms(projection, epsilon=1.0, delta=delta, neighbours=ss.L1(3))
         assert options[0].mechanism == first
         assert {option.mechanism for option in options} == {"laplace", "gaussian"}
         released = projection.sketch().release(epsilon=1.0, delta=delta, neighbours=ss.L1(3))
@@ -210,12 +210,12 @@ def test_the_automatic_choice_changes_at_delta_e_to_minus_s(sparsity: int) -> No
 def test_a_count_sketch_takes_laplace_noise_for_every_delta_below_one_over_e() -> None:
     projection = ss.CountSketch(dim=100, sketch_dim=64, seed=1)
     for delta, first in ((1e-9, "laplace"), (0.367, "laplace"), (0.368, "gaussian"), (0.9, "gaussian")):
-        assert ss.mechanisms(projection, epsilon=1.0, delta=delta, neighbours=ss.L1(1))[0].mechanism == first
+        assert ss.accounting.mechanisms(projection, epsilon=1.0, delta=delta, neighbours=ss.L1(1))[0].mechanism == first
 
 
 def test_pure_privacy_knows_laplace_noise_only() -> None:
     projection = ss.SJLT(dim=100, sketch_dim=64, sparsity=8, seed=1)
-    (option,) = ss.mechanisms(projection, epsilon=1.0, neighbours=ss.L1(1))
+    (option,) = ss.accounting.mechanisms(projection, epsilon=1.0, neighbours=ss.L1(1))
     assert option.mechanism == "laplace"
     assert option.noise == DiscreteLaplace(Fraction(8))
 
@@ -231,7 +231,7 @@ def test_pure_privacy_knows_laplace_noise_only() -> None:
 )
 def test_the_least_variance_is_chosen_when_asked_for(sparsity: int, delta: float, automatic: str, least: str) -> None:
     projection = ss.SJLT(dim=100, sketch_dim=64, sparsity=sparsity, seed=1)
-    options = ss.mechanisms(projection, epsilon=1.0, delta=delta, neighbours=ss.L1(1))
+    options = ss.accounting.mechanisms(projection, epsilon=1.0, delta=delta, neighbours=ss.L1(1))
     by_name = {option.mechanism: option for option in options}
     assert options[0].mechanism == automatic
     assert min(options, key=lambda option: option.variance).mechanism == least
@@ -243,7 +243,7 @@ def test_the_least_variance_is_chosen_when_asked_for(sparsity: int, delta: float
 
 def test_a_candidates_variance_is_the_noise_part_of_a_squared_distance_between_close_streams() -> None:
     projection = ss.SJLT(dim=100, sketch_dim=64, sparsity=4, seed=1)
-    for option in ss.mechanisms(projection, epsilon=0.1, delta=1e-9, neighbours=ss.L1(1)):
+    for option in ss.accounting.mechanisms(projection, epsilon=0.1, delta=1e-9, neighbours=ss.L1(1)):
         noise = option.noise.cumulants
         in_grid_steps = 64 * (2 * noise.k4 + 8 * noise.k2**2)
         assert option.variance == pytest.approx(in_grid_steps * projection.cell_unit**4, rel=1e-12)
@@ -253,15 +253,15 @@ def test_a_candidates_variance_is_the_noise_part_of_a_squared_distance_between_c
         )
         noise_alone = ss.squared_distance(one, other).noise_variance
         assert noise_alone >= option.variance * (1 - 1e-12), "and more where the estimate came out positive"
-    laplace = ss.mechanisms(projection, epsilon=0.1, neighbours=ss.L1(1))[0]
+    laplace = ss.accounting.mechanisms(projection, epsilon=0.1, neighbours=ss.L1(1))[0]
     assert laplace.variance == pytest.approx(56 * 64 * 20**4, rel=1e-3)  # 56·k·b⁴, b = √s/ε: THEORY.md 4.1
 
 
 def test_the_sensitivity_grows_with_the_bound_and_the_columns() -> None:
     projection = ss.SJLT(dim=100, sketch_dim=64, sparsity=4, seed=1, resolution="1/10")
-    (option,) = ss.mechanisms(projection, epsilon=2.0, neighbours=ss.L1("0.35"))
+    (option,) = ss.accounting.mechanisms(projection, epsilon=2.0, neighbours=ss.L1("0.35"))
     assert option.noise == DiscreteLaplace(Fraction(4 * 3, 2))
-    (option,) = ss.mechanisms(projection, epsilon=2.0, neighbours=ss.OneCoordinate("0.35"))
+    (option,) = ss.accounting.mechanisms(projection, epsilon=2.0, neighbours=ss.OneCoordinate("0.35"))
     assert option.noise == DiscreteLaplace(Fraction(4 * 4, 2))
     gaussian = calibration.choose(Sensitivity(l1=12, l2_squared=4 * 3**2, cells=64), Budget(2.0, 1e-6), "gaussian")
     assert isinstance(gaussian, DiscreteGaussian)
@@ -279,7 +279,7 @@ def test_an_epsilon_that_is_no_finite_positive_number_is_refused(epsilon: float)
         with pytest.raises(InvalidInputError, match="epsilon must be a finite number > 0"):
             basket.release(epsilon=epsilon, delta=1e-9, neighbours=ss.L1(1), mechanism=mechanism)
     with pytest.raises(InvalidInputError, match="epsilon"):
-        ss.mechanisms(basket.projection, epsilon=epsilon, neighbours=ss.L1(1))
+        ss.accounting.mechanisms(basket.projection, epsilon=epsilon, neighbours=ss.L1(1))
 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, 2, math.nan, math.inf, -math.inf, "0", None])
@@ -320,14 +320,16 @@ def test_a_map_that_no_unit_moves_publishes_nothing() -> None:
     """Its noise was a division by zero, or a Gaussian of variance 3."""
     empty = next(
         projection
-        for projection in (ss.VerySparse(dim=1, sketch_dim=1, sparsity=1000, seed=seed) for seed in range(50))
+        for projection in (
+            ss.projections.VerySparse(dim=1, sketch_dim=1, sparsity=1000, seed=seed) for seed in range(50)
+        )
         if projection.l1_sensitivity == 0
     )
     for delta in (0.0, 1e-6):
         with pytest.raises(ss.InvalidInputError, match=r"l1=0 and l2²=0.*another seed"):
             empty.sketch().release(epsilon=1, delta=delta, neighbours=ss.L1(1))
         with pytest.raises(ss.InvalidInputError, match="nothing to publish"):
-            ss.mechanisms(empty, epsilon=1, delta=delta, neighbours=ss.L1(1))
+            ss.accounting.mechanisms(empty, epsilon=1, delta=delta, neighbours=ss.L1(1))
     with pytest.raises(ss.InvalidInputError, match="nothing to publish"):
         empty.sketch().release(epsilon=1, delta=1e-6, neighbours=ss.L1(1), mechanism="gaussian")
 

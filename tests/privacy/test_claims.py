@@ -191,7 +191,7 @@ def test_rows_beside_their_tables_and_sums_of_tables() -> None:
 
 def test_signs_under_one_id_are_one_release() -> None:
     def signs(release_id: bytes) -> Any:
-        sketch = ss.Rademacher(dim=100, sketch_dim=64, seed=7).sketch()
+        sketch = ss.projections.Rademacher(dim=100, sketch_dim=64, seed=7).sketch()
         found = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=NEAR).release(sketch)
         return ss.signs.SignSketch(
             found.projection, found.packed, found.law, found.guarantee, release_id=release_id, data_ids=found.data_ids

@@ -25,9 +25,9 @@ from streamsketch.sketching.bounding.cut import bounded
 from tests.sketching.bounding.test_cut import SECRET, UNITS, columns
 
 TIGHT = [
-    ss.Identity(dim=6),
-    ss.OPORP(dim=6, sketch_dim=4, seed=1),
-    ss.OPORP(dim=70, sketch_dim=16, seed=2),
+    ss.projections.Identity(dim=6),
+    ss.projections.OPORP(dim=6, sketch_dim=4, seed=1),
+    ss.projections.OPORP(dim=70, sketch_dim=16, seed=2),
     ss.CountSketch(dim=6, sketch_dim=4, seed=3),
     ss.CountSketch(dim=70, sketch_dim=16, seed=4),
 ]
@@ -37,8 +37,8 @@ MAPS = [
     BETWEEN,
     ss.SJLT(dim=300, sketch_dim=60, sparsity=7, seed=10, construction="graph"),
     ss.SJLT(dim=300, sketch_dim=64, sparsity=32, seed=11),
-    ss.SRHT(dim=6, sketch_dim=4, seed=5),
-    ss.SRHT(dim=70, sketch_dim=16, seed=6),
+    ss.projections.SRHT(dim=6, sketch_dim=4, seed=5),
+    ss.projections.SRHT(dim=70, sketch_dim=16, seed=6),
     ss.SJLT(dim=6, sketch_dim=4, sparsity=2, seed=7),
     ss.SJLT(dim=70, sketch_dim=16, sparsity=4, seed=8),
 ]
@@ -208,9 +208,9 @@ def test_releases_are_charged_what_the_farthest_unit_spends(
 
 
 def test_embeddings_take_less_noise_than_by_their_l1_norm() -> None:
-    projection = ss.SRHT(dim=1000, sketch_dim=256, seed=1, resolution="1/64")
+    projection = ss.projections.SRHT(dim=1000, sketch_dim=256, seed=1, resolution="1/64")
     by = {
-        relation: ss.PrivateProjection(projection=projection, epsilon=1, delta=1e-6, neighbours=relation).noise
+        relation: ss.release.PrivateProjection(projection=projection, epsilon=1, delta=1e-6, neighbours=relation).noise
         for relation in (ss.L2(1), ss.L1(31))
     }
     narrow, wide = by.values()
@@ -219,7 +219,7 @@ def test_embeddings_take_less_noise_than_by_their_l1_norm() -> None:
 
 
 def release(*, of: ss.Projection | None = None, **changes: Any) -> ss.PrivateSketch:
-    sketch = (of or ss.SRHT(dim=100, sketch_dim=16, seed=1)).sketch()
+    sketch = (of or ss.projections.SRHT(dim=100, sketch_dim=16, seed=1)).sketch()
     sketch.update([3, 5], [7, -2])
     arguments: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L2(8, unit="embedding")}
     return sketch.release(**(arguments | changes))
@@ -235,10 +235,10 @@ def test_releases_state_and_carry_the_relation(mechanism: str, tmp_path: Path) -
     assert check_release(again).verdict == "enough"
     assert "Euclidean norm of at most 8" in " ".join(str(again.explain()).split())
     assert ss.compose([released, release()], populations="overlapping").epsilon == 2
-    raw = ss.SRHT(dim=100, sketch_dim=16, seed=1).sketch()
-    ss.save_raw(raw, tmp_path / "a.raw-sketch")
-    ss.release_raw(tmp_path / "a.raw-sketch", epsilon=1.0, delta=1e-6, neighbours=ss.L2(8))
-    assert ss.load_raw(tmp_path / "a.raw-sketch").releases[0].guarantee.neighbours == ss.L2(8)
+    raw = ss.projections.SRHT(dim=100, sketch_dim=16, seed=1).sketch()
+    ss.storage.save_raw(raw, tmp_path / "a.raw-sketch")
+    ss.storage.release_raw(tmp_path / "a.raw-sketch", epsilon=1.0, delta=1e-6, neighbours=ss.L2(8))
+    assert ss.storage.load_raw(tmp_path / "a.raw-sketch").releases[0].guarantee.neighbours == ss.L2(8)
 
 
 def test_noise_for_a_smaller_bound_is_too_little() -> None:
@@ -248,9 +248,9 @@ def test_noise_for_a_smaller_bound_is_too_little() -> None:
 
 
 def test_noise_before_any_map_needs_no_norm_of_it() -> None:
-    projection = ss.FJLT(dim=64, sketch_dim=16, seed=1)
+    projection = ss.projections.FJLT(dim=64, sketch_dim=16, seed=1)
     for place, factor in (("input", 1), ("hadamard", 64)):
-        released = ss.release_vector(
+        released = ss.release.release_vector(
             projection, [1] * 64, epsilon=1, delta=1e-6, neighbours=ss.L2(3), noise_place=place, mechanism="gaussian"
         )
         assert check_release(released).verdict == "enough"
@@ -261,9 +261,9 @@ def test_noise_before_any_map_needs_no_norm_of_it() -> None:
     "projection",
     [
         ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1),
-        ss.OPORP(dim=1 << 40, sketch_dim=64, seed=1),
-        ss.Rademacher(dim=100, sketch_dim=64, seed=1),
-        ss.GaussianProjection(dim=100, sketch_dim=16, seed=1),
+        ss.projections.OPORP(dim=1 << 40, sketch_dim=64, seed=1),
+        ss.projections.Rademacher(dim=100, sketch_dim=64, seed=1),
+        ss.projections.GaussianProjection(dim=100, sketch_dim=16, seed=1),
     ],
     ids=repr,
 )
@@ -273,15 +273,15 @@ def test_maps_without_a_useful_bound_are_refused(projection: ss.Projection) -> N
 
 
 def test_what_rests_on_sums_of_absolute_values_is_refused() -> None:
-    projection = ss.Identity(dim=8)
+    projection = ss.projections.Identity(dim=8)
     with pytest.raises(ss.InvalidInputError, match="which is L1"):
-        ss.PanPrivateSketch(projection, epsilon=1.0, neighbours=ss.L2(1))  # type: ignore[arg-type]
+        ss.release.PanPrivateSketch(projection, epsilon=1.0, neighbours=ss.L2(1))  # type: ignore[arg-type]
     with pytest.raises(ss.InvalidInputError, match="rests on sums of absolute values"):
         ss.L2(1).grid_steps(Fraction(1))
     with pytest.raises(ss.InvalidInputError, match="below one grid step"):
         projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=ss.L2("1/2"))
     with pytest.raises(ss.InvalidInputError, match="for L2 neighbours a whole vector must hold integers"):
-        ss.release_vector(projection, [0.5] * 8, epsilon=1.0, delta=1e-6, neighbours=ss.L2(1))
+        ss.release.release_vector(projection, [0.5] * 8, epsilon=1.0, delta=1e-6, neighbours=ss.L2(1))
 
 
 large = st.one_of(st.integers(-9, 9), st.integers(-(1 << 62), 1 << 62)).filter(bool)
@@ -326,13 +326,13 @@ def test_no_size_is_small_where_words_wrap_around(limit: int, how: str) -> None:
 
 
 def test_units_of_vectors_are_bounded_on_their_way() -> None:
-    projection = ss.Identity(dim=3, resolution="1/100")
+    projection = ss.projections.Identity(dim=3, resolution="1/100")
     rows = (None, [0, 1, 2, 0], [30.0, 40.0, 0.5, 0.25], ["Ann", "Ann", "Bob", "Bob"])
-    summary = ss.BoundingSummary()
-    table = ss.bound_units([rows], projection, neighbours=ss.L2(5), summary=summary)
+    summary = ss.bounding.BoundingSummary()
+    table = ss.bounding.bound_units([rows], projection, neighbours=ss.L2(5), summary=summary)
     assert table[""].state().tolist() == [300 + 25, 400, 50]
     assert summary.units_over_bound == 1
     with pytest.raises(ss.InvalidInputError, match="by clip='scale' only"):
-        ss.bound_units([rows], projection, neighbours=ss.L2(5), clip="cut")
+        ss.bounding.bound_units([rows], projection, neighbours=ss.L2(5), clip="cut")
     with pytest.raises(ss.InvalidInputError, match="below 2\\*\\*31 grid steps"):
-        ss.bound_units([rows], projection, neighbours=ss.L2(1 << 30))
+        ss.bounding.bound_units([rows], projection, neighbours=ss.L2(1 << 30))

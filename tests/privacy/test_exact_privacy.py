@@ -33,16 +33,16 @@ PROJECTIONS = [ss.SJLT(dim=4, sketch_dim=4, sparsity=s, seed=seed) for s in (1, 
 PROJECTIONS += [ss.CountSketch(dim=4, sketch_dim=4, seed=5)]
 OTHER_MAPS: list[ss.Projection] = [
     ss.SJLT(dim=4, sketch_dim=3, sparsity=2, seed=1, construction="graph"),
-    ss.Rademacher(dim=4, sketch_dim=3, seed=1),
-    ss.OPORP(dim=4, sketch_dim=3, seed=1),
-    ss.VerySparse(dim=4, sketch_dim=4, sparsity=2, seed=1),
-    ss.Achlioptas(dim=4, sketch_dim=5, seed=1),
-    ss.UniformProjection(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
-    ss.GaussianProjection(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
-    ss.SRHT(dim=4, sketch_dim=2, seed=1),
-    ss.FJLT(dim=4, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
-    ss.Rotation(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
-    ss.Identity(dim=4),
+    ss.projections.Rademacher(dim=4, sketch_dim=3, seed=1),
+    ss.projections.OPORP(dim=4, sketch_dim=3, seed=1),
+    ss.projections.VerySparse(dim=4, sketch_dim=4, sparsity=2, seed=1),
+    ss.projections.Achlioptas(dim=4, sketch_dim=5, seed=1),
+    ss.projections.UniformProjection(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.projections.GaussianProjection(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.projections.SRHT(dim=4, sketch_dim=2, seed=1),
+    ss.projections.FJLT(dim=4, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
+    ss.projections.Rotation(dim=4, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.projections.Identity(dim=4),
 ]
 PROJECTIONS = OTHER_MAPS + PROJECTIONS
 NAMES = [f"{projection.kind} D1={projection.l1_sensitivity} seed={projection.seed}" for projection in PROJECTIONS]

@@ -156,7 +156,9 @@ def test_no_regular_expression_knows_the_words_of_mechanisms() -> None:
 RELEASES: dict[str, Callable[[], Any]] = {
     "noise": lambda: _sketch().release(epsilon=1.0, neighbours=ss.L1(1)),
     "too little noise": lambda: _greedy(_sketch().release(epsilon=1.0, neighbours=ss.L1(1))),
-    "pan-private": lambda: ss.PanPrivateSketch(_sketch().projection, epsilon=1.0, neighbours=ss.L1(1)).release(),
+    "pan-private": lambda: ss.release.PanPrivateSketch(
+        _sketch().projection, epsilon=1.0, neighbours=ss.L1(1)
+    ).release(),
     "signs": lambda: ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1)).release(_sketch()),
     "a sum": lambda: RELEASES["noise"]().combine(RELEASES["pan-private"](), populations="overlapping"),
 }

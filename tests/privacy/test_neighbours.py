@@ -11,7 +11,7 @@ from streamsketch.parties import Key, Round
 from streamsketch.privacy import NEIGHBOURS, Bounds, Neighbours
 from streamsketch.streams import StreamPolicy
 
-MAP = ss.OPORP(dim=64, sketch_dim=16, seed=7, resolution="1/4")
+MAP = ss.projections.OPORP(dim=64, sketch_dim=16, seed=7, resolution="1/4")
 PARTIES = [Key.generate().public, Key.generate().public]
 
 
@@ -22,9 +22,9 @@ def in_round(neighbours: Neighbours, _: Path) -> Neighbours:
 
 def in_raw_file(neighbours: Neighbours, folder: Path) -> Neighbours:
     path = folder / "a.raw-sketch"
-    ss.save_raw(MAP.sketch(), path)
-    ss.release_raw(path, epsilon=1, delta=1e-6, neighbours=neighbours)
-    (past,) = ss.load_raw(path).releases
+    ss.storage.save_raw(MAP.sketch(), path)
+    ss.storage.release_raw(path, epsilon=1, delta=1e-6, neighbours=neighbours)
+    (past,) = ss.storage.load_raw(path).releases
     return past.guarantee.neighbours
 
 

@@ -126,11 +126,11 @@ def test_it_is_composed_and_merged() -> None:
 
 
 def test_it_is_inside_from_the_start_and_before_the_map() -> None:
-    counter = ss.PanPrivateSketch(PROJECTION, **BUDGET, neighbours=SALE, mechanism="uniform")
+    counter = ss.release.PanPrivateSketch(PROJECTION, **BUDGET, neighbours=SALE, mechanism="uniform")
     assert counter.release().explain().check.verdict == "enough"
-    fjlt = ss.FJLT(dim=20, sketch_dim=4, seed=1)
+    fjlt = ss.projections.FJLT(dim=20, sketch_dim=4, seed=1)
     for place in ("input", "hadamard"):
-        release = ss.release_vector(
+        release = ss.release.release_vector(
             fjlt,
             [5] * 20,
             noise_place=place,
@@ -144,14 +144,14 @@ def test_it_is_inside_from_the_start_and_before_the_map() -> None:
 
 def test_it_is_offered_and_planned_with() -> None:
     counts = ss.CountSketch(dim=1 << 40, sketch_dim=64, seed=7)
-    options = ss.mechanisms(counts, **BUDGET, neighbours=SALE)
+    options = ss.accounting.mechanisms(counts, **BUDGET, neighbours=SALE)
     assert [option.mechanism for option in options] == ["laplace", "gaussian", "uniform"]
     assert min(options, key=lambda option: option.variance).mechanism == "uniform"
     least = counts.sketch().release(**BUDGET, neighbours=SALE, mechanism="least-variance")
     assert str(least.guarantee.mechanism) == "discrete uniform, width 2"
     automatic = counts.sketch().release(**BUDGET, neighbours=SALE)
     assert automatic.guarantee.delta == 0, "the rule of thumb knows nothing of it"
-    streams = ss.StreamFacts(dim=1 << 40, squared_distances=4000)
+    streams = ss.planning.StreamFacts(dim=1 << 40, squared_distances=4000)
     found = ss.plan(streams, **BUDGET, neighbours=SALE)
     assert found.chosen.mechanism == "uniform"
     assert "Uniform noise is better" in " ".join(str(found).split())

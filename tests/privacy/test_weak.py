@@ -35,17 +35,17 @@ DOORS: dict[str, Callable[[float, float], Any]] = {
     "a release": lambda e, d: PROJECTION.sketch().release(epsilon=e, delta=d, neighbours=SALE),
     "a table": lambda e, d: PROJECTION.table().release(epsilon=e, delta=d, neighbours=SALE, public_keys=["a"]),
     "noise": lambda e, d: AdditiveNoise(epsilon=e, delta=d, neighbours=SALE),
-    "a pan-private sketch": lambda e, d: ss.PanPrivateSketch(PROJECTION, epsilon=e, delta=d, neighbours=SALE),
+    "a pan-private sketch": lambda e, d: ss.release.PanPrivateSketch(PROJECTION, epsilon=e, delta=d, neighbours=SALE),
     "a policy": policy,
     "a round": a_round,
     "a plan": lambda e, d: ss.plan(
-        ss.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE
+        ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE
     ),
     "keys": lambda e, d: SelectKeys(epsilon=e, delta=d or 1e-9),
 }
 WITHOUT_DELTA: dict[str, Callable[[float], Any]] = {
     "signs": lambda e: ss.signs.DPSignLogistic(epsilon=e, neighbours=SALE),
-    "a bound": lambda e: ss.choose_bound([1.0], [1, 2], epsilon=e),
+    "a bound": lambda e: ss.bounding.choose_bound([1.0], [1, 2], epsilon=e),
     "a report": lambda e: PrivUnitG(dim=100, epsilon=e),
 }
 
@@ -89,7 +89,7 @@ def test_what_others_released_and_a_sum_of_many_are_not() -> None:
 
 
 def test_the_shell_remarks_on_it_too(tmp_path: Path, forks: Forks) -> None:
-    ss.save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
+    ss.storage.save_raw(PROJECTION.sketch(), tmp_path / "a.raw-sketch")
     release = ["release", "a.raw-sketch", "--epsilon", "25", "--delta", "0.01", "--l1", "1", "-o", "a.sketch"]
     done = forks.run(*release, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -16,13 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch import (
-    SJLT,
-    CountSketch,
-    IncompatibleProjectionsError,
-    InvalidInputError,
-    Projection,
-)
+from streamsketch import SJLT, CountSketch, InvalidInputError, Projection
+from streamsketch.errors import IncompatibleProjectionsError
 
 SPARSE = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024, resolution="1/100")
 TEXT = (

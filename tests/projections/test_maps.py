@@ -40,17 +40,19 @@ def test_steps_of_cells_are_those_of_all_columns_and_fjlt_finds_them_by_fast_tra
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     maps = [
-        ss.GaussianProjection(dim=100, sketch_dim=5, seed=3),
+        ss.projections.GaussianProjection(dim=100, sketch_dim=5, seed=3),
         *(
-            ss.FJLT(dim=dim, sketch_dim=5, seed=dim, density=q)
+            ss.projections.FJLT(dim=dim, sketch_dim=5, seed=dim, density=q)
             for dim, q in ((100, "1/3"), (64, 1), (1, 1), (9, "1/9"))
         ),
     ]
     for projection in maps:
         largest = np.abs(projection.columns(np.arange(projection.dim))).max(axis=1)
         with monkeypatch.context() as patched:
-            if isinstance(projection, ss.FJLT):  # a column takes all nonzeros of P, so all of them dim times as many
-                patched.delattr(ss.FJLT, "block")
+            if isinstance(
+                projection, ss.projections.FJLT
+            ):  # a column takes all nonzeros of P, so all of them dim times as many
+                patched.delattr(ss.projections.FJLT, "block")
             assert cell_steps(projection, ss.L1(3)).tolist() == np.maximum(3 * largest, 1).tolist()
 
 
@@ -73,8 +75,8 @@ def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.Monk
         "column_norms",
         lambda self: looks.append(self) or original(self),  # type: ignore[func-returns-value]
     )
-    projection = ss.GaussianProjection(dim=40, sketch_dim=5, seed=987)
-    again = ss.GaussianProjection(dim=40, sketch_dim=5, seed=987, resolution="1/100")
+    projection = ss.projections.GaussianProjection(dim=40, sketch_dim=5, seed=987)
+    again = ss.projections.GaussianProjection(dim=40, sketch_dim=5, seed=987, resolution="1/100")
     assert (projection.l1_sensitivity, projection.l2_sensitivity_squared) == (
         again.l1_sensitivity,
         again.l2_sensitivity_squared,
@@ -85,8 +87,8 @@ def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("projection", "build"),
     [
-        (ss.FJLT(dim=30, sketch_dim=4, seed=777), "build_sparse_matrix"),
-        (ss.Rotation(dim=30, sketch_dim=4, seed=777), "build_triangle"),
+        (ss.projections.FJLT(dim=30, sketch_dim=4, seed=777), "build_sparse_matrix"),
+        (ss.projections.Rotation(dim=30, sketch_dim=4, seed=777), "build_triangle"),
     ],
     ids=["fjlt", "rotation"],
 )
@@ -104,11 +106,11 @@ def test_copies_share_what_is_costly_to_rebuild(
 
 
 def test_a_long_look_shows_its_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    ss.UniformProjection(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
+    ss.projections.UniformProjection(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(explicit, "_SHOW_PROGRESS", 0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    ss.UniformProjection(dim=30, sketch_dim=4, seed=4322).l1_sensitivity  # noqa: B018
+    ss.projections.UniformProjection(dim=30, sketch_dim=4, seed=4322).l1_sensitivity  # noqa: B018
     shown = capsys.readouterr()
     assert "sensitivity of UniformProjection" in shown.err
     assert shown.out == ""
@@ -118,7 +120,9 @@ def test_a_long_look_shows_its_progress(monkeypatch: pytest.MonkeyPatch, capsys:
 @pytest.mark.parametrize("shape", [(40, 40), (40, 7), (3, 2), (1, 1)], ids=str)
 def test_a_rotation_has_orthogonal_rows_of_length_root_dim(shape: tuple[int, int], seed: int) -> None:
     dim, sketch_dim = shape
-    rows = ss.Rotation(dim=dim, sketch_dim=sketch_dim, seed=seed, fraction_bits=12).columns(range(dim)) / 2**12
+    rows = (
+        ss.projections.Rotation(dim=dim, sketch_dim=sketch_dim, seed=seed, fraction_bits=12).columns(range(dim)) / 2**12
+    )
     assert np.abs(rows @ rows.T - dim * np.eye(sketch_dim)).max() < dim * 2.0**-11
 
 
@@ -126,17 +130,17 @@ def test_a_rotation_has_orthogonal_rows_of_length_root_dim(shape: tuple[int, int
 def test_a_rotation_whose_gaussian_row_is_zero_is_refused(seed: int) -> None:
     """Divided by zero, it had entries of -2^63 and a sensitivity of 0: releases without noise."""
     with pytest.raises(ss.InvalidInputError, match=rf"seed={seed} at dim=1 are linearly dependent.*another seed"):
-        ss.Rotation(dim=1, sketch_dim=1, seed=seed, resolution="1/7")
+        ss.projections.Rotation(dim=1, sketch_dim=1, seed=seed, resolution="1/7")
     with pytest.raises(ss.InvalidInputError, match="another seed"):
         ss.Projection.from_json(
-            ss.Rotation(dim=1, sketch_dim=1, seed=1).to_json().replace('"seed":1', f'"seed":{seed}')
+            ss.projections.Rotation(dim=1, sketch_dim=1, seed=1).to_json().replace('"seed":1', f'"seed":{seed}')
         )
 
 
 def test_rows_that_nearly_lie_in_the_span_of_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    block = ss.GaussianProjection.block
-    monkeypatch.setattr(ss.GaussianProjection, "block", lambda self, keys: block(self, keys)[[0, 1, 0]])
-    flat = ss.Rotation(dim=30, sketch_dim=3, seed=1)
+    block = ss.projections.GaussianProjection.block
+    monkeypatch.setattr(ss.projections.GaussianProjection, "block", lambda self, keys: block(self, keys)[[0, 1, 0]])
+    flat = ss.projections.Rotation(dim=30, sketch_dim=3, seed=1)
     sketch = flat.sketch()
     with pytest.raises(ss.InvalidInputError, match="another seed"):
         sketch.update([3, 4])
@@ -145,9 +149,12 @@ def test_rows_that_nearly_lie_in_the_span_of_others_are_refused(monkeypatch: pyt
 
 
 def test_a_rotation_is_gram_schmidt_of_its_gaussian_rows() -> None:
-    projection = ss.Rotation(dim=30, sketch_dim=6, seed=5, fraction_bits=12)
+    projection = ss.projections.Rotation(dim=30, sketch_dim=6, seed=5, fraction_bits=12)
     gaussian = np.array(
-        [naive_maps.column(ss.GaussianProjection(dim=30, sketch_dim=6, seed=5).to_json(), j) for j in range(30)],
+        [
+            naive_maps.column(ss.projections.GaussianProjection(dim=30, sketch_dim=6, seed=5).to_json(), j)
+            for j in range(30)
+        ],
         dtype=float,
     ).T
     rows = []
@@ -160,7 +167,7 @@ def test_a_rotation_is_gram_schmidt_of_its_gaussian_rows() -> None:
 
 @pytest.mark.parametrize(("dim", "bins"), [(60, 12), (61, 12), (64, 64), (7, 3), (1000, 1)], ids=str)
 def test_oporp_deals_equal_bins(dim: int, bins: int) -> None:
-    sizes = np.abs(ss.OPORP(dim=dim, sketch_dim=bins, seed=3).columns(range(dim))).sum(axis=1)
+    sizes = np.abs(ss.projections.OPORP(dim=dim, sketch_dim=bins, seed=3).columns(range(dim))).sum(axis=1)
     assert set(sizes.tolist()) <= {dim // bins, -(-dim // bins)}
     assert sizes.sum() == dim
 
@@ -173,7 +180,10 @@ def test_a_graph_column_has_distinct_rows() -> None:
 
 def test_what_projections_share_is_read_only() -> None:
     """Equal projections share it: whoever changed it would change their sensitivities' matrix behind them."""
-    matrix, rows = ss.FJLT(dim=64, sketch_dim=8, seed=3).sparse_matrix, ss.SRHT(dim=64, sketch_dim=8, seed=3).rows
+    matrix, rows = (
+        ss.projections.FJLT(dim=64, sketch_dim=8, seed=3).sparse_matrix,
+        ss.projections.SRHT(dim=64, sketch_dim=8, seed=3).rows,
+    )
     for array in (matrix.data, matrix.indices, matrix.indptr, rows):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -187,13 +197,13 @@ def test_json_pickle_and_repr_bring_the_projection_back(projection: ss.Projectio
     assert ss.Projection.from_json(projection.to_json()) == projection
     assert pickle.loads(pickle.dumps(projection)) == projection  # noqa: S301
     assert json.loads(projection.to_json())["kind"] == projection.kind
-    names = {name: getattr(ss, name) for name in ss.__all__} | {"Fraction": Fraction}
+    names = {name: getattr(ss.projections, name) for name in ss.projections.__all__} | {"Fraction": Fraction}
     assert eval(repr(projection), names) == projection  # noqa: S307
 
 
 @pytest.mark.parametrize("dim", [3, 100, 1024, 5000])
 def test_a_density_keeps_through_a_float(dim: int) -> None:
-    projection = ss.FJLT(dim=dim, sketch_dim=8, seed=3)
+    projection = ss.projections.FJLT(dim=dim, sketch_dim=8, seed=3)
     assert projection.replace(density=float(projection.density or 0)) == projection
     assert projection.replace(density=0.1).density == Fraction(-(-(2**30) // 10), 2**30)
 
@@ -207,35 +217,50 @@ def test_releases_of_every_map_cross_the_wire() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: ss.OPORP(dim=5, sketch_dim=6, seed=1), "sketch_dim=6 and dim=5"),
+        (lambda: ss.projections.OPORP(dim=5, sketch_dim=6, seed=1), "sketch_dim=6 and dim=5"),
         (lambda: ss.SJLT(dim=5, sketch_dim=6, sparsity=7, seed=1, construction="graph"), "sparsity=7 and sketch_dim=6"),
         (
             lambda: ss.SJLT(dim=5, sketch_dim=6, sparsity=2, seed=1, construction="tree"),
             "'block' or 'graph', got 'tree'",
         ),
-        (lambda: ss.GaussianProjection(dim=5, sketch_dim=6, seed=1, fraction_bits=1), r"from 2 to 12, got 1"),
-        (lambda: ss.UniformProjection(dim=5, sketch_dim=6, seed=1, fraction_bits=13), r"from 2 to 12, got 13"),
-        (lambda: ss.GaussianProjection(dim=5, sketch_dim=1 << 17, seed=1), r"from 1 to 65536, got 131072"),
-        (lambda: ss.VerySparse(dim=5, sketch_dim=6, seed=1, sparsity=0), r"got 0"),
-        (lambda: ss.Identity(dim=5, sketch_dim=4), "sketch_dim=4, dim=5"),
-        (lambda: ss.Identity(dim=5, seed=4), "seed=4"),
-        (lambda: ss.SRHT(dim=5, sketch_dim=9, seed=1), "sketch_dim=9, dim=5 .padded to 8"),
-        (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density=0), r"probability in \(0, 1\], got '0'"),
-        (lambda: ss.FJLT(dim=5, sketch_dim=9, seed=1, density="3/2"), r"probability in \(0, 1\], got '3/2'"),
-        (lambda: ss.FJLT(dim=1 << 40, sketch_dim=9, seed=1), "sketch_dim=9 and dim=1099511627776"),
         (
-            lambda: ss.FJLT(dim=1 << 15, sketch_dim=1 << 12, seed=1, density="3/4"),
+            lambda: ss.projections.GaussianProjection(dim=5, sketch_dim=6, seed=1, fraction_bits=1),
+            r"from 2 to 12, got 1",
+        ),
+        (
+            lambda: ss.projections.UniformProjection(dim=5, sketch_dim=6, seed=1, fraction_bits=13),
+            r"from 2 to 12, got 13",
+        ),
+        (lambda: ss.projections.GaussianProjection(dim=5, sketch_dim=1 << 17, seed=1), r"from 1 to 65536, got 131072"),
+        (lambda: ss.projections.VerySparse(dim=5, sketch_dim=6, seed=1, sparsity=0), r"got 0"),
+        (lambda: ss.projections.Identity(dim=5, sketch_dim=4), "sketch_dim=4, dim=5"),
+        (lambda: ss.projections.Identity(dim=5, seed=4), "seed=4"),
+        (lambda: ss.projections.SRHT(dim=5, sketch_dim=9, seed=1), "sketch_dim=9, dim=5 .padded to 8"),
+        (lambda: ss.projections.FJLT(dim=5, sketch_dim=9, seed=1, density=0), r"probability in \(0, 1\], got '0'"),
+        (
+            lambda: ss.projections.FJLT(dim=5, sketch_dim=9, seed=1, density="3/2"),
+            r"probability in \(0, 1\], got '3/2'",
+        ),
+        (lambda: ss.projections.FJLT(dim=1 << 40, sketch_dim=9, seed=1), "sketch_dim=9 and dim=1099511627776"),
+        (
+            lambda: ss.projections.FJLT(dim=1 << 15, sketch_dim=1 << 12, seed=1, density="3/4"),
             r"at most 67108864; got density=0.75, sketch_dim=4096 and dim=32768 .*Omit density",
         ),
-        (lambda: ss.FJLT.density_for("a", 5), r"beta must be a probability in \(0, 1\), got 'a'"),  # type: ignore[arg-type]
-        (lambda: ss.FJLT.density_for(0.1, 0), r"dim must be an integer from 1 to .*got 0"),
-        (lambda: ss.FJLT.density_for(0.1, 2.5), r"dim must be an integer from 1 to .*got 2.5"),  # type: ignore[arg-type]
-        (lambda: ss.FJLT.density_for(1.0, 5), r"beta must be a probability in \(0, 1\), got 1.0"),
-        (lambda: ss.Rotation(dim=5, sketch_dim=6, seed=1), "dim=5 and sketch_dim=6"),
-        (lambda: ss.Rotation(dim=1 << 40, sketch_dim=6, seed=1), "dim=1099511627776"),
-        (lambda: ss.Rademacher(dim=5, sketch_dim=6, seed=1, independence=3), r"from 4 to 256, got 3"),
-        (lambda: ss.UniformProjection(dim=5, sketch_dim=6, seed=1, independence=257), r"from 4 to 256, got 257"),
-        (lambda: ss.GaussianProjection(dim=5, sketch_dim=6, seed=1, independence=4097), r"from 4 to 4096, got 4097"),
+        (lambda: ss.projections.FJLT.density_for("a", 5), r"beta must be a probability in \(0, 1\), got 'a'"),  # type: ignore[arg-type]
+        (lambda: ss.projections.FJLT.density_for(0.1, 0), r"dim must be an integer from 1 to .*got 0"),
+        (lambda: ss.projections.FJLT.density_for(0.1, 2.5), r"dim must be an integer from 1 to .*got 2.5"),  # type: ignore[arg-type]
+        (lambda: ss.projections.FJLT.density_for(1.0, 5), r"beta must be a probability in \(0, 1\), got 1.0"),
+        (lambda: ss.projections.Rotation(dim=5, sketch_dim=6, seed=1), "dim=5 and sketch_dim=6"),
+        (lambda: ss.projections.Rotation(dim=1 << 40, sketch_dim=6, seed=1), "dim=1099511627776"),
+        (lambda: ss.projections.Rademacher(dim=5, sketch_dim=6, seed=1, independence=3), r"from 4 to 256, got 3"),
+        (
+            lambda: ss.projections.UniformProjection(dim=5, sketch_dim=6, seed=1, independence=257),
+            r"from 4 to 256, got 257",
+        ),
+        (
+            lambda: ss.projections.GaussianProjection(dim=5, sketch_dim=6, seed=1, independence=4097),
+            r"from 4 to 4096, got 4097",
+        ),
     ],
 )
 def test_bad_fields_are_refused_with_their_values(build: Any, message: str) -> None:
@@ -244,7 +269,7 @@ def test_bad_fields_are_refused_with_their_values(build: Any, message: str) -> N
 
 
 def test_a_gaussian_map_may_have_independence_for_all_its_columns() -> None:
-    projection = ss.GaussianProjection(dim=4096, sketch_dim=2, seed=7, independence=4096)
+    projection = ss.projections.GaussianProjection(dim=4096, sketch_dim=2, seed=7, independence=4096)
     indices = [0, 1, 4095]
     twin = [naive_maps.column(projection.to_json(), index) for index in indices]
     assert projection.columns(indices).T.tolist() == twin

@@ -16,7 +16,7 @@ from scipy import sparse
 import streamsketch as ss
 from tests.projections.zoo import SMALL, each_small, each_wide, name
 
-IDENTITY = ss.Identity(dim=4)
+IDENTITY = ss.projections.Identity(dim=4)
 
 
 def sketches_of(projection: ss.Projection, matrix: np.ndarray) -> list[list[int]]:
@@ -111,13 +111,13 @@ def test_rows_near_the_limit_are_exact_and_beyond_it_wrap_around() -> None:
     rows = np.array([[2**62, -(2**62) + 1, 0], [5, 0, -(2**60)], [2**62, 2**62, 0], [-(2**62), 2**62, -(2**62)]])
     for projection in (
         ss.CountSketch(dim=3, sketch_dim=2, seed=1),
-        ss.Rademacher(dim=3, sketch_dim=3, seed=1),
-        ss.OPORP(dim=3, sketch_dim=2, seed=1),
-        ss.SRHT(dim=3, sketch_dim=2, seed=1),
-        ss.FJLT(dim=3, sketch_dim=2, seed=1),
-        ss.GaussianProjection(dim=3, sketch_dim=2, seed=1),
-        ss.Rotation(dim=3, sketch_dim=2, seed=1),
-        ss.Identity(dim=3),
+        ss.projections.Rademacher(dim=3, sketch_dim=3, seed=1),
+        ss.projections.OPORP(dim=3, sketch_dim=2, seed=1),
+        ss.projections.SRHT(dim=3, sketch_dim=2, seed=1),
+        ss.projections.FJLT(dim=3, sketch_dim=2, seed=1),
+        ss.projections.GaussianProjection(dim=3, sketch_dim=2, seed=1),
+        ss.projections.Rotation(dim=3, sketch_dim=2, seed=1),
+        ss.projections.Identity(dim=3),
     ):
         columns = projection.columns(range(3)).tolist()
         expected = [
@@ -158,14 +158,16 @@ def test_duplicates_add_up_in_a_type_that_fits_their_sum(form: str, dtype: Any, 
     assert IDENTITY.transform(matrix, exact=True).tolist() == [[count * float(data[0]), 0, 0, 0]]
     assert IDENTITY.transform(matrix)[0, 0] == pytest.approx(count * float(data[0]))
     assert (matrix.data == before).all()
-    published = ss.PrivateProjection(projection=IDENTITY, epsilon=1e6, neighbours=ss.OneCoordinate(1)).release(matrix)
+    published = ss.release.PrivateProjection(projection=IDENTITY, epsilon=1e6, neighbours=ss.OneCoordinate(1)).release(
+        matrix
+    )
     assert cells_of(published)[0][0] == count * float(data[0])
 
 
 def test_duplicates_past_63_bits_wrap_around_and_are_released() -> None:
     """One entry would decide whether there is a release (THEORY.md 4.2)."""
     places = (np.zeros(2, dtype=int), np.zeros(2, dtype=int))
-    publish = ss.PrivateProjection(projection=IDENTITY, epsilon=1, neighbours=ss.L1(1))
+    publish = ss.release.PrivateProjection(projection=IDENTITY, epsilon=1, neighbours=ss.L1(1))
     for beyond, wrapped in ((np.array([2**62, 2**62]), -(2**63)), (np.array([-(2**63), -1]), 2**63 - 1)):
         rows = sparse.csr_array((beyond, [0, 0], [0, 2]), shape=(1, 4))
         for matrix in (sparse.coo_array((beyond, places), shape=(1, 4)), rows):
@@ -220,10 +222,10 @@ MIXED = {
 @pytest.mark.parametrize("form", MIXED)
 def test_each_column_meets_the_grid_in_its_own_type(form: str) -> None:
     """A float64 of both columns would move by 128 steps, or none, where a neighbour moves by one."""
-    assert ss.Identity(dim=2).transform(MIXED[form], exact=True).tolist() == [[LONG, 0], [1, -2]]
-    halves = ss.Identity(dim=2, resolution="1/2")
+    assert ss.projections.Identity(dim=2).transform(MIXED[form], exact=True).tolist() == [[LONG, 0], [1, -2]]
+    halves = ss.projections.Identity(dim=2, resolution="1/2")
     assert halves.transform(MIXED[form], exact=True).tolist() == [[2 * LONG, 1], [2, -5]]
-    publish = ss.PrivateProjection(projection=halves, epsilon=1e6, neighbours=ss.OneCoordinate("1/2"))
+    publish = ss.release.PrivateProjection(projection=halves, epsilon=1e6, neighbours=ss.OneCoordinate("1/2"))
     assert cells_of(publish.release(MIXED[form])) == [[2 * LONG, 1], [2, -5]]
 
 
@@ -234,12 +236,12 @@ def test_a_frame_without_arrows_interface_keeps_its_columns_apart() -> None:
         def to_numpy(self, dtype: Any = None) -> np.ndarray:
             return np.array([[LONG, 0.5]], dtype=dtype)
 
-    assert ss.Identity(dim=2).transform(OldFrame(), exact=True).tolist() == [[LONG, 0]]
+    assert ss.projections.Identity(dim=2).transform(OldFrame(), exact=True).tolist() == [[LONG, 0]]
 
 
 def test_integer_columns_of_several_types_are_whole_numbers() -> None:
     table = pa.table({"a": pa.array([LONG]), "b": pa.array([3], pa.uint64()), "c": pa.array([-4], pa.int8())})
-    publish = ss.PrivateProjection(projection=ss.Identity(dim=3), epsilon=1e6, neighbours=ss.L1(1))
+    publish = ss.release.PrivateProjection(projection=ss.projections.Identity(dim=3), epsilon=1e6, neighbours=ss.L1(1))
     assert cells_of(publish.release(table)) == [[LONG, 3, -4]]
     with pytest.raises(ss.InvalidInputError, match="must hold integers"):
         publish.release(table.set_column(2, "c", pa.array([0.5])))
@@ -277,19 +279,19 @@ def test_what_is_no_matrix_is_refused(matrix: Any, message: str) -> None:
 
 def test_large_finite_numbers_are_no_infinity() -> None:
     matrix = np.full((1, 4), 1e308)
-    assert ss.Identity(dim=4).transform(matrix).tolist() == matrix.tolist()
+    assert ss.projections.Identity(dim=4).transform(matrix).tolist() == matrix.tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 def test_what_leaves_the_range_of_floats_is_refused(dtype: Any) -> None:
     """Entries of a Gaussian map reach thousands of steps: rows of 1e35 came out as infinities and NaN in float32."""
     largest = float(np.finfo(dtype).max)
-    fine = ss.GaussianProjection(dim=3, sketch_dim=40, seed=1, fraction_bits=12)
+    fine = ss.projections.GaussianProjection(dim=3, sketch_dim=40, seed=1, fraction_bits=12)
     within = fine.transform(np.ones((1, 3), dtype=dtype)) * (largest / 1000)
     for form in (np.array, sparse.csr_array):
         assert np.allclose(fine.transform(form(np.full((1, 3), largest / 1000, dtype=dtype))), within, rtol=1e-5)
         beyond = form(np.full((2, 50), largest, dtype=dtype))
-        with pytest.raises(ss.SketchOverflowError, match=f"exceeds the range of {dtype.__name__}"):
+        with pytest.raises(ss.errors.SketchOverflowError, match=f"exceeds the range of {dtype.__name__}"):
             SMALL[0].transform(beyond)
 
 
@@ -299,7 +301,7 @@ def test_large_rows_come_out_finite_or_are_refused(projection: ss.Projection, dt
     signs = np.where(np.arange(projection.dim) % 3, np.finfo(dtype).max, -np.finfo(dtype).max).astype(dtype)
     for form in (np.array, sparse.csr_array):
         for halvings in range(0, 40, 2):
-            with contextlib.suppress(ss.SketchOverflowError):
+            with contextlib.suppress(ss.errors.SketchOverflowError):
                 assert np.isfinite(projection.transform(form([signs / dtype(2) ** halvings]))).all()
 
 

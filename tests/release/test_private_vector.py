@@ -11,7 +11,7 @@ from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release import private_vector
 from streamsketch.release.noise_effect import NoisePlace
 
-FJLT = ss.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
+FJLT = ss.projections.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
 VECTOR = np.arange(20) - 7
 BUDGET: Any = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L1(3)}
 
@@ -30,14 +30,14 @@ def sensitivities(monkeypatch: pytest.MonkeyPatch) -> list[Sensitivity]:
 
 
 def test_input_noise_hides_the_vector_itself(sensitivities: list[Sensitivity]) -> None:
-    released = ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
+    released = ss.release.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
     assert sensitivities == [Sensitivity(3, 9, 20)]
     assert released.noise_place == "input"
     assert str(released.guarantee).endswith(", on the input")
 
 
 def test_hadamard_noise_hides_what_the_step_returns(sensitivities: list[Sensitivity]) -> None:
-    ss.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
+    ss.release.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
     moved = FJLT.rotated(3 * np.eye(20, dtype=np.int64))  # every way a unit can move x̃ by Δ̃ = 3 in one coordinate
     assert sensitivities == [Sensitivity(3 * 32, 9 * 32, 32)]
     assert (np.abs(moved).sum(axis=1) == sensitivities[0].l1).all()
@@ -45,7 +45,7 @@ def test_hadamard_noise_hides_what_the_step_returns(sensitivities: list[Sensitiv
 
 
 def test_output_noise_is_a_sketchs_release(sensitivities: list[Sensitivity]) -> None:
-    released = ss.release_vector(FJLT, VECTOR, **BUDGET)
+    released = ss.release.release_vector(FJLT, VECTOR, **BUDGET)
     assert sensitivities[0].l1 == 3 * FJLT.l1_sensitivity
     assert released.noise_place == "output"
 
@@ -58,7 +58,7 @@ def test_without_noise_the_cells_are_the_sketchs(monkeypatch: pytest.MonkeyPatch
     sketch = FJLT.sketch()
     sketch.update(np.arange(20), VECTOR)
     for place in ("output", "input", "hadamard"):
-        released = ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET, mechanism="laplace")
+        released = ss.release.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET, mechanism="laplace")
         assert (released.values == sketch.state()).all()
     read = np.unique(FJLT.sparse_matrix.indices).size
     assert read < 32
@@ -70,22 +70,22 @@ def test_no_sum_of_a_vector_is_refused(place: NoisePlace) -> None:
     """One person's value would decide whether there is a release; sums count modulo 2^64 (THEORY.md 4.2)."""
     for largest in (2**62, -(2**62)):
         vector = np.full(FJLT.dim, largest, dtype=np.int64)
-        released = ss.release_vector(FJLT, vector, noise_place=place, **BUDGET)
+        released = ss.release.release_vector(FJLT, vector, noise_place=place, **BUDGET)
         assert released.values.shape == (FJLT.sketch_dim,)
 
 
 def test_input_noise_needs_no_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     monkeypatch.setattr(RandomNorms, "column_norms", looks.append)
-    projection = ss.VerySparse(dim=1 << 12, sketch_dim=8, sparsity=100, seed=987654)
-    released = ss.release_vector(projection, np.ones(1 << 12, dtype=int), noise_place="input", **BUDGET)
+    projection = ss.projections.VerySparse(dim=1 << 12, sketch_dim=8, sparsity=100, seed=987654)
+    released = ss.release.release_vector(projection, np.ones(1 << 12, dtype=int), noise_place="input", **BUDGET)
     assert released.values.shape == (8,)
     assert not looks
 
 
 @pytest.mark.parametrize("place", ["input", "hadamard"])
 def test_releases_travel_and_merge_with_their_place(place: Any) -> None:
-    one, other = (ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET) for _ in range(2))
+    one, other = (ss.release.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET) for _ in range(2))
     assert ss.PrivateSketch.from_bytes(one.to_bytes()) == one
     both = one.combine(other, populations="disjoint").scaled("1/2")
     assert both.noise_place == place
@@ -94,21 +94,21 @@ def test_releases_travel_and_merge_with_their_place(place: Any) -> None:
 
 
 def test_places_do_not_mix() -> None:
-    one = ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
-    other = ss.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
+    one = ss.release.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET)
+    other = ss.release.release_vector(FJLT, VECTOR, noise_place="hadamard", **BUDGET)
     for combine in (ss.squared_distance, ss.inner_product, lambda a, b: ss.pairwise([a, b])):
         with pytest.raises(ss.InvalidInputError, match="different places: hadamard and input"):
             combine(one, other)
     with pytest.raises(ss.InvalidInputError, match="different places"):
         one.combine(other, populations="disjoint")
     with pytest.raises(ss.InvalidInputError, match="no standard error for noise added before the map"):
-        ss.cosine(one, ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET))
+        ss.cosine(one, ss.release.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET))
 
 
 def test_a_raw_sketch_compares_with_noise_at_any_place() -> None:
     sketch = FJLT.sketch()
     for place in ("output", "input", "hadamard"):
-        released = ss.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET)
+        released = ss.release.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET)
         assert ss.squared_distance(sketch, released) == ss.squared_distance(released, sketch)
         assert ss.pairwise([sketch, released])[0, 1].value == pytest.approx(ss.squared_distance(sketch, released).value)
 
@@ -118,7 +118,10 @@ def test_a_raw_sketch_compares_with_noise_at_any_place() -> None:
     [
         ({"vector": VECTOR[:-1]}, "dim=20 numbers, got 19"),
         ({"noise_place": "middle"}, "got 'middle' for FJLT"),
-        ({"projection": ss.SRHT(dim=20, sketch_dim=4, seed=1), "noise_place": "hadamard"}, "got 'hadamard' for SRHT"),
+        (
+            {"projection": ss.projections.SRHT(dim=20, sketch_dim=4, seed=1), "noise_place": "hadamard"},
+            "got 'hadamard' for SRHT",
+        ),
         ({"projection": ss.CountSketch(dim=1 << 27, sketch_dim=4, seed=1), "noise_place": "input"}, "dim=134217728"),
         ({"vector": np.full(20, np.nan), "neighbours": ss.OneCoordinate(1)}, "NaN"),
         ({"vector": np.full(20, 0.5)}, "L1 neighbours a whole vector must hold integers.*got float64 on 1:"),
@@ -131,12 +134,12 @@ def test_what_cannot_be_released_is_refused(change: dict[str, Any], message: str
     arguments: dict[str, Any] = {"projection": FJLT, "vector": VECTOR, "noise_place": "input"} | BUDGET | change
     projection, vector = arguments.pop("projection"), arguments.pop("vector")
     with pytest.raises(ss.InvalidInputError, match=message):
-        ss.release_vector(projection, vector, **arguments)
+        ss.release.release_vector(projection, vector, **arguments)
 
 
 def test_noise_comes_from_the_operating_system() -> None:
     assert private_vector.SystemBits.__module__ == "streamsketch.privacy.samplers"
-    one, other = (ss.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET) for _ in range(2))
+    one, other = (ss.release.release_vector(FJLT, VECTOR, noise_place="input", **BUDGET) for _ in range(2))
     assert (one.values != other.values).any()
     assert one.release_ids != other.release_ids
 
@@ -144,7 +147,7 @@ def test_noise_comes_from_the_operating_system() -> None:
 @pytest.mark.parametrize("place", ["output", "input", "hadamard"])
 def test_a_unit_in_several_keys_takes_more_noise_wherever_it_goes(place: Any) -> None:
     noise = [
-        ss.release_vector(
+        ss.release.release_vector(
             FJLT, VECTOR, **BUDGET | {"neighbours": ss.L1(9, max_keys=keys), "mechanism": "gaussian"}, noise_place=place
         ).noise
         for keys in (1, 4)

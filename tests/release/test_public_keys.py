@@ -38,8 +38,8 @@ def released(keys: Any, state: Any = None) -> Any:
 
 
 def released_raw(keys: Any, folder: Path) -> Any:
-    ss.save_raw(table(), folder / "a.raw-sketch")
-    return ss.release_raw(folder / "a.raw-sketch", epsilon=1.0, neighbours=SALE, public_keys=keys)
+    ss.storage.save_raw(table(), folder / "a.raw-sketch")
+    return ss.storage.release_raw(folder / "a.raw-sketch", epsilon=1.0, neighbours=SALE, public_keys=keys)
 
 
 def policy(keys: Any) -> StreamPolicy:
@@ -58,7 +58,7 @@ DOORS: dict[str, Callable[[Any, Path], Any]] = {
     "a release under an agreement": lambda keys, _: released(keys, ss.sketch(ROWS, AGREEMENT)),
     "signs": lambda keys, _: FLIPS.release_table(table(), public_keys=keys),
     "a raw file": released_raw,
-    "bounded units": lambda keys, _: ss.bound_units([COLUMNS], PROJECTION, neighbours=SALE, public_keys=keys),
+    "bounded units": lambda keys, _: ss.bounding.bound_units([COLUMNS], PROJECTION, neighbours=SALE, public_keys=keys),
     "bounded rows": lambda keys, _: ss.bound(ROWS, AGREEMENT, public_keys=keys),
     "an agreement": lambda keys, _: AGREEMENT.keys_of(keys),
     "a policy": lambda keys, _: policy(keys).public_keys,
@@ -102,13 +102,13 @@ def test_one_text_is_no_collection_of_keys(door: str, tmp_path: Path) -> None:
 def test_a_refused_collection_is_not_charged_or_recorded(tmp_path: Path) -> None:
     ledger = ss.Ledger(tmp_path / "ledger.sqlite")
     ledger.dataset("sales", unit="sale", epsilon=3.0)
-    ss.save_raw(table(), tmp_path / "a.raw-sketch")
+    ss.storage.save_raw(table(), tmp_path / "a.raw-sketch")
     options: dict[str, Any] = {"epsilon": 1.0, "neighbours": SALE, "ledger": ledger, "dataset": "sales"}
-    for release in (table().release, lambda **more: ss.release_raw(tmp_path / "a.raw-sketch", **more)):
+    for release in (table().release, lambda **more: ss.storage.release_raw(tmp_path / "a.raw-sketch", **more)):
         with pytest.raises(ss.InvalidInputError, match="one str"):
             release(public_keys="shop a", **options)
     assert ledger.left("sales").epsilon == 3
-    assert ss.load_raw(tmp_path / "a.raw-sketch").releases == ()
+    assert ss.storage.load_raw(tmp_path / "a.raw-sketch").releases == ()
 
 
 @pytest.mark.parametrize("kind", MANY)
@@ -140,7 +140,7 @@ def test_keys_of_another_type_than_the_data_warn_the_operator_alone(keys: list[A
 def test_keys_of_the_datas_type_do_not_warn_though_they_have_no_data() -> None:
     released(["z"])
     released([1], PROJECTION.table())
-    ss.bound_units([COLUMNS], PROJECTION, neighbours=SALE, public_keys=["z"])
+    ss.bounding.bound_units([COLUMNS], PROJECTION, neighbours=SALE, public_keys=["z"])
 
 
 def test_an_agreement_casts_public_keys_or_refuses_them() -> None:
@@ -155,7 +155,7 @@ def test_an_agreement_casts_public_keys_or_refuses_them() -> None:
 def test_the_shell_warns_the_operator(tmp_path: Path, forks: Forks) -> None:
     numbers = PROJECTION.table()
     numbers.update([7], ["x"])
-    ss.save_raw(numbers, tmp_path / "a.raw-sketch")
+    ss.storage.save_raw(numbers, tmp_path / "a.raw-sketch")
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--l1", "1", "--public-key", "7", "-o", "a.parquet"]
     done = forks.run(*release, cwd=tmp_path)
     assert done.returncode == 0

@@ -141,7 +141,7 @@ def test_signs_of_a_table_are_one_release(tmp_path: Path) -> None:
     assert again == signs
     assert ss.explain(signs, signs["a"]).guarantee.epsilon == 1.0
     conditional = ss.signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30)
-    gaussian = ss.GaussianProjection(dim=1000, sketch_dim=64, seed=1, independence=16)
+    gaussian = ss.projections.GaussianProjection(dim=1000, sketch_dim=64, seed=1, independence=16)
     with pytest.raises(ss.InvalidInputError, match="guarantees nothing for public keys without data"):
         conditional.release_table(secret(gaussian), public_keys=["a"])
     with pytest.raises(TypeError, match="only a SketchTable"):
@@ -159,7 +159,7 @@ def test_tables_combine_key_by_key() -> None:
         one.combine(released(keys_are_public=False, public_keys=["a", "b"]), populations="disjoint")
     with pytest.raises(TypeError, match="combines with a PrivateTable, got a PrivateSketch"):
         one.combine(one["a"], populations="disjoint")  # type: ignore[arg-type]
-    with pytest.raises(ss.DependentNoiseError):
+    with pytest.raises(ss.errors.DependentNoiseError):
         one.combine(one, populations="overlapping")
 
 
@@ -235,7 +235,7 @@ def test_a_table_explains_itself_as_one_release() -> None:
 
 
 def test_load_reads_all_that_is_published_by_its_first_bytes(tmp_path: Path) -> None:
-    oporp = ss.OPORP(dim=64, sketch_dim=16, seed=3).sketch()
+    oporp = ss.projections.OPORP(dim=64, sketch_dim=16, seed=3).sketch()
     individual = ss.signs.IDPSignOPORP(epsilon=2, neighbours=ss.OneCoordinate(1)).release(oporp)
     signs = MECHANISM.release_table(secret(), keys_are_public=True)
     for number, one in enumerate([alone(), released(), signs["a"], signs, individual]):
@@ -261,7 +261,7 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(ss.WireFormatError, match=message):
             ss.load(path)
-    ss.save_raw(secret(), tmp_path / "raw")
+    ss.storage.save_raw(secret(), tmp_path / "raw")
     with pytest.raises(ss.WireFormatError, match=r"a raw sketch, which is secret: read it by streamsketch\.load_raw"):
         ss.load(tmp_path / "raw")
 
@@ -272,19 +272,21 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
 def test_a_raw_file_remembers_what_was_released_from_it(tmp_path: Path) -> None:
     for state, keys in ((secret()["a"], {}), (secret(), {"keys_are_public": True})):
         path = tmp_path / f"{type(state).__name__}.raw-sketch"
-        ss.save_raw(state, path)
+        ss.storage.save_raw(state, path)
         assert path.stat().st_mode & 0o777 == 0o600
-        assert ss.load_raw(path).state == state
-        release = ss.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
-        assert [str(past.guarantee) for past in ss.load_raw(path).releases] == [str(release.guarantee)]
+        assert ss.storage.load_raw(path).state == state
+        release = ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
+        assert [str(past.guarantee) for past in ss.storage.load_raw(path).releases] == [str(release.guarantee)]
         with pytest.raises(ss.InvalidInputError, match=r"was released before: ε = 1, .* or say again=True"):
-            ss.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
-        ss.release_raw(path, epsilon=1.0, neighbours=SALE, again=True, **keys)
-        ss.save_raw(state, path)
-        assert len(ss.load_raw(path).releases) == 2, "writing the state again forgets none"
+            ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, **keys)
+        ss.storage.release_raw(path, epsilon=1.0, neighbours=SALE, again=True, **keys)
+        ss.storage.save_raw(state, path)
+        assert len(ss.storage.load_raw(path).releases) == 2, "writing the state again forgets none"
     with pytest.raises(ss.InvalidInputError, match="holds one stream"):
-        ss.release_raw(tmp_path / "Sketch.raw-sketch", epsilon=1.0, neighbours=SALE, again=True, keys_are_public=True)
-    assert len(ss.load_raw(tmp_path / "Sketch.raw-sketch").releases) == 2
+        ss.storage.release_raw(
+            tmp_path / "Sketch.raw-sketch", epsilon=1.0, neighbours=SALE, again=True, keys_are_public=True
+        )
+    assert len(ss.storage.load_raw(tmp_path / "Sketch.raw-sketch").releases) == 2
 
 
 def test_a_pipe_may_give_a_release_byte_by_byte(tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def test_releases_of_different_projections_do_not_merge_and_the_fields_are_named
         epsilon=1.0, neighbours=ss.L1(1)
     )
     with pytest.raises(
-        ss.IncompatibleProjectionsError, match=r"resolution .*1 here, 1/2 there.*seed .*7 here, 8 there"
+        ss.errors.IncompatibleProjectionsError, match=r"resolution .*1 here, 1/2 there.*seed .*7 here, 8 there"
     ):
         release_of(1).combine(other, populations="disjoint")
 
@@ -294,12 +294,12 @@ def test_a_release_is_not_combined_with_itself_or_with_what_it_went_into() -> No
     both = one.combine(other, populations="disjoint")
     for first, second in ((one, one), (one, one.scaled(2)), (both, one), (other, both), (both, both)):
         for combine in (first.combine, first.subtract):
-            with pytest.raises(ss.DependentNoiseError, match="share the noise of a release"):
+            with pytest.raises(ss.errors.DependentNoiseError, match="share the noise of a release"):
                 combine(second, populations="overlapping")
         for estimate in (ss.squared_distance, ss.inner_product, ss.cosine):
-            with pytest.raises(ss.DependentNoiseError, match="share the noise"):
+            with pytest.raises(ss.errors.DependentNoiseError, match="share the noise"):
                 estimate(first, second)
-        with pytest.raises(ss.DependentNoiseError, match="share the noise"):
+        with pytest.raises(ss.errors.DependentNoiseError, match="share the noise"):
             ss.pairwise([third, first, second])
     assert len(both.combine(third, populations="disjoint").release_ids) == 3
 
@@ -327,7 +327,7 @@ def test_separate_releases_of_one_stream_are_independent() -> None:
 def test_a_sum_that_could_leave_63_bits_is_refused_and_nothing_changes(mine: int, theirs: int, sign: int) -> None:
     one, other = published([mine, 0]), published([theirs, 0], b"release2")
     combine = one.combine if sign > 0 else one.subtract
-    with pytest.raises(ss.SketchOverflowError, match="nothing was changed"):
+    with pytest.raises(ss.errors.SketchOverflowError, match="nothing was changed"):
         combine(other, populations="disjoint")
     assert one == published([mine, 0])
     assert other == published([theirs, 0], b"release2")
@@ -338,7 +338,7 @@ def test_multipliers_without_a_common_step_may_overflow_too() -> None:
     other = published([1 << 40], b"release2", Fraction(1, (1 << 20) + 1))
     fine = one.combine(other, populations="disjoint")
     assert exact_cells(fine)[0] == Fraction(1 << 40, (1 << 20) - 1) + Fraction(1 << 40, (1 << 20) + 1)
-    with pytest.raises(ss.SketchOverflowError, match="larger common step"):
+    with pytest.raises(ss.errors.SketchOverflowError, match="larger common step"):
         one.combine(published([1 << 40], b"release2", Fraction(1, 10**9 + 7)), populations="disjoint")
 
 
@@ -436,7 +436,7 @@ def test_multipliers_too_far_apart_overflow_even_on_empty_cells() -> None:
         )
         for number in range(2)
     )
-    with pytest.raises(ss.SketchOverflowError):
+    with pytest.raises(ss.errors.SketchOverflowError):
         one.scaled((1 << 63) - 1).combine(other.scaled(Fraction(1, (1 << 63) - 25)), populations="disjoint")
 
 

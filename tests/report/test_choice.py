@@ -94,7 +94,9 @@ def test_where_all_are_below_the_noise_floor_they_are_drawn_by_distance() -> Non
 
 def test_noise_before_the_map_leaves_distances() -> None:
     found = {
-        name: ss.release_vector(PROJECTION, [count] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
+        name: ss.release.release_vector(
+            PROJECTION, [count] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input"
+        )
         for name, count in (("a", 100), ("b", 300), ("c", 900))
     }
     text = page_of(found, title="t")

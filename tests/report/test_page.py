@@ -204,7 +204,10 @@ def test_a_plan_of_another_sketch_is_refused() -> None:
 
 
 def shop_plan() -> Plan:
-    streams, goal = ss.StreamFacts(dim=5000, squared_distances=4000), ss.Goal(relative_error=0.3, max_cells=512)
+    streams, goal = (
+        ss.planning.StreamFacts(dim=5000, squared_distances=4000),
+        ss.planning.Goal(relative_error=0.3, max_cells=512),
+    )
     return ss.plan(streams, epsilon=1.0, neighbours=ss.L1(1, unit="sale"), goal=goal)
 
 

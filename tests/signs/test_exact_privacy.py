@@ -31,18 +31,18 @@ Cells = tuple[int, ...]
 LevelsOf = Callable[[Ints], Ints]
 
 MAPS: list[ss.Projection] = [
-    ss.Rademacher(dim=3, sketch_dim=4, seed=1),
+    ss.projections.Rademacher(dim=3, sketch_dim=4, seed=1),
     ss.SJLT(dim=3, sketch_dim=4, sparsity=2, seed=3),
     ss.CountSketch(dim=3, sketch_dim=4, seed=5),
-    ss.OPORP(dim=3, sketch_dim=2, seed=1),
-    ss.OPORP(dim=3, sketch_dim=3, seed=2),
-    ss.Achlioptas(dim=3, sketch_dim=5, seed=1),
-    ss.GaussianProjection(dim=3, sketch_dim=3, seed=2, fraction_bits=2),
-    ss.UniformProjection(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
-    ss.SRHT(dim=3, sketch_dim=3, seed=1),
-    ss.FJLT(dim=3, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
-    ss.Rotation(dim=3, sketch_dim=2, seed=1, fraction_bits=2),
-    ss.Identity(dim=3),
+    ss.projections.OPORP(dim=3, sketch_dim=2, seed=1),
+    ss.projections.OPORP(dim=3, sketch_dim=3, seed=2),
+    ss.projections.Achlioptas(dim=3, sketch_dim=5, seed=1),
+    ss.projections.GaussianProjection(dim=3, sketch_dim=3, seed=2, fraction_bits=2),
+    ss.projections.UniformProjection(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
+    ss.projections.SRHT(dim=3, sketch_dim=3, seed=1),
+    ss.projections.FJLT(dim=3, sketch_dim=2, seed=2, density="1/2", fraction_bits=2),
+    ss.projections.Rotation(dim=3, sketch_dim=2, seed=1, fraction_bits=2),
+    ss.projections.Identity(dim=3),
 ]
 EVERY_MAP: list[type[SignMechanism]] = [signs.DPSignRPRRSmooth, signs.DPSignLogistic]
 OPORP_ONLY: list[type[SignMechanism]] = [signs.DPSignOPORPRR, signs.DPSignOPORPRRSmooth]
@@ -161,7 +161,7 @@ def test_no_sum_is_too_large_for_epsilon(mechanism: type[SignMechanism], project
 
 
 def test_levels_that_end_at_63_bits_are_caught() -> None:
-    neighbours, projection = ss.L1(1), ss.Identity(dim=3)
+    neighbours, projection = ss.L1(1), ss.projections.Identity(dim=3)
     law = signs.DPSignLogistic(epsilon=1.0, neighbours=neighbours).law(projection)
     pairs = beyond(projection, neighbours, 1 << 63)
     assert any(1 << 63 in map(abs, one) for one, _ in pairs)
@@ -170,7 +170,7 @@ def test_levels_that_end_at_63_bits_are_caught() -> None:
 
 def test_one_event_does_not_turn_the_sign_of_the_largest_sum() -> None:
     """False rejects: 2 cells at 1e-8."""
-    projection, repeats = ss.Identity(dim=1), 200
+    projection, repeats = ss.projections.Identity(dim=1), 200
     asked = signs.DPSignLogistic(epsilon=0.1, neighbours=ss.L1(1)).calibrated(projection)
     for events, chance in (((1 << 63) - 1,), 1 / (1 + np.exp(-0.1))), (((1 << 63) - 1, 1), 0.5):
         sketch = projection.sketch()
@@ -219,7 +219,7 @@ def test_two_coordinates_of_an_oporp_are_caught(mechanism: type[SignMechanism]) 
 def test_the_steps_of_the_continuous_ideal_are_caught() -> None:
     """A change of 0.9 on a grid of 1/2 may move two grid steps, not 1.8."""
     neighbours = ss.OneCoordinate("0.9")
-    projection = ss.Rademacher(dim=3, sketch_dim=4, seed=1, resolution="1/2")
+    projection = ss.projections.Rademacher(dim=3, sketch_dim=4, seed=1, resolution="1/2")
     assert neighbours.grid_steps(projection.grid) == 2
     law = signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=neighbours).law(projection)
     steps = cell_steps(projection, neighbours)
@@ -236,7 +236,7 @@ def test_the_steps_of_the_continuous_ideal_are_caught() -> None:
 @pytest.mark.parametrize("mechanism", [*EVERY_MAP, *OPORP_ONLY])
 def test_published_signs_are_as_often_plus_as_was_enumerated(mechanism: type[SignMechanism]) -> None:
     """False rejects: 4 tests of 7 cells at 1e-8."""
-    projection, repeats = ss.OPORP(dim=7, sketch_dim=7, seed=1), 20_000
+    projection, repeats = ss.projections.OPORP(dim=7, sketch_dim=7, seed=1), 20_000
     asked = mechanism(epsilon=1.5, neighbours=ss.OneCoordinate(2))
     cells = np.array([-7, -1, 0, 3, (1 << 63) - 1, -(1 << 63), 2 - (1 << 63)])
     law, steps = asked.law(projection), cell_steps(projection, asked.neighbours)

@@ -22,15 +22,15 @@ from tests.oracles import naive_signs
 from tests.oracles.naive_noise import gaussian_masses
 
 BOX = np.array(list(itertools.product(range(-4, 5), repeat=3)))
-RADEMACHER = ss.Rademacher(dim=3, sketch_dim=3, seed=1)
-OPORP = ss.OPORP(dim=3, sketch_dim=3, seed=2)
+RADEMACHER = ss.projections.Rademacher(dim=3, sketch_dim=3, seed=1)
+OPORP = ss.projections.OPORP(dim=3, sketch_dim=3, seed=2)
 DELTA = 1e-3
 MECHANISMS = [
     (signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)), RADEMACHER),
     (signs.IDPSignRPRR(epsilon=3.0, neighbours=ss.L1(2)), RADEMACHER),
     (
         signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.L1(1)),
-        ss.GaussianProjection(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
+        ss.projections.GaussianProjection(dim=3, sketch_dim=3, seed=1, fraction_bits=2),
     ),
     (signs.IDPSignOPORP(epsilon=1.0, neighbours=ss.OneCoordinate(2)), OPORP),
     (signs.IDPSignRPG(epsilon=1.0, delta=DELTA, neighbours=ss.OneCoordinate(1)), RADEMACHER),
@@ -168,7 +168,7 @@ def test_the_word_is_in_every_docstring_and_repr() -> None:
 @pytest.mark.parametrize("bound", [2**26, 2**27, 2**30])
 def test_a_refusal_of_gaussian_noise_does_not_depend_on_the_data(bound: int) -> None:
     """A zero vector has all cells near zero, and takes the most noise; a large one may have none."""
-    projection = ss.Rademacher(dim=8, sketch_dim=64, seed=1)
+    projection = ss.projections.Rademacher(dim=8, sketch_dim=64, seed=1)
     asked = signs.IDPSignRPG(epsilon=1, delta=1e-6, neighbours=ss.L1(bound))
     refusals = []
     for value in (0, 10**14):

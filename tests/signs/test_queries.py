@@ -23,13 +23,13 @@ from streamsketch.signs.sketch import Signs, packed_signs
 from tests.oracles import naive_signs
 
 K = 2048
-GAUSSIAN = ss.GaussianProjection(dim=4, sketch_dim=K, seed=1, independence=4)
+GAUSSIAN = ss.projections.GaussianProjection(dim=4, sketch_dim=K, seed=1, independence=4)
 ANGLES = [0.05, 0.4, math.pi / 3, math.pi / 2, 2.5, 3.1]
 FALSE_REJECTS = 1e-7
 
 
 def release_of(packed: bytes, k: int, release_id: int = 0) -> signs.SignSketch:
-    projection = ss.Rademacher(dim=99, sketch_dim=k, seed=1)
+    projection = ss.projections.Rademacher(dim=99, sketch_dim=k, seed=1)
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m"))
     law = signs.FlipLaw("constant", Fraction(1))
     return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id.to_bytes(8, "little"))
@@ -191,7 +191,7 @@ def test_angles_of_individual_signs(mechanism: signs.IDPSignRPRR | signs.IDPSign
     rng = np.random.default_rng(4)
     values = []
     for repeat in range(repeats):
-        projection = ss.Rademacher(dim=256, sketch_dim=512, seed=repeat)
+        projection = ss.projections.Rademacher(dim=256, sketch_dim=512, seed=repeat)
         one, other = np.linalg.qr(rng.standard_normal((256, 2)))[0].T
         fine = projection.replace(resolution="1/1000")
         vectors = norm * np.stack([one, math.cos(theta) * one + math.sin(theta) * other])
@@ -354,9 +354,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
     k, packed = 64, bytes(8)
     one, other = release_of(packed, k, 1), release_of(packed, k, 2)
     for query in (signs.hamming_distance, signs.angle, signs.cosine):
-        with pytest.raises(ss.DependentNoiseError, match="one release"):
+        with pytest.raises(ss.errors.DependentNoiseError, match="one release"):
             query(one, one)
-        with pytest.raises(ss.IncompatibleProjectionsError, match="sketch_dim"):
+        with pytest.raises(ss.errors.IncompatibleProjectionsError, match="sketch_dim"):
             query(one, release_of(packed + b"\0", 72, 3))
         for wrong in ((one, "signs"), ("signs", one)):
             with pytest.raises(TypeError, match="need published signs, got a str"):
@@ -409,11 +409,15 @@ def test_nearest_of_many_queries_is_the_full_sort() -> None:
 
 @pytest.mark.parametrize(
     "projection",
-    [ss.Identity(dim=64), ss.Rademacher(dim=64, sketch_dim=32, seed=1), ss.OPORP(dim=64, sketch_dim=32, seed=1)],
+    [
+        ss.projections.Identity(dim=64),
+        ss.projections.Rademacher(dim=64, sketch_dim=32, seed=1),
+        ss.projections.OPORP(dim=64, sketch_dim=32, seed=1),
+    ],
 )
 def test_private_sketches_are_searched_for_comparison(projection: ss.Projection) -> None:
     """Raw data with noise, DP-RP and DP-OPORP: far apart, so that the nearest is sure."""
-    publish = ss.PrivateProjection(projection=projection, epsilon=5, delta=1e-6, neighbours=ss.OneCoordinate(1))
+    publish = ss.release.PrivateProjection(projection=projection, epsilon=5, delta=1e-6, neighbours=ss.OneCoordinate(1))
     people = np.eye(6, 64, dtype=int) * 10_000
     found = signs.nearest(publish.release(people), publish.release(people), 2)
     assert found.places[:, 0].tolist() == list(range(6))
@@ -430,7 +434,7 @@ def test_searches_out_of_range_are_refused() -> None:
         signs.nearest([], [one], 1)
     with pytest.raises(ss.InvalidInputError, match="of one kind"):
         signs.nearest([one], [private], 1)
-    with pytest.raises(ss.DependentNoiseError):
+    with pytest.raises(ss.errors.DependentNoiseError):
         signs.nearest([one], [one, other], 1)
 
 

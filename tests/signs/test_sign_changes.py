@@ -43,7 +43,11 @@ def change_chance(x: tuple[int, int], y: tuple[int, int]) -> float:
 
 def test_the_enumerated_law_is_the_projections() -> None:
     """False rejects: 1e-6."""
-    drawn = ss.GaussianProjection(dim=4, sketch_dim=4096, seed=5, fraction_bits=BITS).columns([0, 1, 2, 3]).reshape(-1)
+    drawn = (
+        ss.projections.GaussianProjection(dim=4, sketch_dim=4096, seed=5, fraction_bits=BITS)
+        .columns([0, 1, 2, 3])
+        .reshape(-1)
+    )
     inside = np.abs(ENTRIES) <= 12
     counts = np.array([(drawn == entry).sum() for entry in ENTRIES[inside]])
     expected = drawn.size * LAW[inside]
@@ -236,7 +240,7 @@ def kinds_of_change(x: tuple[int, int], y: tuple[int, int]) -> tuple[float, floa
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_delta_is_kept_by_every_pair_and_broken_variants_are_caught(epsilon: float) -> None:
     norm, steps, delta, cells = 6, 2, 1e-3, 48
-    projection = ss.GaussianProjection(dim=2, sketch_dim=cells, seed=1, independence=4, fraction_bits=BITS)
+    projection = ss.projections.GaussianProjection(dim=2, sketch_dim=cells, seed=1, independence=4, fraction_bits=BITS)
     asked = signs.DPSignRPRR(epsilon=epsilon, delta=delta, neighbours=ss.L1(steps), norm_bound=norm)
     rate = float(asked.law(projection).rate)
     inside = [
@@ -259,7 +263,7 @@ def mechanism(**changes: object) -> signs.DPSignRPRR:
     return dataclasses.replace(asked, **changes)  # type: ignore[arg-type]
 
 
-PROJECTION = ss.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
+PROJECTION = ss.projections.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
 
 
 def test_every_sign_gets_its_share_of_epsilon() -> None:
@@ -302,7 +306,11 @@ def test_of_shares_of_delta_without_digits_every_sign_counts(delta: float, keys:
 @pytest.mark.parametrize(
     ("changes", "projection", "message"),
     [
-        ({}, ss.Rademacher(dim=64, sketch_dim=8, seed=1), "proven for a Gaussian projection, got Rademacher"),
+        (
+            {},
+            ss.projections.Rademacher(dim=64, sketch_dim=8, seed=1),
+            "proven for a Gaussian projection, got Rademacher",
+        ),
         ({}, PROJECTION.replace(independence=63), "independence=63 and dim=64"),
         ({"norm_bound": 1}, PROJECTION.replace(resolution=2), "neighbours may differ by 2, more than norm_bound=1"),
     ],

@@ -25,7 +25,7 @@ from streamsketch.wire.releases import MAGIC
 
 SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 
-PROJECTION = ss.OPORP(dim=100, sketch_dim=13, seed=5)
+PROJECTION = ss.projections.OPORP(dim=100, sketch_dim=13, seed=5)
 LAW = signs.FlipLaw("constant", Fraction(1))
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), Mechanism([FlippedSigns("DP-SignOPORP-RR", LAW)]))
 
@@ -96,7 +96,7 @@ def test_unsound_parts_are_refused() -> None:
 
 
 def test_every_release_draws_anew_and_leaves_the_sketch_alone() -> None:
-    projection = ss.Rademacher(dim=1000, sketch_dim=512, seed=3)
+    projection = ss.projections.Rademacher(dim=1000, sketch_dim=512, seed=3)
     sketch = projection.sketch()
     sketch.update(range(100), 1)
     before = sketch.state()
@@ -111,7 +111,7 @@ def test_every_release_draws_anew_and_leaves_the_sketch_alone() -> None:
 
 def test_strong_signals_keep_their_signs() -> None:
     """A flip at these levels has a chance below e^-40."""
-    projection = ss.Rademacher(dim=8, sketch_dim=64, seed=3)
+    projection = ss.projections.Rademacher(dim=8, sketch_dim=64, seed=3)
     matrix = np.array([[10**9, 0, 0, 0, 0, 0, 0, 1], [0, -(10**9), 0, 0, 0, 3, 0, 0]])
     for mechanism in (signs.DPSignLogistic, signs.DPSignRPRRSmooth):
         rows = mechanism(epsilon=2.0, neighbours=ss.L1(1)).release_rows(projection, matrix)
@@ -135,7 +135,9 @@ def test_inputs_out_of_range_are_refused() -> None:
         with pytest.raises(ss.InvalidInputError, match="ratio of 63-bit integers"):
             mechanism(epsilon=1.0, neighbours=ss.L1(Fraction(1 << 64, 3)))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):
-        signs.DPSignOPORPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)).law(ss.Rademacher(dim=9, sketch_dim=4, seed=1))
+        signs.DPSignOPORPRR(epsilon=1.0, neighbours=ss.OneCoordinate(1)).law(
+            ss.projections.Rademacher(dim=9, sketch_dim=4, seed=1)
+        )
     with pytest.raises(ss.InvalidInputError, match=r"below 2\^-52"):
         signs.DPSignLogistic(epsilon=1e-6, neighbours=ss.L1(1 << 60)).law(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match=r"2\*\*62 grid steps"):
@@ -147,7 +149,7 @@ def test_whatever_passes_the_check_is_released() -> None:
     flat = next(
         map_
         for map_ in (
-            ss.GaussianProjection(dim=1, sketch_dim=1, seed=seed, fraction_bits=2, resolution="1/4")
+            ss.projections.GaussianProjection(dim=1, sketch_dim=1, seed=seed, fraction_bits=2, resolution="1/4")
             for seed in range(99)
         )
         if not map_.block(np.zeros(1, dtype=np.uint64)).any()
@@ -162,11 +164,11 @@ def test_whatever_passes_the_check_is_released() -> None:
             smooth(epsilon=1.0, neighbours=neighbours).calibrated(projection)
     by_bin = signs.DPSignOPORPRRSmooth(epsilon=1.0, neighbours=ss.OneCoordinate(1 << 62))
     with pytest.raises(ss.InvalidInputError, match=r"2\*\*62 grid steps"):
-        by_bin.calibrated(ss.OPORP(dim=9, sketch_dim=4, seed=1))
+        by_bin.calibrated(ss.projections.OPORP(dim=9, sketch_dim=4, seed=1))
 
 
 def test_real_vectors_are_published_on_their_grid() -> None:
-    projection = ss.OPORP(dim=4, sketch_dim=4, seed=1, resolution="1/256")
+    projection = ss.projections.OPORP(dim=4, sketch_dim=4, seed=1, resolution="1/256")
     asked = signs.DPSignOPORPRRSmooth(epsilon=50.0, neighbours=ss.OneCoordinate(1))
     (row,) = asked.release_rows(projection, np.array([[0.5, -0.25, 1.0, -1.0]]))
     assert row.signs.tolist() == np.sign(projection.columns([0, 1, 2, 3]) @ [1, -1, 1, -1]).tolist()
@@ -178,7 +180,9 @@ def test_real_vectors_are_published_on_their_grid() -> None:
 @st.composite
 def releases(draw: st.DrawFn) -> Signs:
     k = draw(st.integers(1, 200))
-    projection = ss.Rademacher(dim=draw(st.integers(1, 1 << 60)), sketch_dim=k, seed=draw(st.integers(0, 1 << 63)))
+    projection = ss.projections.Rademacher(
+        dim=draw(st.integers(1, 1 << 60)), sketch_dim=k, seed=draw(st.integers(0, 1 << 63))
+    )
     packed = packed_signs(np.array(draw(st.lists(st.booleans(), min_size=k, max_size=k))))
     relation = draw(st.sampled_from([ss.L1, ss.OneCoordinate]))
     bound = draw(st.fractions(Fraction(1, 1000), 1000, max_denominator=1000))
@@ -187,7 +191,7 @@ def releases(draw: st.DrawFn) -> Signs:
     if draw(st.booleans()):
         method = draw(st.sampled_from(get_args(Method)))
         if "OPORP" in method:
-            projection, relation = ss.OPORP(dim=k, sketch_dim=k, seed=1), ss.OneCoordinate
+            projection, relation = ss.projections.OPORP(dim=k, sketch_dim=k, seed=1), ss.OneCoordinate
         delta = max(budget[1], 1e-300) if method.endswith("-G") else 0.0
         individual = IndividualGuarantee(budget[0], delta, relation(bound), method)
         return signs.IndividualSignSketch(projection, packed, method, individual, release_id=release_id)
@@ -378,7 +382,7 @@ def test_tables_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_condition_goes_where_the_guarantee_goes(tmp_path: Path) -> None:
-    projection = ss.GaussianProjection(dim=16, sketch_dim=64, seed=1, independence=16)
+    projection = ss.projections.GaussianProjection(dim=16, sketch_dim=64, seed=1, independence=16)
     asked = [
         signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30.125 + i) for i in range(3)
     ]

@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamsketch import L1, SJLT, IncompatibleProjectionsError, InvalidInputError, Projection, Sketch
+from streamsketch import L1, SJLT, InvalidInputError, Projection, Sketch
+from streamsketch.errors import IncompatibleProjectionsError
 from tests.sketching.shared import CENTS, LARGEST, NARROW, WIDE, Event, check, sketch_of, twin
 
 PRIVATE_NAME = "Rosalind"

@@ -24,7 +24,7 @@ def rows_of(values: Any) -> pd.DataFrame:
 
 
 def bounded(by: ss.Projection, values: Any) -> Any:
-    return ss.bound_units([(["a", "b"], ["x", "y"], values, ["u", "v"])], by, neighbours=NEAR)
+    return ss.bounding.bound_units([(["a", "b"], ["x", "y"], values, ["u", "v"])], by, neighbours=NEAR)
 
 
 DOORS: dict[str, Callable[[ss.Projection, Any], Any]] = {
@@ -92,4 +92,4 @@ def test_an_operator_may_refuse_them_and_nothing_is_added() -> None:
 @pytest.mark.filterwarnings("error::streamsketch.errors.TruncationWarning")
 def test_what_an_intruder_sees_of_a_pan_private_sketch_holds_no_warning() -> None:
     """Python's registry of warnings would say that there was such a value."""
-    ss.PanPrivateSketch(WHOLE, epsilon=1.0, neighbours=ss.L1(1)).update("x", 0.5)
+    ss.release.PanPrivateSketch(WHOLE, epsilon=1.0, neighbours=ss.L1(1)).update("x", 0.5)

@@ -94,7 +94,7 @@ def test_chebyshev_intervals_hold_with_any_number_of_cells(cells: int) -> None:
 def test_intervals_of_inner_products_cover(cells: int, cosine: float) -> None:
     """1,000 draws, of which 920 to 990 cover: five standard errors of a share at 95 % would be 35."""
     rng, draws = np.random.default_rng(cells), 1000
-    projection = ss.Rademacher(dim=1 << 20, sketch_dim=cells, seed=1)
+    projection = ss.projections.Rademacher(dim=1 << 20, sketch_dim=cells, seed=1)
     x, other = rng.standard_normal((2, draws, cells))
     y = 3 * (cosine * x + math.sqrt(1 - cosine**2) * other)
     states = [np.rint(ONE * rows).astype(np.int64) for rows in (x, y)]
@@ -132,7 +132,9 @@ def test_intervals_of_cosines_cover(cells: int, share: float, cosine: float) -> 
     assert held.mean() > 0.94 - 4.5 * math.sqrt(0.06 * 0.94 / known.sum())
 
 
-@pytest.mark.parametrize("make", [ss.CountSketch, ss.OPORP, ss.Rademacher], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "make", [ss.CountSketch, ss.projections.OPORP, ss.projections.Rademacher], ids=lambda one: one.__name__
+)
 def test_real_maps_of_few_cells_cover(make: Callable[..., ss.Projection]) -> None:
     """200 maps and a vector of 256 coordinates: fewer than 175 of 200 have probability 10^-5 at 95 %."""
     x = np.random.default_rng(1).integers(-50, 50, 256)

@@ -34,19 +34,23 @@ FAMILIES: dict[str, Callable[[int], ss.Projection]] = {
     "sjlt": lambda seed: ss.SJLT(dim=DIM, sketch_dim=8, sparsity=2, seed=seed, independence=4),
     "graph": lambda seed: ss.SJLT(dim=DIM, sketch_dim=7, sparsity=3, seed=seed, independence=4, construction="graph"),
     "count-sketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=4, seed=seed, independence=4),
-    "rademacher": lambda seed: ss.Rademacher(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "oporp": lambda seed: ss.OPORP(dim=DIM, sketch_dim=4, seed=seed, independence=4),
-    "oporp, uneven bins": lambda seed: ss.OPORP(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "very sparse": lambda seed: ss.VerySparse(dim=DIM, sketch_dim=16, sparsity=8, seed=seed, independence=4),
-    "achlioptas": lambda seed: ss.Achlioptas(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "uniform": lambda seed: ss.UniformProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "gaussian": lambda seed: ss.GaussianProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "srht": lambda seed: ss.SRHT(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "fjlt": lambda seed: ss.FJLT(dim=DIM, sketch_dim=8, seed=seed, density="1/4", independence=4),
-    "rotation": lambda seed: ss.Rotation(dim=DIM, sketch_dim=5, seed=seed),
-    "rotation, rounded alone": lambda seed: ss.Rotation(dim=DIM, sketch_dim=DIM, seed=seed, fraction_bits=2),
-    "rotation, coarse": lambda seed: ss.Rotation(dim=DIM, sketch_dim=5, seed=seed, fraction_bits=2),
-    "identity": lambda _: ss.Identity(dim=DIM),
+    "rademacher": lambda seed: ss.projections.Rademacher(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "oporp": lambda seed: ss.projections.OPORP(dim=DIM, sketch_dim=4, seed=seed, independence=4),
+    "oporp, uneven bins": lambda seed: ss.projections.OPORP(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "very sparse": lambda seed: ss.projections.VerySparse(
+        dim=DIM, sketch_dim=16, sparsity=8, seed=seed, independence=4
+    ),
+    "achlioptas": lambda seed: ss.projections.Achlioptas(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "uniform": lambda seed: ss.projections.UniformProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "gaussian": lambda seed: ss.projections.GaussianProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "srht": lambda seed: ss.projections.SRHT(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "fjlt": lambda seed: ss.projections.FJLT(dim=DIM, sketch_dim=8, seed=seed, density="1/4", independence=4),
+    "rotation": lambda seed: ss.projections.Rotation(dim=DIM, sketch_dim=5, seed=seed),
+    "rotation, rounded alone": lambda seed: ss.projections.Rotation(
+        dim=DIM, sketch_dim=DIM, seed=seed, fraction_bits=2
+    ),
+    "rotation, coarse": lambda seed: ss.projections.Rotation(dim=DIM, sketch_dim=5, seed=seed, fraction_bits=2),
+    "identity": lambda _: ss.projections.Identity(dim=DIM),
 }
 
 
@@ -140,7 +144,7 @@ def test_a_full_rotation_says_how_far_its_grid_puts_it_off(fraction_bits: int) -
     """Of 95 % intervals 345 to 398 of 400 cover: outside with probability below 1e-6 at a coverage of 95 %."""
     covered = 0
     for seed in range(400):
-        sketch = ss.Rotation(dim=16, sketch_dim=16, seed=seed, fraction_bits=fraction_bits).sketch()
+        sketch = ss.projections.Rotation(dim=16, sketch_dim=16, seed=seed, fraction_bits=fraction_bits).sketch()
         sketch.update(np.arange(16), [100] * 16)
         low, high = ss.squared_norm(sketch).interval(0.95)
         covered += low <= 160_000 <= high
@@ -148,10 +152,10 @@ def test_a_full_rotation_says_how_far_its_grid_puts_it_off(fraction_bits: int) -
 
 
 COSINES: dict[str, Callable[[int, int], ss.Projection]] = {
-    "rademacher": lambda seed, k: ss.Rademacher(dim=DIM, sketch_dim=k, seed=seed),
+    "rademacher": lambda seed, k: ss.projections.Rademacher(dim=DIM, sketch_dim=k, seed=seed),
     "count-sketch": lambda seed, k: ss.CountSketch(dim=DIM, sketch_dim=k, seed=seed),
-    "gaussian": lambda seed, k: ss.GaussianProjection(dim=DIM, sketch_dim=k, seed=seed),
-    "fjlt": lambda seed, k: ss.FJLT(dim=DIM, sketch_dim=k, seed=seed),
+    "gaussian": lambda seed, k: ss.projections.GaussianProjection(dim=DIM, sketch_dim=k, seed=seed),
+    "fjlt": lambda seed, k: ss.projections.FJLT(dim=DIM, sketch_dim=k, seed=seed),
 }
 
 
@@ -188,7 +192,7 @@ def test_cosines_of_few_cells_know_how_little_they_know(family: str, cells: int)
 
 def test_a_cosine_of_many_cells_has_its_first_order_error() -> None:
     for k in (1 << 10, 1 << 16):
-        x, y = (ss.Rademacher(dim=DIM, sketch_dim=k, seed=1).sketch() for _ in range(2))
+        x, y = (ss.projections.Rademacher(dim=DIM, sketch_dim=k, seed=1).sketch() for _ in range(2))
         x.update(np.arange(DIM), X["gaussian"])
         y.update(np.arange(DIM), X["gaussian"] + 3 * X["ones"])
         estimate = ss.cosine(x, y)
@@ -214,7 +218,7 @@ def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
     """
     covered, narrow = dict.fromkeys(X, 0), 0
     for seed in range(400):
-        projection = ss.VerySparse(dim=DIM, sketch_dim=128, sparsity=8, seed=seed)
+        projection = ss.projections.VerySparse(dim=DIM, sketch_dim=128, sparsity=8, seed=seed)
         for (name, x), sketch in zip(X.items(), sketches_of(projection, MATRIX), strict=True):
             estimate, truth = ss.squared_norm(sketch), float(x @ x)
             low, high = estimate.interval(0.95)
@@ -228,18 +232,18 @@ def test_error_bars_of_very_sparse_maps_know_the_fourth_moment() -> None:
 @pytest.mark.parametrize(("sparsity", "percent"), [(128, 89), (256, 76), (512, 86), (1024, 63), (2048, 39)])
 def test_error_bars_of_very_sparse_maps_miss_single_items_as_often_as_stated(sparsity: int, percent: int) -> None:
     """The item is in each of 1024 cells with a chance of 1/s: the sum over how many cells those can be."""
-    projection = ss.VerySparse(dim=DIM, sketch_dim=1024, sparsity=sparsity, seed=1)
+    projection = ss.projections.VerySparse(dim=DIM, sketch_dim=1024, sparsity=sparsity, seed=1)
     covered = 0.0
     for count in range(40):  # all but 1e-10
         state = np.repeat([100, 0], [count, 1024 - count])
         low, high = ss.squared_norm(ss.Sketch.from_state(projection, state, 100)).interval(0.95)
         covered += stats.binom.pmf(count, 1024, 1 / sparsity) * (low <= 10_000 <= high)
     assert round(100 * covered) == percent
-    assert f"{percent} %" in (ss.VerySparse.__doc__ or "")
+    assert f"{percent} %" in (ss.projections.VerySparse.__doc__ or "")
 
 
 def test_error_bars_of_products_and_pairs_of_very_sparse_maps_agree() -> None:
-    projection = ss.VerySparse(dim=DIM, sketch_dim=64, sparsity=8, seed=1)
+    projection = ss.projections.VerySparse(dim=DIM, sketch_dim=64, sparsity=8, seed=1)
     sketches = []
     for x in X.values():
         sketches.append(projection.sketch())

@@ -31,7 +31,7 @@ def _fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def build(kind: str, seed: int) -> ss.Projection:
     if kind in FJLTS:
-        return ss.FJLT(dim=12, sketch_dim=8, seed=seed, density=FJLTS[kind], independence=4)
+        return ss.projections.FJLT(dim=12, sketch_dim=8, seed=seed, density=FJLTS[kind], independence=4)
     return ss.SJLT(dim=12, sketch_dim=8, sparsity=2, seed=seed, independence=4)
 
 
@@ -56,7 +56,7 @@ def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, 
     distances, products, norms = [], [], []
     for seed in range(runs):
         projection = build(kind, seed)
-        x, y = (ss.release_vector(projection, v, noise_place=place, **budget) for v in (X, Y))
+        x, y = (ss.release.release_vector(projection, v, noise_place=place, **budget) for v in (X, Y))
         distances.append(ss.squared_distance(x, y).value)
         products.append(ss.inner_product(x, y).value)
         norms.append(ss.squared_norm(x).value)
@@ -80,7 +80,7 @@ def test_estimates_are_unbiased_with_the_stated_variance(kind: str, place: Any, 
 
 
 def test_the_forms_of_gaussian_noise_before_the_map_predict_the_same_for_a_power_of_two() -> None:
-    projection = ss.FJLT(dim=16, sketch_dim=8, seed=1)
+    projection = ss.projections.FJLT(dim=16, sketch_dim=8, seed=1)
     k2 = 3.7
     before, after = (effect_of(projection, place) for place in ("input", "hadamard"))
     assert before.squared_norm_variance(50.0, k2, 0.0) == pytest.approx(after.squared_norm_variance(50.0, k2, 0.0))
@@ -95,7 +95,7 @@ def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: An
     below 0.085.
     """
     x, y = np.full(1000, 2), np.tile([2, 0, 3, -1], 250)
-    law = ss.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=0).variance
+    law = ss.projections.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=0).variance
     pairs = [(x, x), (x - y, x - y), (x, y)]
     truths = [
         law.of_inner_product(*(float(u @ v) for u, v in ((a, a), (b, b), (a, b), (a**2, b**2)))) for a, b in pairs
@@ -103,8 +103,8 @@ def test_fourth_powers_are_those_of_the_vector_wherever_the_noise_went(place: An
     found = np.zeros((30, 3))
     budget: Any = {"epsilon": 0.7 if place == "input" else 20.0, "neighbours": ss.L1(1), "noise_place": place}
     for seed in range(30):
-        projection = ss.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=seed)
-        one, other = (ss.release_vector(projection, v, **budget) for v in (x, y))
+        projection = ss.projections.VerySparse(dim=1000, sketch_dim=512, sparsity=10, seed=seed)
+        one, other = (ss.release.release_vector(projection, v, **budget) for v in (x, y))
         distance = ss.squared_distance(one, other)
         estimates = (ss.squared_norm(one), distance, ss.inner_product(one, other))
         found[seed] = [estimate.projection_variance for estimate in estimates]

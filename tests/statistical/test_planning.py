@@ -40,7 +40,7 @@ GRID: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 def test_plans_hit_their_predicted_error(
     facts: dict[str, Any], privacy: dict[str, Any], goal: dict[str, Any], runs: int, tolerance: float
 ) -> None:
-    plan = ss.plan(ss.StreamFacts(**facts), goal=ss.Goal(**goal), **privacy)
+    plan = ss.plan(ss.planning.StreamFacts(**facts), goal=ss.planning.Goal(**goal), **privacy)
     (expected,) = plan.chosen.estimates
     items, each = DIFFERENCES[expected.value]
     assert items * each**2 == expected.value

@@ -123,7 +123,7 @@ def test_a_failed_append_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     save_raw(RawSketch(one(1)), path)
     before = path.read_bytes()
     other = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=4).sketch()
-    with pytest.raises(ss.IncompatibleProjectionsError):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError):
         append_raw(RawSketch(other), path)
     with pytest.raises(ss.InvalidInputError, match="one holds one stream"):
         append_raw(RawSketch(many(["a"])), path)
@@ -197,7 +197,7 @@ def test_an_append_reads_no_cell_and_writes_no_more_than_what_is_added(tmp_path:
 
 def test_a_release_of_an_appended_file_is_remembered_with_all_that_is_in_it(tmp_path: Path) -> None:
     total = appended(tmp_path / "a", FIRST[0], MORE[0])
-    release = ss.release_raw(tmp_path / "a", epsilon=1.0, neighbours=ss.L1(1))
+    release = ss.storage.release_raw(tmp_path / "a", epsilon=1.0, neighbours=ss.L1(1))
     raw = load_raw(tmp_path / "a")
     assert (raw.state, len(raw.releases)) == (total, 1)
     append_raw(RawSketch(one(5), 1), tmp_path / "a")

@@ -138,6 +138,6 @@ def test_other_data_and_other_folders_are_not_compared(folder: Path, tmp_path: P
     release(folder / "c.raw-sketch")
     release(folder / "ab.raw-sketch", ledger=ledger, dataset="sales")
     assert load_raw(elsewhere / "a.raw-sketch").releases == ()
-    with pytest.raises(ss.LedgerError, match="left of 'sales'"):
+    with pytest.raises(ss.errors.LedgerError, match="left of 'sales'"):
         release(elsewhere / "a.raw-sketch", ledger=ledger)
     release(elsewhere / "a.raw-sketch")

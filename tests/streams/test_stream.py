@@ -171,10 +171,10 @@ def test_each_window_is_charged_once_and_not_beyond_the_budget(out: Path) -> Non
 
     stream = stream_of(out, charge("small"), epsilon=1.0)
     stream.add(batch_of(LOG), 1)
-    with pytest.raises(ss.LedgerError, match="does not fit"):
+    with pytest.raises(ss.errors.LedgerError, match="does not fit"):
         stream.save({"row": len(LOG)})
     assert len(published(out)) == 2, "those that fit are there"
-    with pytest.raises(ss.LedgerError, match="does not fit"):
+    with pytest.raises(ss.errors.LedgerError, match="does not fit"):
         stream_of(out, charge("small"), epsilon=1.0).save({"row": len(LOG)})
     assert ledger.left("small").epsilon == 0.5
     again = stream_of(out, charge("large"), epsilon=1.0)

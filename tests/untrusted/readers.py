@@ -108,10 +108,10 @@ def _projections() -> list[ss.Projection]:
     return [
         ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution=grid),
         ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=16, seed=3),
-        ss.FJLT(dim=32, sketch_dim=16, seed=3),
-        ss.GaussianProjection(dim=32, sketch_dim=16, seed=3),
-        ss.OPORP(dim=64, sketch_dim=16, seed=3),
-        ss.Rotation(dim=16, sketch_dim=8, seed=3),
+        ss.projections.FJLT(dim=32, sketch_dim=16, seed=3),
+        ss.projections.GaussianProjection(dim=32, sketch_dim=16, seed=3),
+        ss.projections.OPORP(dim=64, sketch_dim=16, seed=3),
+        ss.projections.Rotation(dim=16, sketch_dim=8, seed=3),
     ]
 
 
@@ -233,7 +233,7 @@ def _party_readers() -> dict[str, Reader]:
             bundle_of(path).write_bytes(data)
             return verify(path, public, content=release.to_bytes())
 
-    refused = ss.SignatureError
+    refused = ss.errors.SignatureError
     return {
         "round": Reader(
             [agreed.to_json().encode(), gaussian.signed(keys[0]).signed(keys[2]).to_json().encode()],

@@ -211,10 +211,10 @@ def test_long_json_is_refused_before_it_is_parsed(read: Callable[[str], Any]) ->
 
 
 def _huge(kind: type[ss.Projection]) -> ss.Projection:
-    if kind is ss.FJLT:
-        return ss.FJLT(dim=1 << 20, sketch_dim=16, seed=1, density=1)
-    if kind is ss.Rotation:
-        return ss.Rotation(dim=1 << 16, sketch_dim=1 << 12, seed=1)
+    if kind is ss.projections.FJLT:
+        return ss.projections.FJLT(dim=1 << 20, sketch_dim=16, seed=1, density=1)
+    if kind is ss.projections.Rotation:
+        return ss.projections.Rotation(dim=1 << 16, sketch_dim=1 << 12, seed=1)
     return kind(dim=1 << 27, sketch_dim=256, seed=1)  # type: ignore[call-arg]
 
 
@@ -225,7 +225,10 @@ def _published(projection: ss.Projection, name: bytes) -> signs.SignSketch:
     return signs.SignSketch.from_bytes(sent.to_bytes())  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("kind", [ss.GaussianProjection, ss.UniformProjection, ss.FJLT, ss.Rotation])
+@pytest.mark.parametrize(
+    "kind",
+    [ss.projections.GaussianProjection, ss.projections.UniformProjection, ss.projections.FJLT, ss.projections.Rotation],
+)
 def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.Projection]) -> None:
     x, y = _published(_huge(kind), b"x"), _published(_huge(kind), b"y")
 
@@ -242,12 +245,12 @@ def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.Proj
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")  # nobody drew these signs
 def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -> None:
     for projection in (
-        ss.Rademacher(dim=1 << 50, sketch_dim=64, seed=1),
-        ss.VerySparse(dim=1 << 50, sketch_dim=64, sparsity=4, seed=1),
+        ss.projections.Rademacher(dim=1 << 50, sketch_dim=64, seed=1),
+        ss.projections.VerySparse(dim=1 << 50, sketch_dim=64, sparsity=4, seed=1),
     ):
         x, y = _published(projection, b"x"), _published(projection, b"y")
         assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
-    gaussian = ss.GaussianProjection(dim=64, sketch_dim=64, seed=1)
+    gaussian = ss.projections.GaussianProjection(dim=64, sketch_dim=64, seed=1)
     x, y = _published(gaussian, b"x"), _published(gaussian, b"y")
     assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
     with ss.reading_limits(max_entries=4095):
@@ -271,7 +274,7 @@ def _raw_bytes(projection: ss.Projection, **changes: Any) -> bytes:
 
 
 def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
-    huge = _huge(ss.FJLT)
+    huge = _huge(ss.projections.FJLT)
     agreement = huge.to_json().encode()
     coded = SketchCoder().encode(ss.CountSketch(dim=9, sketch_dim=huge.sketch_dim, seed=1).sketch())
     (length,) = (int.from_bytes(coded[:4], "little"),)
@@ -288,7 +291,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
 
 
 def test_raw_sketches_of_usual_transforms_are_read() -> None:
-    sketch = ss.FJLT(dim=1 << 12, sketch_dim=64, seed=1).sketch()
+    sketch = ss.projections.FJLT(dim=1 << 12, sketch_dim=64, seed=1).sketch()
     sketch.update([1, 2], [3, 4])
     assert raw.decode(raw.encode(raw.RawSketch(sketch))).state == sketch
     assert SketchCoder().decode(SketchCoder().encode(sketch)) == sketch

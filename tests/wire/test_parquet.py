@@ -39,7 +39,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
         ss.PrivateTable({"a": PROJECTION.sketch()}).save(path)  # type: ignore[dict-item]
     with pytest.raises(ss.InvalidInputError, match="at least one release, got none"):
         ss.PrivateTable({}).save(path)
-    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         ss.PrivateTable({"a": release(), "b": release(PROJECTION.replace(seed=4))}).save(path)
     with pytest.raises(ss.InvalidInputError, match="must hold one type, got int, str"):
         ss.PrivateTable({"a": release(), 1: release()}).save(path)

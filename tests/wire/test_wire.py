@@ -337,11 +337,11 @@ def test_the_compiled_schema_is_the_schema(tmp_path: Path) -> None:
 
 
 OTHER_MAPS = {
-    "fjlt": ss.FJLT(dim=50, sketch_dim=8, seed=1),
-    "gaussian": ss.GaussianProjection(dim=50, sketch_dim=8, seed=1),
-    "oporp": ss.OPORP(dim=50, sketch_dim=8, seed=1),
-    "rotation": ss.Rotation(dim=50, sketch_dim=8, seed=1),
-    "identity": ss.Identity(dim=8),
+    "fjlt": ss.projections.FJLT(dim=50, sketch_dim=8, seed=1),
+    "gaussian": ss.projections.GaussianProjection(dim=50, sketch_dim=8, seed=1),
+    "oporp": ss.projections.OPORP(dim=50, sketch_dim=8, seed=1),
+    "rotation": ss.projections.Rotation(dim=50, sketch_dim=8, seed=1),
+    "identity": ss.projections.Identity(dim=8),
 }
 
 

@@ -25,7 +25,7 @@ POINT, POINT_SIGMA = (1.0, 0.1), 1.0
 _STEPS = (1, 16, 256)
 """ℓ2 sensitivities in steps of the grid: of a map of few ones, and of maps on fine grids."""
 _NEARLY_ZERO = 1e-12
-_MAP = ss.GaussianProjection(dim=200, sketch_dim=32, seed=1)
+_MAP = ss.projections.GaussianProjection(dim=200, sketch_dim=32, seed=1)
 
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies

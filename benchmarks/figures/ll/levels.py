@@ -31,11 +31,15 @@ TOPS = {100: 0.5, 1000: 0.15}
 _LAST = 45
 
 MAPS: Mapping[str, Callable[[int, int], ss.Projection]] = {
-    "Gaussian": lambda p, seed: ss.GaussianProjection(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
-    "uniform": lambda p, seed: ss.UniformProjection(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
-    "very sparse, s = 10": lambda p, seed: ss.VerySparse(dim=p, sketch_dim=SKETCH_DIM, seed=seed, sparsity=10),
-    "very sparse, s = 3": lambda p, seed: ss.VerySparse(dim=p, sketch_dim=SKETCH_DIM, seed=seed, sparsity=3),
-    RADEMACHER: lambda p, seed: ss.Rademacher(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
+    "Gaussian": lambda p, seed: ss.projections.GaussianProjection(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
+    "uniform": lambda p, seed: ss.projections.UniformProjection(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
+    "very sparse, s = 10": lambda p, seed: ss.projections.VerySparse(
+        dim=p, sketch_dim=SKETCH_DIM, seed=seed, sparsity=10
+    ),
+    "very sparse, s = 3": lambda p, seed: ss.projections.VerySparse(
+        dim=p, sketch_dim=SKETCH_DIM, seed=seed, sparsity=3
+    ),
+    RADEMACHER: lambda p, seed: ss.projections.Rademacher(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
 }
 
 

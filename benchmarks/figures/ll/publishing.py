@@ -125,7 +125,7 @@ def methods(vectors: Vectors) -> list[Method]:
 
     def noise(name: str, projection: Map) -> Method:
         def publish(rows: Any, epsilon: float, k: int) -> Published:
-            how = ss.PrivateProjection(
+            how = ss.release.PrivateProjection(
                 projection=projection(k), epsilon=epsilon, delta=DELTA, neighbours=neighbours, mechanism="gaussian"
             )
             return how.release(rows)
@@ -244,12 +244,14 @@ def told_near(near: Mapping[str, float]) -> str:
 def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
     dim, grid = vectors.dim, Fraction(1, -(-GRID // vectors.one))
     return (
-        lambda _: ss.Identity(dim=dim, resolution=grid),
-        lambda k: ss.Rademacher(dim=dim, sketch_dim=k, seed=1, resolution=grid),
-        lambda k: ss.GaussianProjection(dim=dim, sketch_dim=k, seed=1, resolution=grid, independence=max(4, dim)),
+        lambda _: ss.projections.Identity(dim=dim, resolution=grid),
+        lambda k: ss.projections.Rademacher(dim=dim, sketch_dim=k, seed=1, resolution=grid),
+        lambda k: ss.projections.GaussianProjection(
+            dim=dim, sketch_dim=k, seed=1, resolution=grid, independence=max(4, dim)
+        ),
         # coarse, so that noise for ε = 0.1 fits the exact sampler
-        lambda k: ss.GaussianProjection(dim=dim, sketch_dim=k, seed=1, resolution=grid, fraction_bits=4),
-        lambda k: ss.OPORP(dim=dim, sketch_dim=k, seed=1, resolution=grid),
+        lambda k: ss.projections.GaussianProjection(dim=dim, sketch_dim=k, seed=1, resolution=grid, fraction_bits=4),
+        lambda k: ss.projections.OPORP(dim=dim, sketch_dim=k, seed=1, resolution=grid),
     )
 
 

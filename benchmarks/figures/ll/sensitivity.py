@@ -24,11 +24,11 @@ DIMS = (10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
 TOP = 1.3  # the last mark of Figure 7's vertical axes
 RADEMACHER, OURS = "Rademacher (s = 1)", "SJLT, 8 nonzeros"
 MAPS: Mapping[str, Callable[[int, int, int], ss.Projection]] = {
-    "Gaussian": lambda p, k, seed: ss.GaussianProjection(dim=p, sketch_dim=k, seed=seed),
-    "uniform": lambda p, k, seed: ss.UniformProjection(dim=p, sketch_dim=k, seed=seed),
-    "very sparse, s = 10": lambda p, k, seed: ss.VerySparse(dim=p, sketch_dim=k, seed=seed, sparsity=10),
-    "very sparse, s = 3": lambda p, k, seed: ss.VerySparse(dim=p, sketch_dim=k, seed=seed, sparsity=3),
-    RADEMACHER: lambda p, k, seed: ss.Rademacher(dim=p, sketch_dim=k, seed=seed),
+    "Gaussian": lambda p, k, seed: ss.projections.GaussianProjection(dim=p, sketch_dim=k, seed=seed),
+    "uniform": lambda p, k, seed: ss.projections.UniformProjection(dim=p, sketch_dim=k, seed=seed),
+    "very sparse, s = 10": lambda p, k, seed: ss.projections.VerySparse(dim=p, sketch_dim=k, seed=seed, sparsity=10),
+    "very sparse, s = 3": lambda p, k, seed: ss.projections.VerySparse(dim=p, sketch_dim=k, seed=seed, sparsity=3),
+    RADEMACHER: lambda p, k, seed: ss.projections.Rademacher(dim=p, sketch_dim=k, seed=seed),
     OURS: lambda p, k, seed: ss.SJLT(dim=p, sketch_dim=k, seed=seed, sparsity=8),
 }
 

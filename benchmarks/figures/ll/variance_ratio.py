@@ -121,11 +121,11 @@ def _inner_products(rng: np.random.Generator, u: Floats, v: Floats, sigma: float
 
 
 def _oporp(p: int, k: int) -> Callable[[int], ss.Projection]:
-    return lambda seed: ss.OPORP(dim=p, sketch_dim=k, seed=seed)
+    return lambda seed: ss.projections.OPORP(dim=p, sketch_dim=k, seed=seed)
 
 
 def _rademacher(p: int, k: int) -> Callable[[int], ss.Projection]:
-    return lambda seed: ss.Rademacher(dim=p, sketch_dim=k, seed=seed)
+    return lambda seed: ss.projections.Rademacher(dim=p, sketch_dim=k, seed=seed)
 
 
 def _finding(dots: list[tuple[Cell, ...]]) -> str:

@@ -129,7 +129,7 @@ def _noise(mechanism: str, epsilon: float, sparsity: int) -> tuple[float, float]
     """Return K2 and K4 of the library's noise on a grid of 1/16, whose cells are so fine that k does not matter."""
     projection = ss.SJLT(dim=1 << 40, sketch_dim=64 * sparsity, sparsity=sparsity, seed=0, resolution="1/16")
     delta = DELTA if mechanism == "gaussian" else 0.0
-    found = ss.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS)
+    found = ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS)
     cumulants = next(one.noise.cumulants for one in found if one.mechanism == mechanism).scaled(projection.cell_unit)
     return cumulants.k2, cumulants.k4
 
@@ -151,9 +151,9 @@ def _search(effort: Effort) -> list[Best]:
 
 def _planned(mechanism: str, epsilon: float, sparsity: int, distance: float) -> int:
     """Return the number of cells that a plan would choose for this mechanism and s, by the planner's own rule."""
-    streams = ss.StreamFacts(dim=1 << 40, squared_distances=distance, spread=int(distance))
+    streams = ss.planning.StreamFacts(dim=1 << 40, squared_distances=distance, spread=int(distance))
     delta = DELTA if mechanism == "gaussian" else 0.0
-    goal = ss.Goal(max_cells=_MOST, max_nonzeros=sparsity)
+    goal = ss.planning.Goal(max_cells=_MOST, max_nonzeros=sparsity)
     options = ss.plan(streams, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS, goal=goal).options
     own = [one for one in options if one.mechanism == mechanism and one.nonzeros == sparsity]
     enough = 1.05 * min(one.error for one in own)

@@ -109,9 +109,9 @@ def _noise_variance(name: str, at: Setting, cumulants: tuple[float, float]) -> f
 @functools.cache
 def _map(name: str, dim: int, cells: int, sparsity: int, seed: int = 0) -> ss.Projection:
     if name == NO_MAP:
-        return ss.Identity(dim=dim)
+        return ss.projections.Identity(dim=dim)
     if name in (FJLT_INPUT, FJLT_OUTPUT):
-        return ss.FJLT(dim=dim, sketch_dim=cells, seed=seed)
+        return ss.projections.FJLT(dim=dim, sketch_dim=cells, seed=seed)
     if name == KKMM:
-        return ss.GaussianProjection(dim=dim, sketch_dim=cells, seed=seed)
+        return ss.projections.GaussianProjection(dim=dim, sketch_dim=cells, seed=seed)
     return ss.SJLT(dim=dim, sketch_dim=cells, sparsity=sparsity, seed=seed)

@@ -186,7 +186,7 @@ def _measure(effort: Effort) -> list[Measured]:
     for dim in _MEASURED[: effort.size(30, 1)]:
         pair = trials.pair_of("dense", dim, 1.0)
         z = (pair[0] - pair[1]).astype(np.float64)
-        fjlt = functools.partial(ss.FJLT, dim=dim, sketch_dim=CELLS, resolution="1/16")
+        fjlt = functools.partial(ss.projections.FJLT, dim=dim, sketch_dim=CELLS, resolution="1/16")
         draws: dict[str, Callable[[int], tuple[float, float]]] = {
             of.FJLT_INPUT: functools.partial(comparison.library_estimate, fjlt, pair, ("gaussian", DELTA, "input")),
             of.KKMM: functools.partial(comparison.kkmm_estimate, z, (EPSILON, DELTA), exact=False),

@@ -131,8 +131,8 @@ def point(at: Setting) -> Point:
     names = [name for name in ALL if name != of.NO_MAP or at.dim <= at.cells]
     paper = {name: of.variance(name, at, PAPER) for name in PAPERS}
     least = {name: of.variance(name, at, LEAST) for name in names}
-    streams = ss.StreamFacts(dim=at.dim, squared_distances=at.squared_distance, spread=min(at.dim, 1000))
-    goal = ss.Goal(max_cells=at.cells, max_nonzeros=at.sparsity)
+    streams = ss.planning.StreamFacts(dim=at.dim, squared_distances=at.squared_distance, spread=min(at.dim, 1000))
+    goal = ss.planning.Goal(max_cells=at.cells, max_nonzeros=at.sparsity)
     found = ss.plan(streams, epsilon=at.epsilon, delta=at.delta, neighbours=trials.NEIGHBOURS, goal=goal)
     own = [one for one in found.options if one.is_raw or (one.cells, one.nonzeros) == (at.cells, at.sparsity)]
     planned = _name(min(own, key=lambda one: one.error))
@@ -169,7 +169,10 @@ def _measure(effort: Effort) -> list[Measured]:
         pair = x, np.zeros_like(x)
         shape: dict[str, Any] = {"dim": dim, "sketch_dim": cells, "resolution": "1/16"}
         sjlt = functools.partial(ss.SJLT, sparsity=sparsity, **shape)
-        fjlt, gaussian = functools.partial(ss.FJLT, **shape), functools.partial(ss.GaussianProjection, **shape)
+        fjlt, gaussian = (
+            functools.partial(ss.projections.FJLT, **shape),
+            functools.partial(ss.projections.GaussianProjection, **shape),
+        )
         hows: dict[str, _How] = {
             of.SJLT_LAPLACE: (sjlt, ("laplace", 0.0, "output")),
             of.SJLT_GAUSSIAN: (sjlt, ("gaussian", delta, "output")),

@@ -50,7 +50,7 @@ class Tally:
 class BoundingSummary:
     """What was read, dropped and clipped on the way to a bounded sketch: **secret**, never to be published.
 
-    Give one to `streamsketch.bound_units`, which adds to it. Amounts are in data units, rounded as floats are.
+    Give one to `streamsketch.bounding.bound_units`, which adds to it. Amounts are in data units, rounded as floats are.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ def unit_totals(
     together: bool = False,
     folder: str | os.PathLike[str] | None = None,
 ) -> NDArray[np.float64]:
-    """Return how much each privacy unit would add without a bound, for `streamsketch.choose_bound`: **secret**.
+    """Return how much each privacy unit would add without a bound, for `bounding.choose_bound`: **secret**.
 
     Parameters
     ----------

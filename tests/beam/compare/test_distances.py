@@ -305,12 +305,12 @@ def test_releases_that_cannot_be_compared_are_refused_within_and_across_blocks(
     first, *others = (key for key, _ in KEYED)
     second = next(key for key in others if len({shard_of(first), shard_of(key)}) == blocks_of_both)
     same = release(1)
-    with pytest.raises(ss.DependentNoiseError, match="share the noise"):
+    with pytest.raises(ss.errors.DependentNoiseError, match="share the noise"):
         queried(PairwiseDistances(), tmp_path, [(first, same), (second, same)])
-    with pytest.raises(ss.DependentNoiseError, match="share the noise"):
+    with pytest.raises(ss.errors.DependentNoiseError, match="share the noise"):
         queried(DistancesTo({"x": same}), tmp_path, [(first, same)])
     other = PROJECTION.replace(seed=12).sketch().release(**PRIVACY)
-    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         queried(NearestNeighbours(1), tmp_path, [(first, same), (second, other)])
 
 

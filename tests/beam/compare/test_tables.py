@@ -110,7 +110,7 @@ def test_what_makes_no_table_is_refused_and_nothing_is_written(
 def test_releases_of_several_projections_are_refused_across_parts(written: Callable[..., Any], tmp_path: Path) -> None:
     other = PROJECTION.replace(seed=12).sketch().release(epsilon=1.0, neighbours=ss.L1(1))
     releases = [(number, RELEASE if number < 256 else other) for number in range(300)]
-    with pytest.raises(ss.IncompatibleProjectionsError):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError):
         written(tmp_path / "table.parquet", releases)
     assert not list(tmp_path.glob("*table*"))
 

@@ -388,7 +388,7 @@ def test_sliding_windows_are_sums_of_releases(tmp_path: Path) -> None:
         assert total.noise == halves[0].noise + halves[1].noise
         assert total.guarantee.epsilon == 1.0
     by_slot = {(key, start): release for key, start, release in sums}
-    with pytest.raises(ss.DependentNoiseError):
+    with pytest.raises(ss.errors.DependentNoiseError):
         ss.squared_distance(by_slot["AA", 0], by_slot["AA", 60])
     ss.squared_distance(by_slot["AA", 0], by_slot["UA", 0])
 

@@ -108,7 +108,7 @@ def test_numpy_keys_are_their_plain_selves(tmp_path: Path) -> None:
 
 def test_sketches_of_another_projection_than_agreed_are_refused(tmp_path: Path) -> None:
     for keys in ({"public_keys": ["AA"]}, {"keys_are_public": True}):
-        with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+        with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
             released(tmp_path, projection=PROJECTION.replace(seed=12), **keys)
 
 

@@ -129,7 +129,7 @@ def test_a_mechanism_for_data_that_nobody_bounded_needs_an_assertion() -> None:
 
 def test_individual_releases_are_refused(tmp_path: Path) -> None:
     one = signs.IDPSignRPRR(epsilon=1.0, neighbours=ss.L1(1)).release(
-        ss.Rademacher(dim=9, sketch_dim=16, seed=1).sketch()
+        ss.projections.Rademacher(dim=9, sketch_dim=16, seed=1).sketch()
     )
     with pytest.raises(TypeError, match="needs SignSketch values, got IndividualSignSketch"):
         run(lambda pipeline: pipeline | beam.Create([("x", one)]) | NearestSigns(1), tmp_path)
@@ -291,9 +291,9 @@ def test_what_cannot_be_compared_is_refused_in_the_workers(tmp_path: Path) -> No
     one = next(iter(KEYED.values()))
     elsewhere = PUBLISH.release(PROJECTION.replace(seed=12).sketch())
     for keyed, error in (
-        ([("a", one), ("b", one)], ss.DependentNoiseError),
+        ([("a", one), ("b", one)], ss.errors.DependentNoiseError),
         ([("a", one), ("a", elsewhere)], ss.InvalidInputError),
-        ([("a", one), ("b", elsewhere)], ss.IncompatibleProjectionsError),
+        ([("a", one), ("b", elsewhere)], ss.errors.IncompatibleProjectionsError),
         ([("a", one), ("b", PROJECTION.sketch())], TypeError),
         ([(None, one)], ss.InvalidInputError),
         ([(("a", 1), one)], ss.InvalidInputError),

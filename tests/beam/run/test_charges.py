@@ -83,7 +83,7 @@ def test_a_retry_costs_nothing(path: Path) -> None:
         for _ in range(3):
             assert list(steps[0].process(drawn)) == [(b"", drawn)]
     assert charges(path) == [1.0, 1.0]
-    with pytest.raises(ss.LedgerError):
+    with pytest.raises(ss.errors.LedgerError):
         list(steps[1].process(drawn))
 
 

@@ -182,10 +182,10 @@ def test_late_sketches_cannot_be_released() -> None:
 
 def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path) -> None:
     other = PROJECTION.replace(seed=12)
-    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         run(lambda pipeline: bounded(pipeline) | SketchPerKey(other), tmp_path)
     sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
-    with pytest.raises(ss.IncompatibleProjectionsError, match="seed"):
+    with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
         sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"], projection=other)
 
 
@@ -271,7 +271,7 @@ def test_an_agreement_is_not_contradicted() -> None:
 @pytest.mark.parametrize("neighbours", [SAID["neighbours"], ss.L1(1)])
 def test_a_sketch_that_was_bounded_elsewhere_does_not_enter_without_its_bounds(neighbours: ss.L1) -> None:
     near = ss.L1(100, unit="plane", max_keys=3)
-    table = ss.bound_units([(["a"], ["x"], [400], ["Ann"])], PROJECTION, neighbours=near)
+    table = ss.bounding.bound_units([(["a"], ["x"], [400], ["Ann"])], PROJECTION, neighbours=near)
     pipeline = beam.Pipeline(runner="FnApiRunner")
     with pytest.raises(Exception, match=r"was bounded to one plane of at most 100 .* a pipeline would forget"):  # noqa: PT012
         sketches = pipeline | beam.Create([("a", table["a"])]).with_output_types(beam.typehints.KV[str, ss.Sketch])

@@ -86,7 +86,9 @@ INTO: dict[str, Callable[[pa.Array], Any]] = {
     "table, indices": lambda column: PROJECTION.table().update(["a"] * 3, column),
     "rows": lambda column: list(AGREEMENT.batches(pa.table([column] * 3, ["item", "shop", "customer"]))),
     "bound": lambda column: ss.bound(pa.table([column] * 3, ["item", "shop", "customer"]), AGREEMENT),
-    "bound_units": lambda column: ss.bound_units([(None, column, None, column)], PROJECTION, neighbours=ss.L1(1)),
+    "bound_units": lambda column: ss.bounding.bound_units(
+        [(None, column, None, column)], PROJECTION, neighbours=ss.L1(1)
+    ),
     "indices": lambda column: PROJECTION.indices_of(column, column),
 }
 

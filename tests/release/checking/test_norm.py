@@ -88,8 +88,8 @@ def test_honest_releases_of_nothing_are_possible() -> None:
 
 
 def test_noise_before_the_map_is_left_out() -> None:
-    projection = ss.FJLT(dim=100, sketch_dim=64, seed=1)
-    release = ss.release_vector(projection, [0] * 100, epsilon=1.0, neighbours=ss.L1(2), noise_place="input")
+    projection = ss.projections.FJLT(dim=100, sketch_dim=64, seed=1)
+    release = ss.release.release_vector(projection, [0] * 100, epsilon=1.0, neighbours=ss.L1(2), noise_place="input")
     nothing = ss.PrivateSketch(
         projection, release.values * 0, release.noise, release.guarantee, noise_place="input", release_ids=[b"01234567"]
     )

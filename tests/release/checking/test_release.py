@@ -36,7 +36,7 @@ def merged(populations: Any = "overlapping") -> PrivateSketch:
     parts = (
         released().scaled(4),
         released(**GAUSSIAN),
-        ss.PanPrivateSketch(SJLT, epsilon=2, neighbours=ss.L1(1)).release(),
+        ss.release.PanPrivateSketch(SJLT, epsilon=2, neighbours=ss.L1(1)).release(),
     )
     return parts[0].combine(parts[1], populations=populations).subtract(parts[2].scaled(2), populations=populations)
 
@@ -222,7 +222,7 @@ def test_large_random_maps_are_not_read_for_a_warning(monkeypatch: pytest.Monkey
     monkeypatch.setattr(RandomNorms, "column_norms", refuse)
     one = released()
     for dim in (1 << 24, 1 << 17):  # the smaller one an explanation would read
-        projection = ss.VerySparse(dim=dim, sketch_dim=64, sparsity=8, seed=1)
+        projection = ss.projections.VerySparse(dim=dim, sketch_dim=64, sparsity=8, seed=1)
         release = PrivateSketch(projection, one.values, one.noise, one.guarantee, release_ids=one.release_ids)
         ss.squared_norm(release)
 
@@ -246,7 +246,7 @@ def test_warnings_can_be_made_errors() -> None:
 
 
 def test_signs_with_too_few_flips_are_warned_of() -> None:
-    projection = ss.OPORP(dim=256, sketch_dim=64, seed=3)
+    projection = ss.projections.OPORP(dim=256, sketch_dim=64, seed=3)
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1))
     x, y = (publish.release(projection.sketch()) for _ in range(2))
     ss.signs.angle(x, y)

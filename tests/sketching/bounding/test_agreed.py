@@ -37,7 +37,7 @@ def _one_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("make", [pa.table, pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).lazy()])
 @pytest.mark.parametrize("clip", ["scale", "cut"])
 def test_rows_of_every_library_give_the_sketch_of_bounded_columns(clip: str, make: object) -> None:
-    summary, expected_summary = ss.BoundingSummary(), ss.BoundingSummary()
+    summary, expected_summary = ss.bounding.BoundingSummary(), ss.bounding.BoundingSummary()
     found = ss.bound(make(ROWS), AGREEMENT, clip=clip, summary=summary)  # type: ignore[operator, arg-type]
     whole = {
         name: [cell for cell, named in zip(cells, ROWS["customer"], strict=True) if named]
@@ -50,7 +50,7 @@ def test_rows_of_every_library_give_the_sketch_of_bounded_columns(clip: str, mak
         pa.array([int(unit) for unit in whole["customer"]]),
     )
     bounds = {"neighbours": AGREEMENT.neighbours, "clip": clip, "summary": expected_summary}
-    expected = ss.bound_units([columns], PROJECTION, **bounds)  # type: ignore[arg-type]
+    expected = ss.bounding.bound_units([columns], PROJECTION, **bounds)  # type: ignore[arg-type]
     assert {key: found[key].state().tolist() for key in found} == {
         key: expected[key].state().tolist() for key in expected
     }

@@ -130,7 +130,7 @@ def test_a_malformed_row_is_dropped_and_its_neighbours_stay(field: str, column: 
 
 
 def test_rows_are_counted_for_the_operator_alone() -> None:
-    summary = ss.BoundingSummary()
+    summary = ss.bounding.BoundingSummary()
     reader = Reader(HASHED, SECRET, summary)
     units = pa.array(["a", "", None, "b", "c", "d"])
     values = pa.array([1.25, 1.0, 1.0, float("nan"), None, -3.0])

@@ -208,7 +208,7 @@ def every_stream() -> Iterator[list[Event]]:
 @pytest.mark.parametrize("clip", ["scale", "cut"])
 def test_every_small_unit_is_within_the_bound_and_some_reach_it(clip: Clip, together: bool) -> None:  # noqa: FBT001
     """On the identity map a table shows a unit's vector itself."""
-    projection, limit = ss.Identity(dim=2), 3
+    projection, limit = ss.projections.Identity(dim=2), 3
     stated = sensitivity_of(projection, ss.L1(limit, max_keys=1 if together else 2)).l1
     bounds: dict[str, Any] = {"max_keys": 2, "limit": limit, "clip": clip, "together": together}
     without = kept(bounded(columns(next(every_stream())), secret=SECRET, **bounds))

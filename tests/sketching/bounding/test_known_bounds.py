@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch import load_raw, save_raw, signs
+from streamsketch import signs
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Neighbours
 from streamsketch.release import AdditiveNoise
-from streamsketch.storage import RawSketch, append_raw
+from streamsketch.storage import RawSketch, append_raw, load_raw, save_raw
 
 DIM = 6
-MAP = ss.Identity(dim=DIM)
+MAP = ss.projections.Identity(dim=DIM)
 UNIT = "customer"
 State = Any
 Operation = Callable[[State, State, State], State]
@@ -47,7 +47,7 @@ def one_unit(number: int, neighbours: Neighbours, options: dict[str, Any]) -> ss
     rng = np.random.default_rng(number)
     rows = 40
     columns = rng.choice(list("abcdef"), rows), rng.integers(0, DIM, rows), rng.integers(-9, 99, rows), ["Ann"] * rows
-    return ss.bound_units([columns], MAP, neighbours=neighbours, **options)
+    return ss.bounding.bound_units([columns], MAP, neighbours=neighbours, **options)
 
 
 def added_twice(one: State, other: State, _: State) -> State:
@@ -294,8 +294,8 @@ def test_raw_files_and_what_is_appended_to_them_keep_bounds(tmp_path: Path) -> N
     with pytest.raises(
         ss.InvalidInputError, match=r"bounded to one customer of at most 20 .* and then rows were added"
     ):
-        ss.release_raw(path, epsilon=1, neighbours=near, keys_are_public=True)
-    released = ss.release_raw(path, epsilon=1, neighbours=near, keys_are_public=True, assert_bounds=True)
+        ss.storage.release_raw(path, epsilon=1, neighbours=near, keys_are_public=True)
+    released = ss.storage.release_raw(path, epsilon=1, neighbours=near, keys_are_public=True, assert_bounds=True)
     assert released.guarantee.basis == "asserted"
     (past,) = load_raw(path).releases
     assert past.guarantee.basis == "asserted"
@@ -316,7 +316,7 @@ def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours
         lambda: AdditiveNoise(**how).release_table(table, public_keys=["a"], **options),
         lambda: logistic.release(table["a"], **options),
         lambda: logistic.release_table(table, keys_are_public=True, **options),
-        lambda: ss.release_raw(path, **how, keys_are_public=True, **options),
+        lambda: ss.storage.release_raw(path, **how, keys_are_public=True, **options),
         lambda: agreed.contribute(table["a"], keys[0], **options),
         *([] if options else [lambda: AdditiveNoise(**how).calibrated(MAP).release(table["a"])]),
     ]
@@ -343,7 +343,7 @@ def released_in_every_way(table: ss.SketchTable, folder: Path, asked: Neighbours
 )
 def test_every_road_refuses_what_the_bounds_do_not_imply(asked: Neighbours, tmp_path: Path) -> None:
     near = ss.L1(100, unit=UNIT, max_keys=3)
-    table = ss.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
+    table = ss.bounding.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
     with pytest.raises(ss.InvalidInputError, match=r"were bounded to .* does not imply"):
         released_in_every_way(table, tmp_path, asked)
     for released in released_in_every_way(table, tmp_path, asked, assert_bounds=True):
@@ -357,7 +357,7 @@ def test_every_road_takes_what_the_bounds_imply_and_says_that_it_was_enforced(
     asked: Neighbours, tmp_path: Path
 ) -> None:
     near = ss.L1(100, unit=UNIT, max_keys=3)
-    table = ss.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
+    table = ss.bounding.bound_units([(["a"], [1], [400], ["Ann"])], MAP, neighbours=near)
     for released in released_in_every_way(table, tmp_path, asked):
         if not isinstance(released, bytes):
             assert released.guarantee.basis == "enforced"
@@ -378,8 +378,8 @@ def test_data_under_an_agreement_are_released_for_what_it_says(tmp_path: Path) -
 
 def test_signs_without_a_proof_for_keys_bounded_together_are_refused() -> None:
     near = ss.L1(10, unit=UNIT)
-    gaussian = ss.GaussianProjection(dim=DIM, sketch_dim=32, seed=1)
-    table = ss.bound_units([(["a", "b"], [1, 2], [9, 9], ["Ann"] * 2)], gaussian, neighbours=near, max_keys=3)
+    gaussian = ss.projections.GaussianProjection(dim=DIM, sketch_dim=32, seed=1)
+    table = ss.bounding.bound_units([(["a", "b"], [1, 2], [9, 9], ["Ann"] * 2)], gaussian, neighbours=near, max_keys=3)
     assert signs.DPSignLogistic(epsilon=1, neighbours=near).release_table(table, keys_are_public=True)
     for mechanism in (
         signs.DPSignRPRR(epsilon=1, delta=1e-6, neighbours=near, norm_bound=1000),
@@ -391,7 +391,7 @@ def test_signs_without_a_proof_for_keys_bounded_together_are_refused() -> None:
 
 def test_what_is_known_does_not_depend_on_the_data() -> None:
     near = ss.L1(10, unit=UNIT)
-    nothing = ss.bound_units([([], pa.array([], pa.int64()), [], [])], MAP, neighbours=near)
+    nothing = ss.bounding.bound_units([([], pa.array([], pa.int64()), [], [])], MAP, neighbours=near)
     something = one_unit(1, near, {})
     assert nothing.bounds == something.bounds
     assert nothing.sketch_of("a").bounds == something.sketch_of("a").bounds

@@ -58,11 +58,13 @@ CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def bounded(rows: list[Any], make: Callable[[list[Any]], Any]) -> tuple[ss.SketchTable, ss.BoundingSummary]:
+def bounded(rows: list[Any], make: Callable[[list[Any]], Any]) -> tuple[ss.SketchTable, ss.bounding.BoundingSummary]:
     keys, indices, values, units = (make(list(column)) for column in zip(*rows, strict=True))
-    summary = ss.BoundingSummary()
+    summary = ss.bounding.BoundingSummary()
     indices = list(indices) if isinstance(indices, tuple) else indices  # a tuple of indices is one of columns
-    return ss.bound_units([(keys, indices, values, units)], PROJECTION, neighbours=NEIGHBOURS, summary=summary), summary
+    return ss.bounding.bound_units(
+        [(keys, indices, values, units)], PROJECTION, neighbours=NEIGHBOURS, summary=summary
+    ), summary
 
 
 @pytest.mark.parametrize(("name", "field", "fate"), CASES, ids=[f"{name}: {field!r:.20}" for name, field, _ in CASES])
@@ -85,8 +87,8 @@ def test_one_row_decides_about_itself_alone(name: str, field: Any, fate: str) ->
 def test_a_list_beside_typed_columns_and_indices_of_several() -> None:
     keys, values = pa.array(["a", "a", None, "b"]).dictionary_encode(), np.array([1.0, np.nan, 1.0, 2.0])
     days, items = pa.array([1, 2, 3, 4], pa.date32()), ["tea", "jam", "gin", 7]
-    summary = ss.BoundingSummary()
-    table = ss.bound_units(
+    summary = ss.bounding.BoundingSummary()
+    table = ss.bounding.bound_units(
         [(keys, (items, days), values, ["Ann", "Bob", "Bob", "Cy"])], PROJECTION, neighbours=NEIGHBOURS, summary=summary
     )
     assert {key: table[key].mass for key in table} == {"a": 2, "b": 4}, "in half units"
@@ -121,7 +123,7 @@ def test_groups_of_types_are_read_as_if_each_were_a_column() -> None:
 )
 def test_a_column_in_which_no_row_fits_is_a_mistake(columns: Any, said: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=said):
-        ss.bound_units([columns], PROJECTION, neighbours=NEIGHBOURS)
+        ss.bounding.bound_units([columns], PROJECTION, neighbours=NEIGHBOURS)
 
 
 def test_text_among_the_integers_of_a_small_domain_is_dropped() -> None:
@@ -137,5 +139,5 @@ def test_nets_are_sums_modulo_2_to_the_64_of_rows_clipped_to_62_bits(values: lis
     """As THEORY.md 4.2 says: rows are clipped one by one, then cells wrap around."""
     net = sum(max(-(1 << 62) + 1, min((1 << 62) - 1, 2 * value)) for value in values)
     wrapped = (net + (1 << 63)) % (1 << 64) - (1 << 63)
-    (found,) = ss.unit_totals([(None, ["tea"] * len(values), values, ["Ann"] * len(values))], PROJECTION)
+    (found,) = ss.bounding.unit_totals([(None, ["tea"] * len(values), values, ["Ann"] * len(values))], PROJECTION)
     assert found == abs(wrapped) / 2

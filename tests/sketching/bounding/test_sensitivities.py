@@ -21,14 +21,14 @@ from tests.sketching.bounding.test_cut import SECRET, UNITS, columns
 
 KEYS, DIM, BOUND = 4, 2, 4
 MAPS: list[ss.Projection] = [
-    ss.Identity(dim=DIM),
+    ss.projections.Identity(dim=DIM),
     ss.CountSketch(dim=DIM, sketch_dim=2, seed=1),
     ss.SJLT(dim=DIM, sketch_dim=4, sparsity=2, seed=2),
     ss.SJLT(dim=DIM, sketch_dim=3, sparsity=2, seed=2, construction="graph"),
-    ss.OPORP(dim=DIM, sketch_dim=2, seed=3),
-    ss.SRHT(dim=DIM, sketch_dim=2, seed=4),
-    ss.Rademacher(dim=DIM, sketch_dim=3, seed=5),
-    ss.GaussianProjection(dim=DIM, sketch_dim=3, seed=6, fraction_bits=2),
+    ss.projections.OPORP(dim=DIM, sketch_dim=2, seed=3),
+    ss.projections.SRHT(dim=DIM, sketch_dim=2, seed=4),
+    ss.projections.Rademacher(dim=DIM, sketch_dim=3, seed=5),
+    ss.projections.GaussianProjection(dim=DIM, sketch_dim=3, seed=6, fraction_bits=2),
 ]
 RELATIONS: list[type[Neighbours]] = [ss.L1, ss.L2, ss.OneCoordinate]
 CLIPS: list[Clip] = ["scale", "cut"]
@@ -55,7 +55,9 @@ def left_of(relation: type[Neighbours], clip: Clip, together: bool) -> np.ndarra
     unit, key, index = (places.reshape(-1) for places in np.indices(vectors.shape))
     rows = (unit * KEYS + key, index, vectors.reshape(-1), unit)
     neighbours = relation(BOUND, max_keys=1 if together else KEYS)
-    table = ss.bound_units([rows], ss.Identity(dim=DIM), neighbours=neighbours, max_keys=KEYS, clip=clip)
+    table = ss.bounding.bound_units(
+        [rows], ss.projections.Identity(dim=DIM), neighbours=neighbours, max_keys=KEYS, clip=clip
+    )
     left = np.zeros((len(vectors) * KEYS, DIM), dtype=np.int64)
     for name, sketch in table.items():
         left[name] = sketch.state()
@@ -82,7 +84,7 @@ def test_no_unit_moves_a_table_further_than_a_release_hides(
         l1, l2_squared = int(np.abs(moved).sum(axis=(1, 2)).max()), int((moved**2).sum(axis=(1, 2)).max())
         assert l1 <= stated.l1, projection
         assert l2_squared <= stated.l2_squared, projection
-        if isinstance(projection, ss.Identity):  # no less would do
+        if isinstance(projection, ss.projections.Identity):  # no less would do
             assert (l1, l2_squared) == (stated.l1, stated.l2_squared)
         # what rests on D1: the farthest unit spends ε, and no more
         law = DPSignLogistic(epsilon=1.0, neighbours=neighbours).law(projection)
@@ -95,7 +97,7 @@ def test_no_unit_moves_a_table_further_than_a_release_hides(
 @pytest.mark.parametrize("keys", [4, 16, 64])
 def test_a_ball_split_over_keys_has_the_noise_of_one_ball(keys: int) -> None:
     """What is refused as ``L2(B)`` over m keys together is ``L2(B/√m, max_keys=m)``."""
-    projection = ss.SRHT(dim=8, sketch_dim=4, seed=1)
+    projection = ss.projections.SRHT(dim=8, sketch_dim=4, seed=1)
     ball = sensitivity_of(projection, ss.L2(64))
     split = sensitivity_of(projection, ss.L2(64 / Fraction(int(keys**0.5)), max_keys=keys))
     assert split.l2_squared == ball.l2_squared
@@ -106,7 +108,7 @@ def test_keys_in_one_ball_are_caught() -> None:
     """Four keys of (2, 0) are in the ball of (4, 0), but sum to 8 where one key of the ball sums to 5 at most."""
     vectors = columns([(UNITS[0], (key, 0), 0, 9) for key in "abcd"])
     left = bounded(vectors, max_keys=4, limit=BOUND**2, secret=SECRET, together=True, squared=True).steps
-    stated = sensitivity_of(ss.Identity(dim=DIM), ss.L2(BOUND))
+    stated = sensitivity_of(ss.projections.Identity(dim=DIM), ss.L2(BOUND))
     assert left.tolist() == [2] * 4
     assert (left**2).sum() <= stated.l2_squared
     assert left.sum() > stated.l1 == 5

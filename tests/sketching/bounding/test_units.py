@@ -71,7 +71,7 @@ def test_it_is_what_beam_makes_bit_for_bit(clip: str, monkeypatch: pytest.Monkey
     on_a_cluster = dict(run(build, tmp_path)[0])
     assert len(set(secrets)) == 1
     monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: secrets[0]))
-    table = ss.bound_units(parts(columns, 3), PROJECTION, neighbours=BOUND, clip=clip)  # type: ignore[arg-type]
+    table = ss.bounding.bound_units(parts(columns, 3), PROJECTION, neighbours=BOUND, clip=clip)  # type: ignore[arg-type]
     assert dict(table) == on_a_cluster
 
 
@@ -80,12 +80,12 @@ def test_equal_rows_give_equal_sketches_unless_something_is_clipped(clip: Any, m
     """Beyond the bounds a secret of each call decides; scaled entries then differ by one grid step at most."""
     secrets = (bytes([number] * 32) for number in itertools.count())
     monkeypatch.setattr(units, "os", types.SimpleNamespace(urandom=lambda _: next(secrets), PathLike=os.PathLike))
-    entries = ss.Identity(dim=8)
+    entries = ss.projections.Identity(dim=8)
     rows = (["a"] * 8, np.arange(8), np.array([9, 8, 7, 6, 5, 4, 3, 2]), ["Ann"] * 8)
     near = ss.L1(44, unit="customer")
 
     def runs(keys: list[str], **bounds: Any) -> list[dict[str, list[int]]]:
-        tables = [ss.bound_units([(keys, *rows[1:])], entries, clip=clip, **bounds) for _ in range(8)]
+        tables = [ss.bounding.bound_units([(keys, *rows[1:])], entries, clip=clip, **bounds) for _ in range(8)]
         return [{key: table[key].state().tolist() for key in table} for table in tables]
 
     within = runs(rows[0], neighbours=near)
@@ -106,10 +106,10 @@ def test_a_slot_without_windows_is_one_of_the_global_window() -> None:
 @pytest.mark.parametrize("rows", [1, 7, 50, 1 << 20])
 def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = stream(300)
-    whole = ss.bound_units([columns], PROJECTION, neighbours=BOUND)
+    whole = ss.bounding.bound_units([columns], PROJECTION, neighbours=BOUND)
     monkeypatch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, rows))
     monkeypatch.setattr(grouping, "_SPLIT_BITS", 2)
-    assert ss.bound_units(parts(columns, 5), PROJECTION, neighbours=BOUND) == whole
+    assert ss.bounding.bound_units(parts(columns, 5), PROJECTION, neighbours=BOUND) == whole
 
 
 @given(
@@ -117,7 +117,7 @@ def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.M
     st.integers(1, 8),
 )
 def test_every_event_of_a_unit_is_in_one_group(found: list[tuple[int, int, int]], rows: int) -> None:
-    reader = units.Reader(ss.Identity(dim=4), bytes(32))
+    reader = units.Reader(ss.projections.Identity(dim=4), bytes(32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "_SPLIT_BITS", 1)
         with GroupedEvents(rows=rows) as events:
@@ -138,12 +138,14 @@ def test_every_event_of_a_unit_is_in_one_group(found: list[tuple[int, int, int]]
 def test_a_unit_less_moves_the_table_by_no_more_than_stated(clip: Any, together: bool) -> None:  # noqa: FBT001
     bound = ss.L1(3, unit="plane", max_keys=1 if together else 2)
     keys, indices, values, planes = stream(200, planes=6)
-    everyone = ss.bound_units([(keys, indices, values, planes)], PROJECTION, neighbours=bound, max_keys=2, clip=clip)
+    everyone = ss.bounding.bound_units(
+        [(keys, indices, values, planes)], PROJECTION, neighbours=bound, max_keys=2, clip=clip
+    )
     stated = sensitivity_of(PROJECTION, bound)
     for plane in range(6):
         others = pa.array(planes.to_numpy() != plane)
         less = [column.filter(others) for column in (keys, indices, values, planes)]
-        table = ss.bound_units([tuple(less)], PROJECTION, neighbours=bound, max_keys=2, clip=clip)  # type: ignore[list-item]
+        table = ss.bounding.bound_units([tuple(less)], PROJECTION, neighbours=bound, max_keys=2, clip=clip)  # type: ignore[list-item]
         gaps = [
             everyone.sketch_of(key).state() - table.sketch_of(key).state() for key in everyone.keys() | table.keys()
         ]
@@ -154,37 +156,37 @@ def test_a_unit_less_moves_the_table_by_no_more_than_stated(clip: Any, together:
 def test_a_table_clipped_together_keeps_more_for_the_same_noise() -> None:
     rows = (["a", "b", "c"], ["x"] * 3, [2, 2, 2], ["Ann"] * 3)
     projection = PROJECTION.replace(resolution=1)
-    together = ss.bound_units([rows], projection, neighbours=ss.L1(6), max_keys=3)
+    together = ss.bounding.bound_units([rows], projection, neighbours=ss.L1(6), max_keys=3)
     assert {key: sketch.mass for key, sketch in together.items()} == {"a": 2, "b": 2, "c": 2}
-    assert len(ss.bound_units([rows], projection, neighbours=ss.L1(6))) == 1
+    assert len(ss.bounding.bound_units([rows], projection, neighbours=ss.L1(6))) == 1
 
 
 def test_keys_that_are_not_public_waste_nothing() -> None:
     rows = (["a", "b", "c"], ["x"] * 3, None, ["Ann"] * 3)
-    summary = ss.BoundingSummary()
-    table = ss.bound_units([rows], PROJECTION, neighbours=ss.L1(1), public_keys=["c", "d"], summary=summary)
+    summary = ss.bounding.BoundingSummary()
+    table = ss.bounding.bound_units([rows], PROJECTION, neighbours=ss.L1(1), public_keys=["c", "d"], summary=summary)
     assert list(table) == ["c"]
     assert (summary.rows_read, summary.rows_of_other_keys, summary.rows_dropped) == (3, 2, 2)
 
 
 def test_a_stream_without_keys_and_indices_of_several_columns() -> None:
     day = dt.date(2020, 1, 1)
-    table = ss.bound_units([(None, (["x"], [day]), [1.0], ["Ann"])], PROJECTION, neighbours=ss.L1(1))
+    table = ss.bounding.bound_units([(None, (["x"], [day]), [1.0], ["Ann"])], PROJECTION, neighbours=ss.L1(1))
     expected = PROJECTION.sketch()
     expected.update(PROJECTION.indices_of(["x"], [day]), 1.0)
     assert dict(table) == {"": expected}
 
 
 def test_the_summary_counts_for_the_operator(tmp_path: Path) -> None:
-    summary = ss.BoundingSummary()
+    summary = ss.bounding.BoundingSummary()
     rows = (
         ["DE"] * 6,
         pa.array(["tea", "tea", "tea", "jam", "jam", None]),
         [80_995.0, -80_995.0, 5.25, 1e9, float("nan"), 1.0],
         ["Ann", "Ann", "Ann", "Bob", "Bob", "Bob"],
     )
-    ss.bound_units([rows, (["DE"], ["tea"], [1.0], [""])], PROJECTION, neighbours=ss.L1(100), summary=summary)
-    assert summary == ss.BoundingSummary(
+    ss.bounding.bound_units([rows, (["DE"], ["tea"], [1.0], [""])], PROJECTION, neighbours=ss.L1(100), summary=summary)
+    assert summary == ss.bounding.BoundingSummary(
         rows_read=7,
         rows_blank=2,
         rows_malformed=1,
@@ -199,7 +201,7 @@ def test_the_summary_counts_for_the_operator(tmp_path: Path) -> None:
     summary.save(tmp_path / "summary.json")
     assert stat.S_IMODE((tmp_path / "summary.json").stat().st_mode) == 0o600
     assert summary.to_dict()["share_kept"] == pytest.approx(105 / (5 + 1e9))
-    assert ss.BoundingSummary().to_dict()["share_kept"] is None
+    assert ss.bounding.BoundingSummary().to_dict()["share_kept"] is None
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -220,13 +222,13 @@ def test_files_have_no_names_and_go_with_the_work(
         if fails:
             raise ZeroDivisionError
 
-    summary = ss.BoundingSummary()
+    summary = ss.bounding.BoundingSummary()
     if fails:
         with pytest.raises(ZeroDivisionError):
-            ss.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path, summary=summary)
-        assert summary == ss.BoundingSummary()
+            ss.bounding.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path, summary=summary)
+        assert summary == ss.bounding.BoundingSummary()
     else:
-        assert len(ss.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path)) == 5
+        assert len(ss.bounding.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path)) == 5
     assert seen[0] == 0
     assert seen[1] >= 1 << grouping._SPLIT_BITS
     assert len(list(opened.iterdir())) <= before
@@ -245,22 +247,22 @@ def test_files_have_no_names_and_go_with_the_work(
 )
 def test_mistakes_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
-        ss.bound_units([], PROJECTION, **({"neighbours": BOUND} | arguments))
+        ss.bounding.bound_units([], PROJECTION, **({"neighbours": BOUND} | arguments))
 
 
 def test_columns_of_wrong_types_and_lengths_are_refused() -> None:
     wrong = ((["a"], ["x"], [1.0], [1.5]), (["a"], ["x", "y"], [1.0], ["Ann"]))
     for rows, message in zip(wrong, ("unit column must hold", "one length"), strict=True):
         with pytest.raises(ss.InvalidInputError, match=message):
-            ss.bound_units([rows], PROJECTION, neighbours=BOUND)
+            ss.bounding.bound_units([rows], PROJECTION, neighbours=BOUND)
     with pytest.raises(TypeError, match="needs a Projection"):
-        ss.bound_units([], "SJLT", neighbours=BOUND)  # type: ignore[arg-type]
+        ss.bounding.bound_units([], "SJLT", neighbours=BOUND)  # type: ignore[arg-type]
 
 
 def test_totals_of_units_are_netted() -> None:
     rows = (["a", "a", "b", "a"], ["x", "x", "y", "x"], [9, -9, 2, 3], ["Ann", "Ann", "Ann", "Bob"])
-    assert sorted(ss.unit_totals([rows], PROJECTION).tolist()) == [2, 3]
+    assert sorted(ss.bounding.unit_totals([rows], PROJECTION).tolist()) == [2, 3]
     more = [rows, (["a"], ["z"], [-5], ["Ann"])]
-    assert sorted(ss.unit_totals(more, PROJECTION).tolist()) == [3, 5]
-    assert sorted(ss.unit_totals(more, PROJECTION, together=True).tolist()) == [3, 7]
-    assert ss.unit_totals([], PROJECTION).tolist() == []
+    assert sorted(ss.bounding.unit_totals(more, PROJECTION).tolist()) == [3, 5]
+    assert sorted(ss.bounding.unit_totals(more, PROJECTION, together=True).tolist()) == [3, 7]
+    assert ss.bounding.unit_totals([], PROJECTION).tolist() == []

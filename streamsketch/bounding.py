@@ -1,0 +1,21 @@
+"""Bounds on what one unit contributes: choose them, enforce them, and see what they cost.
+
+Everything about bounds in one place, for users: inside the package, each name is imported from its own folder.
+"""
+
+from streamsketch.planning import BoundOption, BoundPlan, plan_bounds
+from streamsketch.privacy import Bounds, ChosenBound, choose_bound
+from streamsketch.sketching import BoundingSummary, bound, bound_units, unit_totals
+
+__all__ = [
+    "BoundOption",
+    "BoundPlan",
+    "BoundingSummary",
+    "Bounds",
+    "ChosenBound",
+    "bound",
+    "bound_units",
+    "choose_bound",
+    "plan_bounds",
+    "unit_totals",
+]
