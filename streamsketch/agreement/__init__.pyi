@@ -1,5 +1,5 @@
 from .agreement import Agreement, Events
-from .casts import missing
+from .casts import Rows, cast, missing, numbers
 from .columns import TYPES, Column, is_type
 from .infer import agree
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
@@ -10,7 +10,9 @@ __all__ = [
     "Agreement",
     "Column",
     "Events",
+    "Rows",
     "agree",
+    "cast",
     "check_agreed",
     "check_alike",
     "check_fingerprint",
@@ -18,4 +20,5 @@ __all__ = [
     "fingerprint_of",
     "is_type",
     "missing",
+    "numbers",
 ]

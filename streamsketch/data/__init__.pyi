@@ -6,6 +6,7 @@ from .columns import (
     check_codes,
     is_bytes_type,
     is_key_type,
+    is_text_type,
     joined_bytes,
     key_column,
     keys_named,
@@ -15,7 +16,7 @@ from .columns import (
 )
 from .data_ids import SECRET_BYTES, DataIds, from_list
 from .grid import NO_LOSS, quantise, quantise_and_tell, quantise_one, warn_of_truncation
-from .keys import canonical_column, encode_columns, index_of, indices_of
+from .keys import canonical_column, check_hashed_dim, encode_columns, index_of, indices_of
 from .matrices import matrix_of, steps_of
 from .readers.delimited import check_delimiter, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
@@ -36,6 +37,7 @@ __all__ = [
     "canonical_column",
     "check_codes",
     "check_delimiter",
+    "check_hashed_dim",
     "check_indices",
     "csv_header",
     "csv_piece",
@@ -47,6 +49,7 @@ __all__ = [
     "indices_of",
     "is_bytes_type",
     "is_key_type",
+    "is_text_type",
     "joined_bytes",
     "json_batch",
     "key_column",

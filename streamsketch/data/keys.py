@@ -32,7 +32,7 @@ def index_of(key: object, dim: int, seed: int) -> int:
             raise InvalidInputError(OUT_OF_RANGE.format(which="out of range", dim=dim))
         return int(key)
     hashed = fingerprint(key, seed)
-    _require_hashed_dim(dim, f"keys of type {type(key).__name__}")
+    check_hashed_dim(dim, f"keys of type {type(key).__name__}")
     return hashed
 
 
@@ -73,7 +73,7 @@ def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
         raise InvalidInputError(
             f"the columns of an index must have the same length, got {', '.join(map(str, lengths))}"
         )
-    _require_hashed_dim(dim, "tuples of columns")
+    check_hashed_dim(dim, "tuples of columns")
     constant, *factors = field_elements(seed, f"tuple/{len(parts)}", len(parts) + 1)
     total = np.full(lengths[0], constant, dtype=np.uint64)
     for factor, part in zip(factors, parts, strict=True):
@@ -91,11 +91,12 @@ def _one_column(column: Any, dim: int, seed: int) -> Ints:
             array = array.dictionary_decode()
         return as_int64(array.to_numpy(zero_copy_only=False), "index")
     prints = _fingerprints(array, seed)
-    _require_hashed_dim(dim, f"keys of type {value_type(array)}")
+    check_hashed_dim(dim, f"keys of type {value_type(array)}")
     return prints
 
 
-def _require_hashed_dim(dim: int, what: str) -> None:
+def check_hashed_dim(dim: int, what: str) -> None:
+    """Raise `InvalidInputError` unless a projection of this dim hashes indices."""
     if dim != HASHED_DIM:
         raise InvalidInputError(
             f"{what} are hashed to 60 bits, which needs a projection with dim=2**60, but this one has dim={dim}. "

@@ -1,0 +1,110 @@
+"""Columns of any layout: what is missing in them, and rows that cannot be read together."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamsketch.data import is_text_type, value_type
+from streamsketch.errors import InvalidInputError
+
+Mask: TypeAlias = NDArray[np.bool_]
+Read = TypeVar("Read")
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return a column in one of the few layouts that all of Arrow's kernels know; equal values stay equal.
+
+    Views and bytes of one length become large text and bytes, and a dictionary with nulls its words.
+    """
+    if pa.types.is_dictionary(array.type):
+        words = plain(array.dictionary)
+        if words.type != array.type.value_type:
+            array = pa.DictionaryArray.from_arrays(array.indices, words)
+        return array.dictionary_decode() if words.null_count else array
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type) or pa.types.is_fixed_size_binary(array.type):
+        return array.cast(pa.large_binary())
+    return array
+
+
+def missing(array: pa.Array) -> Mask:
+    """Return which rows are missing: null, NaN, or blank text: bool, (n,)."""
+    if pa.types.is_dictionary(array.type):
+        without = pa.array(missing(array.dictionary))
+        return _flags(pc.fill_null(without.take(array.indices), fill_value=True))
+    absent = _flags(pc.is_null(array, nan_is_null=True))
+    if is_text_type(array.type):
+        absent |= _flags(pc.fill_null(pc.equal(pc.binary_length(array), 0), fill_value=False))
+    return absent
+
+
+def null(array: pa.Array) -> Mask:
+    """Return which rows are null: bool, (n,)."""
+    return _flags(array.is_null()) if array.null_count else np.zeros(len(array), dtype=np.bool_)
+
+
+def _flags(array: pa.Array) -> Mask:
+    flags: Mask = array.to_numpy(zero_copy_only=False)
+    return flags if flags.flags.writeable else flags.copy()
+
+
+def check_text(array: pa.Array, name: str) -> None:
+    """Raise `InvalidInputError` for text that is not UTF-8."""
+    if is_text_type(value_type(array)):
+        texts = array.dictionary if pa.types.is_dictionary(array.type) else array
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InvalidInputError(f"the {name} column holds text that is not valid UTF-8") from None
+
+
+def salvage(
+    read: Callable[[int, int], Read],
+    count: int,
+    on_bad: Callable[[int, Exception], Any],
+    errors: Any = InvalidInputError,
+) -> Iterator[Read]:
+    """Yield what is read of rows, in their order: all together if possible, else by halves, without the bad ones.
+
+    Parameters
+    ----------
+    read
+        Gets where rows start and stop, and reads them together.
+    count
+        How many rows there are.
+    on_bad
+        Gets the place of each row that cannot be read alone, and why.
+    errors
+        What ``read`` raises for a bad row; anything else ends the reading, and so does what it raises for no row at
+        all, which is no row's fault.
+
+    Examples
+    --------
+    >>> cells = ["1", "2", "x", "4"]
+    >>> bad = []
+    >>> read = lambda start, stop: [int(cell) for cell in cells[start:stop]]
+    >>> list(salvage(read, 4, lambda place, error: bad.append(place), ValueError)), bad
+    ([[1, 2], [4]], [2])
+    """
+    waiting = [(0, count)]
+    while waiting:
+        start, stop = waiting.pop()
+        try:
+            found = read(start, stop)
+        except errors as error:
+            if start == stop:
+                raise
+            if (start, stop) == (0, count):
+                read(0, 0)
+            if stop - start == 1:
+                on_bad(start, error)
+                continue
+            middle = (start + stop) // 2
+            waiting += [(middle, stop), (start, middle)]
+            continue
+        yield found

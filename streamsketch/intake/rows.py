@@ -1,0 +1,304 @@
+"""Rows of tables as events: cast to what was agreed on, with one rule for what is missing and what is malformed."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement, Rows, cast, numbers
+from streamsketch.core import Ints, short
+from streamsketch.data import (
+    HASHED_DIM,
+    batches_of,
+    check_codes,
+    quantise_and_tell,
+    quantise_one,
+    warn_of_truncation,
+)
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
+from streamsketch.intake.events import Events, alike, joined_events
+from streamsketch.intake.units import unit_events
+from streamsketch.intake.windows import Tumbling, micros_in
+
+OnBad: TypeAlias = Literal["refuse", "drop"] | Callable[[int, str], Any]
+"""What becomes of a malformed row; a collector gets its number and what is wrong with it."""
+_Columns: TypeAlias = dict[str, pa.Array]
+
+_CAST = b"streamsketch.agreement"  # in the schema of a batch that was cast: which agreement cast it
+_HASHING = "a projection of dim {dim} takes integers as indices, and only one of dim 2**60 hashes text"
+
+
+class Intake:
+    """Reads the rows of tables, files and streams under an agreement, as `Events`.
+
+    A row in which something is missing, null, NaN or blank text, is refused or dropped as the agreement's ``missing``
+    says. A row is malformed if a value does not fit its agreed type, an index is out of range, a number is not finite,
+    text is not UTF-8, a time cannot be read, or something is missing that must not be.
+
+    Parameters
+    ----------
+    agreement
+        Which columns are read, as which types.
+    on_bad
+        What becomes of a malformed row. ``"refuse"``: an error names it. ``"drop"``: it alone is left out, whatever
+        other rows hold. A function: it is left out too, and the function gets its number and what is wrong with it, a
+        text that shows no value.
+    bounded
+        Whether each unit's rows will be clipped to the agreed bound. An error for what one unit sent would then tell of
+        it, so a row that cannot be sketched is left out in any case (`unit_events`), also where a null is kept by the
+        agreement, and a value of 2**62 grid steps or more is cut to one step less. What ``on_bad`` then says is what
+        becomes of rows that break the agreement.
+    time
+        A column of times, dates or text that says them, beside those agreed on or one of them.
+    time_format
+        How text says a time, as of ``strptime``; by default, as ISO 8601 has it.
+    windows
+        The windows that times fall into, for `Events.window`.
+
+    Examples
+    --------
+    >>> from streamsketch import HASHED_DIM, SJLT, Agreement
+    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> agreement = Agreement(projection, index={"item": "integer"}, value="sold")
+    >>> batch = pa.record_batch({"item": ["7", "8", "x"], "sold": [3, 2, 1], "at": ["2026-01-01", "2026-01-02", ""]})
+    >>> Intake(agreement, on_bad="drop").read(batch).steps
+    array([3, 2])
+    >>> bad = []
+    >>> days = Tumbling(86_400 * 10**6)
+    >>> collecting = Intake(agreement, on_bad=lambda row, why: bad.append(row), time="at", windows=days)
+    >>> collecting.read(batch, first=10).window, bad
+    (array([20454, 20455]), [12])
+    >>> Intake(agreement).read(batch)
+    Traceback (most recent call last):
+        ...
+    streamsketch.errors.InvalidInputError: the column item holds string, and in row 3 a value that is no integer, ...
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        *,
+        on_bad: OnBad = "refuse",
+        bounded: bool = False,
+        time: str | None = None,
+        time_format: str | None = None,
+        windows: Tumbling | None = None,
+    ) -> None:
+        if not isinstance(agreement, Agreement):
+            raise TypeError(f"rows are read under an Agreement, got a {type(agreement).__name__}")
+        if not callable(on_bad) and on_bad not in ("refuse", "drop"):
+            raise InvalidInputError(f"on_bad must be 'refuse', 'drop' or a function, got {on_bad!r:.40}")
+        if windows is not None and time is None:
+            raise InvalidInputError("windows are made of times: say which column holds them, time='at'")
+        self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
+        self._time, self._time_format, self._windows = time, time_format, windows
+        self._agreed = agreement.names
+        self._keeps = agreement.missing == "keep"
+        typed = [agreement.key, *agreement.index, agreement.unit]
+        self._typed = [column for column in typed if column is not None]
+
+    @property
+    def agreement(self) -> Agreement:
+        """Which columns are read, as which types."""
+        return self._agreement
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns that are read, each once."""
+        return list(dict.fromkeys([*self._agreed, *([] if self._time is None else [self._time])]))
+
+    def batches(self, rows: Any) -> Iterator[Events]:
+        """Yield the rows of a table, batch by batch; warn the operator of what truncation loses.
+
+        Parameters
+        ----------
+        rows
+            A data frame of pandas or polars, an Arrow table or reader, a relation of DuckDB, or anything else with
+            ``__arrow_c_stream__``. Lazy ones are read batch by batch.
+
+        Raises
+        ------
+        TypeError
+            If ``rows`` is not such a table.
+        InvalidInputError
+            For missing columns, and as `read`.
+        """
+        first = 1
+        for batch in batches_of(rows, self.names):
+            events = self.read(batch, first)
+            if events.truncated:
+                warn_of_truncation(self._agreement.projection.grid)
+            yield events
+            first += batch.num_rows
+
+    def read(self, batch: pa.RecordBatch, first: int = 1) -> Events:
+        """Return the rows of a batch, counted from ``first``.
+
+        Raises
+        ------
+        InvalidInputError
+            For columns of types that are not cast, and for malformed rows where they are refused: named, by column
+            and row, without the value.
+        IncompatibleAgreementsError
+            For a batch that another agreement has cast.
+        """
+        columns, rows, is_cast = self._present(batch, first)
+
+        def events(columns: _Columns, rows: Rows) -> Events:
+            return self._events(columns if is_cast else self._cast(columns, rows), rows)
+
+        found = (
+            events(columns, rows) if self._on_bad == "refuse" else joined_events(self._salvaged(events, columns, rows))
+        )
+        if found.rows == batch.num_rows:
+            return found
+        return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
+
+    def cast(self, batch: pa.RecordBatch, first: int = 1) -> pa.RecordBatch:
+        """Return the columns of a batch, of the agreed types, without rows in which something is missing.
+
+        Integers, booleans and decimals become int64, as they are hashed, and values numbers; times stay as they are.
+        The batch says in its schema which agreement cast it, so `read` does not cast it again. Errors are as of `read`,
+        but for what is wrong with numbers that fit: whether they can be sketched, `read` says.
+        """
+        columns, rows, is_cast = self._present(batch, first)
+        if is_cast:
+            return batch
+        if self._on_bad == "refuse":
+            return self._marked(self._cast(columns, rows))
+        parts = alike(
+            [self._marked(part) for part in self._salvaged(self._cast, columns, rows)], lambda one: one.schema
+        )
+        return pa.Table.from_batches(parts).combine_chunks().to_batches()[0] if len(parts) > 1 else parts[0]
+
+    def _marked(self, columns: _Columns) -> pa.RecordBatch:
+        types = [(name, columns[name].type) for name in self.names]
+        schema = pa.schema(types, {_CAST: self._agreement.fingerprint.encode()})
+        return pa.RecordBatch.from_arrays([columns[name] for name in self.names], schema=schema)
+
+    def _present(self, batch: pa.RecordBatch, first: int) -> tuple[_Columns, Rows, bool]:
+        """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
+        rows: Rows = range(first, first + batch.num_rows)
+        done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
+        if done:
+            if done != self._agreement.fingerprint:
+                raise IncompatibleAgreementsError(
+                    f"these rows were cast by the agreement {done} already, and this one is "
+                    f"{self._agreement.fingerprint}; give both steps one agreement"
+                )
+            return {name: batch.column(name) for name in self.names}, rows, True
+        columns = {}
+        for name in self.names:
+            if batch.schema.names.count(name) != 1:
+                raise InvalidInputError(
+                    f"rows must have the column {name} exactly once; they have {short(batch.schema.names)}"
+                )
+            column = batch.column(name)
+            check_codes(column, name)
+            columns[name] = plain(column) if name in self._agreed else column
+        absent = {name: (null if self._keeps else missing)(columns[name]) for name in self._agreed}
+        gone = functools.reduce(lambda some, more: some | more, absent.values())
+        if gone.any():
+            if self._agreement.missing != "drop" and not (self._keeps and self._bounded):
+                self._refuse(absent, rows)
+            kept = pa.array(~gone)
+            rows = first + np.flatnonzero(~gone)
+            columns = {name: column.filter(kept) for name, column in columns.items()}
+        return columns, rows, False
+
+    def _refuse(self, absent: dict[str, Mask], rows: Rows) -> None:
+        """Raise for rows in which something is missing, or report each of them."""
+        for name, flags in absent.items():
+            if self._on_bad == "refuse" and flags.any():
+                if self._keeps:
+                    raise InvalidInputError(
+                        f"the column {name} has nulls ({int(flags.sum()):,} of {len(flags):,} rows read together); "
+                        f"drop or fill those rows first"
+                    )
+                raise InvalidInputError(_blank(name, rows[int(flags.argmax())]))
+        if callable(self._on_bad):
+            for place in np.flatnonzero(functools.reduce(lambda some, more: some | more, absent.values())).tolist():
+                name = next(name for name, flags in absent.items() if flags[place])
+                self._on_bad(int(rows[place]), _blank(name, rows[place]))
+
+    def _cast(self, columns: _Columns, rows: Rows) -> _Columns:
+        """Return columns without missing values as the agreed types; a column of times stays as it is."""
+        agreement = self._agreement
+        dim = agreement.projection.dim
+        hint = "" if dim == HASHED_DIM else f"; {_HASHING.format(dim=dim)}"
+        typed = {
+            one.name: cast(
+                columns[one.name], one, rows, keep_times=self._keeps, hint=hint if one in agreement.index else ""
+            )
+            for one in self._typed
+        }
+        if agreement.value is not None and agreement.value not in typed:
+            grid = None if self._keeps else agreement.projection.grid
+            typed[agreement.value] = numbers(columns[agreement.value], agreement.value, grid, rows)
+        return columns | typed
+
+    def _events(self, columns: _Columns, rows: Rows) -> Events:
+        """Return columns of the agreed types as events."""
+        agreement, window = self._agreement, None
+        if self._windows is not None and self._time is not None:
+            window = self._windows.number(micros_in(columns[self._time], self._time, self._time_format))
+        keys, units = (None if one is None else columns[one.name] for one in (agreement.key, agreement.unit))
+        index = [columns[column.name] for column in agreement.index]
+        values = None if agreement.value is None else columns[agreement.value]
+        if self._bounded and units is not None:
+            return unit_events(
+                agreement.projection, units, keys, index, values, window=window, on_bad=self._report(rows)
+            )
+        indices, steps, truncated = agreement.projection.indices_of(*index), *self._steps(values, rows)
+        if self._on_bad != "refuse":
+            for column, array in ((agreement.key, keys), (agreement.unit, units)):
+                if column is not None:
+                    check_text(array, column.name)
+        return Events(keys, units, indices, steps, window, values, truncated, len(rows))
+
+    def _steps(self, values: Any, rows: Rows) -> tuple[Ints, bool]:
+        grid = self._agreement.projection.grid
+        if values is None:
+            return np.full(len(rows), quantise_one(1, grid), dtype=np.int64), False
+        try:
+            return quantise_and_tell(values, grid)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"the column {self._agreement.value}, rows {rows[0]:,} to {rows[-1]:,}: {error}"
+            ) from None
+
+    def _report(self, rows: Rows) -> Any:
+        """Return what takes the place of a malformed row among these, and why; None where they are not collected."""
+        on_bad = self._on_bad
+        return (lambda place, error: on_bad(int(rows[place]), str(error))) if callable(on_bad) else None
+
+    def _salvaged(self, read: Callable[[_Columns, Rows], Any], columns: _Columns, rows: Rows) -> list[Any]:
+        """Return what is read of rows, in parts, the last one of no rows: without those that cannot be read alone."""
+        try:
+            return [read(columns, rows)]
+        except InvalidInputError:
+            # a dictionary has all rows' texts: without it a row is judged by its own alone
+            decoded = {
+                name: array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+                for name, array in columns.items()
+            }
+
+        def part(start: int, stop: int) -> Any:
+            return read({name: array.slice(start, stop - start) for name, array in decoded.items()}, rows[start:stop])
+
+        return [*salvage(part, len(rows), self._report(rows) or _forget), part(0, 0)]
+
+
+def _forget(_: int, __: Exception) -> None:
+    """Take a malformed row that is dropped."""
+
+
+def _blank(name: str, row: int) -> str:
+    return (
+        f"the column {name} has nothing, null or blank, in row {row:,}, and the agreement refuses that: fill or drop "
+        f"such rows, or agree on missing='drop'"
+    )

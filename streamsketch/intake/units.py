@@ -1,0 +1,227 @@
+"""Rows whose privacy units will be clipped: what is wrong with one of them is no error, as it would tell of its unit.
+
+A fault in a *row* (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit)
+drops that row, and a value that is too heavy is cut; a fault in a *column* (its type, its length) is the caller's
+mistake and raises.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsketch.core import Ints
+from streamsketch.data import (
+    check_hashed_dim,
+    is_bytes_type,
+    is_key_type,
+    is_text_type,
+    quantise,
+    quantise_one,
+    value_type,
+)
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake.columns import check_text, plain, salvage
+from streamsketch.intake.events import Events, joined_events
+from streamsketch.projections import Projection
+
+_INT32_MAX = (1 << 31) - 1
+_INT64_MAX = (1 << 63) - 1
+_MOST_STEPS = (1 << 62) - 1  # of one value; heavier ones are clipped to it, in place of an error
+_DAY = 86_400_000  # in ms
+_MAX_EXPONENT = 40  # of decimals; what is larger is beyond any reach, what is smaller below any grid step
+
+OnBad = Callable[[int, Exception], Any]
+
+
+def unit_events(
+    projection: Projection,
+    units: pa.Array,
+    keys: pa.Array | None,
+    index: Sequence[pa.Array],
+    values: Any,
+    *,
+    window: Ints | None = None,
+    on_bad: OnBad | None = None,
+) -> Events:
+    """Return the valid rows of columns whose units will be clipped.
+
+    Parameters
+    ----------
+    projection
+        The public map, for its grid and its indices.
+    units, keys, index
+        Arrow arrays of one length, (n,), nulls included; ``keys`` may be None.
+    values
+        An Arrow array, a list of finite numbers, or None for 1 a row.
+    window
+        Number of each row's window: int64, (n,).
+    on_bad
+        Gets the place of each malformed row, and why it is dropped.
+
+    Raises
+    ------
+    InvalidInputError
+        For columns of different lengths, or of a type that is not valid for units, keys, indices or values.
+    """
+    names = ["unit", *([] if keys is None else ["key"]), *("index" for _ in index)]
+    first = len(names) - len(index)
+    arrays = [whole_days(plain(array)) for array in [units, *([] if keys is None else [keys]), *index]]
+    numbers = values if isinstance(values, list) else None
+    values = None if isinstance(values, list) else values
+    _check_types(projection, arrays, names, values)
+    if values is not None and pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    present = _present([*arrays, *([] if values is None else [values])])
+    valid = _valid(projection, arrays[first:], values, present)
+    places: Any = range(len(units))
+    if not pc.all(valid).as_py():
+        flags = valid.to_numpy(zero_copy_only=False)
+        places, window = np.flatnonzero(flags), None if window is None else window[flags]
+        arrays = [array.filter(valid) for array in arrays]
+        values = None if values is None else values.filter(valid)
+        numbers = None if numbers is None else list(itertools.compress(numbers, flags))
+        if on_bad is not None:
+            why = InvalidInputError(f"a value is not finite, or an index is outside [0, {projection.dim})")
+            for place in np.flatnonzero(present.to_numpy(zero_copy_only=False) & ~flags).tolist():
+                on_bad(place, why)
+    given = numbers if values is None else values
+    amounts = None if given is None else _within_reach(given, projection)
+
+    def read(arrays: list[pa.Array], start: int, stop: int) -> Events:
+        part = [array.slice(start, stop - start) for array in arrays]
+        for array, name in zip(part[:first], names, strict=False):
+            check_text(array, name)
+        its_keys, its_window = part[1] if first == 2 else None, None if window is None else window[start:stop]
+        its_amounts = None if amounts is None else amounts[start:stop]
+        steps = _steps(its_amounts, stop - start, projection.grid)
+        return Events(its_keys, part[0], projection.indices_of(*part[first:]), steps, its_window, its_amounts)
+
+    found = _salvaged(read, arrays, None if on_bad is None else lambda place, error: on_bad(int(places[place]), error))
+    return dataclasses.replace(found, rows=len(units), blank=len(units) - (pc.sum(present).as_py() or 0))
+
+
+def _salvaged(
+    read: Callable[[list[pa.Array], int, int], Events], arrays: list[pa.Array], on_bad: OnBad | None
+) -> Events:
+    """Return what is read of all rows together, else without those that cannot be read alone."""
+    rows = len(arrays[0])
+    try:
+        return read(arrays, 0, rows)
+    except InvalidInputError:
+        # a dictionary has all rows' texts: without it a row is judged by its own alone
+        decoded = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+    read_decoded = functools.partial(read, decoded)
+    return joined_events([*salvage(read_decoded, rows, on_bad or _forget), read_decoded(0, 0)])
+
+
+def _forget(_: int, __: Exception) -> None:
+    """Take a malformed row that is dropped."""
+
+
+def whole_days(array: pa.Array) -> pa.Array:
+    """Return a column of date64 as date32, null where a date is out of range, and others as they are."""
+    if not pa.types.is_date64(value_type(array)):
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    days = array.cast(pa.int64()).fill_null(0).to_numpy() // _DAY
+    missing = array.is_null().to_numpy(zero_copy_only=False) | (np.abs(days) > _INT32_MAX)
+    return pa.array(days.astype(np.int32), mask=missing).cast(pa.date32())
+
+
+def _check_types(projection: Projection, arrays: list[pa.Array], names: list[str], values: pa.Array | None) -> None:
+    lengths = {len(array) for array in [*arrays, *([] if values is None else [values])]}
+    if len(lengths) > 1:
+        raise InvalidInputError(f"the columns must have one length, got {', '.join(map(str, sorted(lengths)))}")
+    for array, name in zip(arrays, names, strict=True):
+        kind = value_type(array)
+        if pa.types.is_null(kind):
+            continue  # a batch of nulls alone: every row is dropped
+        fits = is_key_type(kind) and not (name == "key" and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)))
+        if not fits:
+            raise InvalidInputError(
+                f"the {name} column must hold text, bytes or integers"
+                f"{'' if name == 'key' else ', dates or times'}, got {kind}; cast it first"
+            )
+    kinds = [value_type(array) for array in arrays[names.index("index") :]]
+    if len(kinds) > 1:
+        check_hashed_dim(projection.dim, "tuples of columns")
+    elif not (pa.types.is_integer(kinds[0]) or pa.types.is_null(kinds[0])):
+        check_hashed_dim(projection.dim, f"keys of type {kinds[0]}")
+    if values is not None:
+        kind = value_type(values)
+        checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+        if not any(is_kind(kind) for is_kind in checks):
+            raise InvalidInputError(f"the value column must hold integers, floats or decimals, got {kind}; cast it")
+
+
+def _present(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Return which rows have no nulls, and a unit, the first array, that is not empty text."""
+    masks = [pc.is_valid(array) for array in arrays]
+    unit = arrays[0]
+    texts = unit.dictionary if pa.types.is_dictionary(unit.type) else unit
+    if is_text_type(texts.type) or is_bytes_type(texts.type):
+        named = pc.greater(pc.binary_length(texts), 0)
+        masks.append(pc.fill_null(named.take(unit.indices) if texts is not unit else named, False))  # noqa: FBT003
+    return functools.reduce(pc.and_, masks)
+
+
+def _valid(projection: Projection, index: list[pa.Array], values: pa.Array | None, present: pa.Array) -> pa.Array:
+    """Return which rows that are present have a finite value, and an index in range."""
+    masks = []
+    if len(index) == 1 and pa.types.is_integer(value_type(index[0])):
+        given = index[0].dictionary_decode() if pa.types.is_dictionary(index[0].type) else index[0]
+        numbers = given.fill_null(0).to_numpy(zero_copy_only=False)
+        masks.append(pa.array((numbers >= 0) & (numbers < projection.dim)))
+    if values is not None and pa.types.is_floating(values.type):
+        masks.append(pc.fill_null(pc.is_finite(values), False))  # noqa: FBT003 - Arrow's signature
+    return functools.reduce(pc.and_, masks, present)
+
+
+def _steps(values: Any, length: int, grid: Fraction) -> Ints:
+    if values is None:
+        return np.full(length, min(quantise_one(1, grid), _MOST_STEPS), dtype=np.int64)
+    return np.clip(quantise(values, grid), -_MOST_STEPS, _MOST_STEPS)
+
+
+def _within_reach(values: Any, projection: Projection) -> Any:
+    """Clip values before they are quantised to 63 bits: beyond the reach are as many steps at least as are kept."""
+    reach = math.ceil((_MOST_STEPS + 1) * projection.grid)
+    if not isinstance(values, pa.Array):
+        return [_cut(value, reach) for value in values]
+    if pa.types.is_decimal(values.type) or len(values) == 0:
+        return values if _are_short(values, reach) else [_cut(value, reach) for value in values.to_pylist()]
+    array = values.to_numpy(zero_copy_only=False)
+    if array.dtype.kind == "f":
+        return np.clip(array.astype(np.float64), -float(reach), float(reach))
+    if array.dtype == np.uint64 and reach > _INT64_MAX:  # which quantise would refuse
+        return [_cut(value, reach) for value in array.tolist()]
+    held = np.iinfo(array.dtype)  # its ends may be nearer than the reach, and are not symmetric
+    return np.clip(array, max(-reach, int(held.min)), min(reach, int(held.max)))
+
+
+def _cut(value: Any, reach: int) -> Fraction:
+    """Return a finite number clipped to the reach; the exponent of a Decimal could make it larger than memory."""
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MAX_EXPONENT:
+        far = -reach if value.is_signed() else reach
+        return Fraction(0 if value.adjusted() < 0 else far)
+    if not value:
+        return Fraction(0)
+    return max(min(Fraction(value), Fraction(reach)), Fraction(-reach))
+
+
+def _are_short(values: pa.Array, reach: int) -> bool:
+    """Return whether decimals are short, and all within the reach."""
+    if not len(values) or not pa.types.is_decimal128(values.type) or abs(values.type.scale) > _MAX_EXPONENT:
+        return False
+    ends = pc.min_max(values)
+    return bool(-reach <= ends["min"].as_py() and ends["max"].as_py() <= reach)
