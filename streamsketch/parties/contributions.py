@@ -1,19 +1,29 @@
-"""What one party sends in a round, as bytes: the payload of a signed envelope (WIRE.md)."""
+"""What the parties of a round send: cells under masks that cancel in the sum of all (WIRE.md)."""
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
 
 from streamsketch.core import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.parties import envelope
+from streamsketch.parties.keys import Key, PublicKey
 
 CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 """The media type of a contribution's envelope."""
 _HEAD = struct.Struct("<32sII")  # the round's session, the party's place, the number of cells
 _CELL_BYTES = 8
+_LABEL = b"streamsketch.parties.mask.1"
+_WORD_BYTES = 8
+_ENVELOPE_BYTES = 4096  # more than is around a payload
 
 
 class Contribution(NamedTuple):
@@ -56,7 +66,7 @@ def decode_contribution(data: bytes, *, cells: int) -> Contribution:
     return Contribution(digest, party, values, ids)
 
 
-def ids_of_all(found: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:
+def join_ids(found: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:
     """Return the ids of all parties' data; raise `InvalidInputError` if two contributed some of the same."""
     owners: dict[bytes, int] = {}
     for place, one in found.items():
@@ -68,3 +78,79 @@ def ids_of_all(found: Mapping[int, Contribution], parties: Sequence[object]) -> 
                 )
             owners[each] = place
     return set(owners)
+
+
+def add_masks(cells: NDArray[np.uint64], session: bytes, key: Key, parties: Sequence[PublicKey], own: int) -> None:
+    """Add the masks of one party with every other to its cells, modulo 2^64, in place.
+
+    The party that comes first in the list adds a pair's mask, the other subtracts it, so the sum over all parties is
+    that of the cells. A pair's mask is ChaCha20 under HKDF-SHA256 of their X25519 secret, with the round's session as
+    salt and both public keys, in the order of the list, as info: another round has masks that have nothing to do with
+    it.
+
+    Parameters
+    ----------
+    cells
+        (k,), changed.
+    session
+        Of the round: 32 bytes.
+    key
+        Of the party.
+    parties
+        All of them, in the order of the round.
+    own
+        The party's place among them.
+    """
+    for place, other in enumerate(parties):
+        if place == own:
+            continue
+        first, second = (key.public, other) if own < place else (other, key.public)
+        info = _LABEL + first.key_exchange + second.key_exchange
+        secret = HKDF(SHA256(), 32, salt=session, info=info).derive(key.shared_with(other))
+        stream = Cipher(ChaCha20(secret, bytes(16)), mode=None).encryptor().update(bytes(_WORD_BYTES * cells.size))
+        mask = np.frombuffer(stream, dtype="<u8")
+        if own < place:
+            cells += mask
+        else:
+            cells -= mask
+
+
+def sum_contributions(
+    contributions: Iterable[bytes], session: bytes, parties: Sequence[PublicKey], *, cells: int
+) -> tuple[Ints, set[bytes]]:
+    """Return the sum of all parties' cells, (cells,), modulo 2^64, and the ids of all their data.
+
+    Raises
+    ------
+    SignatureError
+        If a contribution is signed by no party, or was changed.
+    WireFormatError
+        If it is none of so many cells.
+    InvalidInputError
+        If it is of another session, or a party contributed twice, not at all, or the same data as another.
+    """
+    found: dict[int, Contribution] = {}
+    most = 2 * contribution_bytes(cells) + _ENVELOPE_BYTES  # base64 takes a third more
+    for data in contributions:
+        payload, signer = envelope.unseal(data, CONTRIBUTION, parties, max_bytes=most)
+        one, place = decode_contribution(payload, cells=cells), parties.index(signer)
+        if one.session != session:
+            raise InvalidInputError(
+                f"the contribution of {signer} is to another round, or to this one with other signatures: its session "
+                f"is {one.session.hex()[:16]}…, not {session.hex()[:16]}…. Take the text that all signed"
+            )
+        if one.party != place:
+            raise InvalidInputError(f"the contribution of {signer} states the place of another party, {one.party}")
+        if place in found:
+            raise InvalidInputError(f"{signer} contributed twice; take one of the two")
+        found[place] = one
+    missing = [str(one) for place, one in enumerate(parties) if place not in found]
+    if missing:
+        raise InvalidInputError(
+            f"no contribution of {', '.join(missing)}: the masks cancel only in the sum of all. Wait for it, or make a "
+            f"new round without, which is another release of the others' data"
+        )
+    total: Ints = np.zeros(cells, dtype=np.int64)
+    for one in found.values():
+        total += one.cells
+    return total, join_ids(found, parties)

@@ -26,7 +26,7 @@ class Envelope(NamedTuple):
     """The payload's media type."""
     claimed: str
     """The fingerprint of who is said to have signed."""
-    mark: bytes
+    signature_bytes: bytes
 
     def signer_among(self, keys: Sequence[PublicKey]) -> PublicKey | None:
         """Return who of ``keys`` is said to have signed."""
@@ -34,10 +34,10 @@ class Envelope(NamedTuple):
 
     def is_signed_by(self, key: PublicKey) -> bool:
         """Return whether the signature is that of a key's owner over this payload and its type."""
-        return key.signed(self.mark, _encoded(self.payload, self.kind))
+        return key.verifies(self.signature_bytes, _encoded(self.payload, self.kind))
 
 
-def sealed(payload: bytes, kind: str, key: Key) -> bytes:
+def seal(payload: bytes, kind: str, key: Key) -> bytes:
     """Return an envelope: JSON with the payload, its type, and a signature over both.
 
     Parameters
@@ -62,24 +62,24 @@ def sealed(payload: bytes, kind: str, key: Key) -> bytes:
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def parsed(data: bytes, *, max_bytes: int | None = None) -> Envelope:
-    """Return the parts of an envelope, which nobody has verified yet; raise `SignatureError` if it is none."""
+def parse(data: bytes, *, max_bytes: int | None = None) -> Envelope:
+    """Return the parts of an envelope, whose signature is not verified yet; raise `SignatureError` if it is none."""
     check_length(len(data), max_bytes or current_limits().max_bytes, "max_bytes")
     try:
         fields = json.loads(data)
         payload = _bytes(fields["payload"])
         (signature,) = fields["signatures"]
-        claimed, mark = _text(signature["keyid"]), _bytes(signature["sig"])
+        claimed, signature_bytes = _text(signature["keyid"]), _bytes(signature["sig"])
         kind = _text(fields["payloadType"])
         known = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"} and kind.isascii()
     except (ValueError, TypeError, KeyError, RecursionError):
         known = False
     if not known:
         raise SignatureError("this is no signed envelope (DSSE in JSON with one signature)")
-    return Envelope(payload, kind, claimed, mark)
+    return Envelope(payload, kind, claimed, signature_bytes)
 
 
-def opened(
+def unseal(
     data: bytes, kind: str, signers: Sequence[PublicKey], *, max_bytes: int | None = None
 ) -> tuple[bytes, PublicKey]:
     """Return an envelope's payload, and who of ``signers`` signed it.
@@ -87,9 +87,9 @@ def opened(
     Raises
     ------
     SignatureError
-        If it is no envelope of this type, is signed by nobody of them, or was changed.
+        If it is no envelope of this type, is signed by none of them, or was changed.
     """
-    found = parsed(data, max_bytes=max_bytes)
+    found = parse(data, max_bytes=max_bytes)
     if found.kind != kind:
         raise SignatureError(f"the envelope holds {found.kind!r:.80}, not {kind!r}")
     signer = found.signer_among(signers)

@@ -1,12 +1,19 @@
-"""What names a round: digests in domains of their own, so that no two rounds have masks in common."""
+"""What a round is called, who takes part, and who signed: no two rounds have masks in common.
+
+Names are digests, each kind in a domain of its own. A party that signs adds random bytes, which masks are derived from.
+"""
 
 import hashlib
 import json
-from collections.abc import Sequence
+import secrets
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from streamsketch.core import short
 from streamsketch.data import canonical_bytes
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, SignatureError
+from streamsketch.parties import envelope
+from streamsketch.parties.keys import Key, PublicKey
 
 FORMAT = 2
 """Of new rounds. Those of format 1 are read and combined, and no party contributes to one again (WIRE.md)."""
@@ -15,6 +22,8 @@ NAME_BYTES = 32
 ADDED_BYTES = 32
 """Random bytes that a party adds to a round when it signs."""
 _OLD_ID_BYTES = 16
+_MOST_PARTIES = 1024
+_KINDS = {form: f"application/vnd.streamsketch.round.v{form}+json" for form in (1, FORMAT)}
 
 
 def canonical(value: Any) -> str:
@@ -62,3 +71,86 @@ def key_bytes(key: object) -> bytes:
 def _digest(domain: bytes, *parts: bytes) -> bytes:
     """Return SHA-256; no domain begins with another, and all parts but the last are 32 bytes long."""
     return hashlib.sha256(b"".join([domain, *parts])).digest()
+
+
+def check_members(parties: Iterable[PublicKey]) -> tuple[PublicKey, ...]:
+    """Return the parties of a round; raise `InvalidInputError` unless they are two at least, with keys of their own."""
+    found = tuple(parties)
+    if not all(isinstance(one, PublicKey) for one in found):
+        raise TypeError("parties are PublicKey objects: key.public of a Key, or PublicKey.from_text")
+    if not 2 <= len(found) <= _MOST_PARTIES:
+        raise InvalidInputError(f"a round takes 2 to {_MOST_PARTIES} parties, got {len(found)}")
+    for half in ("signing", "key_exchange"):
+        if len({getattr(one, half) for one in found}) < len(found):
+            raise InvalidInputError("a public key is in the list of parties twice; each party has keys of its own")
+    return found
+
+
+def check_honest(honest: int | None, count: int) -> int:
+    """Return how many of so many parties are honest; raise `InvalidInputError` unless two at least and all at most."""
+    if honest is None:
+        return count
+    if type(honest) is not int or not 2 <= honest <= count:
+        raise InvalidInputError(
+            f"honest must be an integer from 2, as the masks of a single party hide nothing, to the {count} parties, "
+            f"got {short(honest)}"
+        )
+    return honest
+
+
+def place_of(key: PublicKey, parties: Sequence[PublicKey]) -> int:
+    """Return the place of a key in a round's list, whatever its name; raise `InvalidInputError` if it has none."""
+    for place, one in enumerate(parties):
+        if (one.signing, one.key_exchange) == (key.signing, key.key_exchange):
+            return place
+    raise InvalidInputError(f"{key} is no party of this round: {', '.join(map(str, parties))}")
+
+
+def conditions_of(honest: int, count: int, unit: str) -> list[str]:
+    """Return what the guarantee of a round rests on, in sentences."""
+    who = f"all {count} parties" if honest == count else f"at least {honest} of the {count} parties"
+    return [
+        f"{who} follow the round and keep their keys and shares secret",
+        f"one {unit} keeps to the bound over all parties together, as with data at two parties it counts twice",
+    ]
+
+
+def sign_round(name: bytes, key: Key) -> bytes:
+    """Return a party's signature of the round of this name, with random bytes of its own."""
+    return envelope.seal(name + secrets.token_bytes(ADDED_BYTES), _KINDS[FORMAT], key)
+
+
+def read_signatures(
+    signatures: Sequence[bytes], name: bytes, form: int, parties: Sequence[PublicKey]
+) -> dict[PublicKey, bytes]:
+    """Return who signed a round, and what each added, which is nothing in format 1.
+
+    Raises
+    ------
+    SignatureError
+        If a signature is of somebody else or of another round, or a party signed twice.
+    """
+    found: dict[PublicKey, bytes] = {}
+    for one in signatures:
+        payload, signer = envelope.unseal(one, _KINDS[form], parties)
+        signed, added = payload[:NAME_BYTES], payload[NAME_BYTES:]
+        if signed != name:
+            raise SignatureError(f"{signer} signed another round, {signed.hex()[:16]}…, not {name.hex()[:16]}…")
+        expected = 0 if form == 1 else ADDED_BYTES
+        if len(added) != expected:
+            raise SignatureError(f"the signature of {signer} adds {len(added)} bytes to the round, not {expected}")
+        if signer in found:
+            raise SignatureError(f"{signer} signed twice; each party has one signature")
+        found[signer] = added
+    return found
+
+
+def check_all_signed(signers: Collection[PublicKey], parties: Sequence[PublicKey]) -> None:
+    """Raise `SignatureError` unless all parties signed."""
+    missing = [str(one) for one in parties if one not in signers]
+    if missing:
+        raise SignatureError(
+            f"{', '.join(missing)} did not sign this round, so its list of keys may have been changed on the way. Wait "
+            f"for the signatures; or all read the text without any, each with the parties' keys that it knows: "
+            f"Round.from_json(text, parties=…)"
+        )

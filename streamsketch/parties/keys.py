@@ -43,7 +43,7 @@ class PublicKey:
 
     Parameters
     ----------
-    signing, agreement
+    signing, key_exchange
         The Ed25519 and the X25519 public key, 32 bytes each.
     name
         Of the party, for messages; part of what others agree on.
@@ -61,13 +61,14 @@ class PublicKey:
     """
 
     signing: bytes
-    agreement: bytes
+    key_exchange: bytes
     name: str = ""
 
     def __post_init__(self) -> None:
-        if len(self.signing) != _KEY_BYTES or len(self.agreement) != _KEY_BYTES:
+        lengths = len(self.signing), len(self.key_exchange)
+        if lengths != (_KEY_BYTES, _KEY_BYTES):
             raise InvalidInputError(
-                f"a public key has two parts of {_KEY_BYTES} bytes, got {len(self.signing)} and {len(self.agreement)}"
+                f"a public key has two parts of {_KEY_BYTES} bytes, got {lengths[0]} and {lengths[1]}"
             )
         if self.name:
             check_text("the name of a party", self.name)
@@ -75,11 +76,11 @@ class PublicKey:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of both keys as hexadecimal text: what two people compare by telephone."""
-        return hashlib.sha256(self.signing + self.agreement).hexdigest()
+        return hashlib.sha256(self.signing + self.key_exchange).hexdigest()
 
     def to_text(self) -> str:
         """Return the key as a line of text: a prefix, both keys in base64, and the name."""
-        joined = base64.b64encode(self.signing + self.agreement).decode("ascii")
+        joined = base64.b64encode(self.signing + self.key_exchange).decode("ascii")
         return f"{_PREFIX} {joined} {self.name}".rstrip()
 
     @classmethod
@@ -104,7 +105,7 @@ class PublicKey:
             )
         return cls(both[:_KEY_BYTES], both[_KEY_BYTES:], name)
 
-    def signed(self, signature: bytes, message: bytes) -> bool:
+    def verifies(self, signature: bytes, message: bytes) -> bool:
         """Return whether the owner of this key signed the message."""
         try:
             Ed25519PublicKey.from_public_bytes(self.signing).verify(signature, message)
@@ -132,12 +133,12 @@ class Key:
     True
     """
 
-    __slots__ = ("_agreement", "_public", "_signing", "_spent")
+    __slots__ = ("_key_exchange", "_public", "_signing", "_spent")
 
-    def __init__(self, signing: Ed25519PrivateKey, agreement: X25519PrivateKey, name: str = "") -> None:
-        self._signing, self._agreement = signing, agreement
+    def __init__(self, signing: Ed25519PrivateKey, key_exchange: X25519PrivateKey, name: str = "") -> None:
+        self._signing, self._key_exchange = signing, key_exchange
         self._public = PublicKey(
-            signing.public_key().public_bytes_raw(), agreement.public_key().public_bytes_raw(), name
+            signing.public_key().public_bytes_raw(), key_exchange.public_key().public_bytes_raw(), name
         )
         self._spent = [Spent(str(self._public))]
 
@@ -172,7 +173,9 @@ class Key:
         lock: KeySerializationEncryption = (
             NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase.encode())
         )
-        parts = [one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) for one in (self._signing, self._agreement)]
+        parts = [
+            one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) for one in (self._signing, self._key_exchange)
+        ]
         beside = Spent(str(self._public), _record_of(path))
         for one in self._spent:  # first: a key in a file must not forget
             beside.take(one)
@@ -227,8 +230,8 @@ class Key:
         except (ValueError, UnsupportedAlgorithm):
             raise InvalidInputError(f"the key in {path} is damaged, or the passphrase is wrong") from None
         match keys:
-            case [Ed25519PrivateKey() as signing, X25519PrivateKey() as agreement]:
-                key = cls(signing, agreement, name)
+            case [Ed25519PrivateKey() as signing, X25519PrivateKey() as key_exchange]:
+                key = cls(signing, key_exchange, name)
                 key._spent.append(Spent(str(key.public), Path(record) if record else _record_of(path)))
                 return key
         raise InvalidInputError(f"{path} does not hold the two private keys, Ed25519 and X25519, of Key.save")
@@ -246,7 +249,7 @@ class Key:
             If the other key is one of the few that agree on zero with everybody.
         """
         try:
-            return self._agreement.exchange(X25519PublicKey.from_public_bytes(other.agreement))
+            return self._key_exchange.exchange(X25519PublicKey.from_public_bytes(other.key_exchange))
         except ValueError:
             raise InvalidInputError(f"the key of {other} agrees on no secret: Key.generate makes no such key") from None
 

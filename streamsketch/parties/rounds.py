@@ -15,20 +15,29 @@ from streamsketch.accounting import Account, charge, check_carried, check_neighb
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
-from streamsketch.parties.combining import sum_of
-from streamsketch.parties.contributions import CONTRIBUTION, Contribution, encode_contribution
+from streamsketch.parties.contributions import (
+    CONTRIBUTION,
+    Contribution,
+    add_masks,
+    encode_contribution,
+    sum_contributions,
+)
 from streamsketch.parties.identity import (
     FORMAT,
     canonical,
+    check_all_signed,
+    check_honest,
+    check_members,
+    conditions_of,
     digest_of_agreed,
     digest_of_key,
     digest_of_session,
     key_bytes,
+    place_of,
+    read_signatures,
+    sign_round,
 )
 from streamsketch.parties.keys import Key, PublicKey
-from streamsketch.parties.masks import add_masks
-from streamsketch.parties.members import check_honest, check_members, conditions_of, place_of
-from streamsketch.parties.round_signatures import added_by, check_all_signed, signature_of
 from streamsketch.privacy import (
     AddedNoise,
     BitSource,
@@ -234,7 +243,7 @@ class Round:
         own = self.parties[place_of(key.public, self.parties)]
         if own in self.signers():
             return self
-        return dataclasses.replace(self, signatures=[*(self.signatures or ()), signature_of(self._name, key)])
+        return dataclasses.replace(self, signatures=[*(self.signatures or ()), sign_round(self._name, key)])
 
     def signers(self) -> tuple[PublicKey, ...]:
         """Return who signed; raise `SignatureError` if a signature is of somebody else, or of another round."""
@@ -340,7 +349,7 @@ class Round:
         add_masks(cells, self.session, key, self.parties, place)
         ids = sketch.data_ids.published()
         message = encode_contribution(Contribution(self.session, place, cells.view(np.int64), tuple(ids)))
-        return envelope.sealed(message, CONTRIBUTION, key)
+        return envelope.seal(message, CONTRIBUTION, key)
 
     def combine(self, contributions: Iterable[bytes]) -> PrivateSketch:
         """Return the release: the sum of all parties' sketches with one noise.
@@ -357,7 +366,7 @@ class Round:
         InvalidInputError
             If a party contributed twice, or not at all. Without a party there is no sum: make a new round without it.
         """
-        total, ids = sum_of(contributions, self.session, self.parties, cells=self.projection.sketch_dim)
+        total, ids = sum_contributions(contributions, self.session, self.parties, cells=self.projection.sketch_dim)
         digest = hashlib.sha256(b"streamsketch.parties.release" + self.session + total.astype("<i8").tobytes())
         return PrivateSketch(
             self.projection,
@@ -393,7 +402,7 @@ class Round:
     @functools.cached_property
     def _added(self) -> dict[PublicKey, bytes]:
         """Who signed, and what each added; in format 1 nothing."""
-        return added_by(self.signatures or (), self._whole, self._form, self.parties)
+        return read_signatures(self.signatures or (), self._whole, self._form, self.parties)
 
     def _check_whole(self) -> None:
         if self._key is not None:

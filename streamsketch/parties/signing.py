@@ -2,23 +2,31 @@
 
 import datetime as dt
 import hashlib
+import io
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from streamsketch.accounting import Receipt
 from streamsketch.core import current_limits, locked, read_bounded, short, write_whole
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import envelope
-from streamsketch.parties.inside import MAGIC, signature_inside, signed_table
 from streamsketch.parties.keys import Key, PublicKey
-from streamsketch.parties.statements import MEDIA_TYPE, Statement, described, payload_of, statement_of
+from streamsketch.parties.statements import MEDIA_TYPE, Statement, decode_statement, describe, encode_statement
 from streamsketch.release import Encoded, PublishedTable
 
 BUNDLE = ".intoto.jsonl"
 """What the name of a file of signatures ends in, after the name of the file that they are of."""
 _MOST_BUNDLE = 1 << 20
 _MOST_LINES = 1024
+ENTRY = b"streamsketch.signature"
+MAGIC = b"PAR1"
+_TAIL = 8  # the footer's length, and the magic again
+_TEXT = b"\x18"  # in Thrift's compact form, what stands between an entry's name and the length of its value
+_LONGEST_VARINT = 5
 
 
 def sign(
@@ -85,10 +93,10 @@ def sign(
         raise TypeError(f"a file is signed by a Key, got a {type(key).__name__}")
     path, ends = Path(path), _ends(expires)
     data = read_bounded(path, current_limits().max_table_bytes, "max_table_bytes")
-    found = described(path, data)
+    found = describe(path, data)
 
     def line_of(digest: str) -> bytes:
-        return envelope.sealed(payload_of(path, digest, found, receipt, ends, inside=inside), MEDIA_TYPE, key)
+        return envelope.seal(encode_statement(path, digest, found, receipt, ends, inside=inside), MEDIA_TYPE, key)
 
     if inside:
         table = Encoded.any_from_bytes(data) if data.startswith(MAGIC) else None
@@ -142,7 +150,7 @@ def verify(
     refused: list[_RefusedError] = []
     for line, of in [*lines, *([] if held is None else [held])]:
         try:
-            return _checked(line, path, content, signers, of, inside=of is not digest)
+            return _check_line(line, path, content, signers, of, inside=of is not digest)
         except _RefusedError as error:  # a line of somebody else, perhaps: another one may do
             refused.append(error)
     if not refused:
@@ -163,12 +171,12 @@ class _RefusedError(Exception):
         self.steps = steps
 
 
-def _checked(
+def _check_line(
     line: bytes, path: Path, content: bytes, signers: tuple[PublicKey, ...], digest: str, *, inside: bool
 ) -> Statement:
     """Return the statement in a line of signatures, of bytes with this digest."""
     try:
-        found = envelope.parsed(line)
+        found = envelope.parse(line)
     except SignatureError:
         raise _RefusedError(0, f"{path} is not signed: {bundle_of(path)} holds nothing that is a signature") from None
     signer = found.signer_among(signers)
@@ -180,7 +188,7 @@ def _checked(
     if found.kind != MEDIA_TYPE:
         raise _RefusedError(3, f"what {signer} signed beside {path} is {found.kind[:80]!a}, and no statement of a file")
     try:
-        said = statement_of(found.payload, signer, content, inside=inside)
+        said = decode_statement(found.payload, signer, content, inside=inside)
     except SignatureError as error:
         raise _RefusedError(3, f"what {signer} signed beside {path} is no statement of it: {error}") from None
     if said.sha256 != digest and said.name != path.name:
@@ -217,7 +225,7 @@ def _lines(bundle: Path) -> list[bytes]:
 
 def _claimed(line: bytes) -> str:
     try:
-        return envelope.parsed(line).claimed
+        return envelope.parse(line).claimed
     except SignatureError:
         return ""
 
@@ -232,3 +240,58 @@ def _ends(expires: dt.datetime | dt.date | None) -> dt.datetime | None:
     if expires <= dt.datetime.now(dt.UTC):
         raise InvalidInputError(f"expires must be ahead, got {short(str(expires))}")
     return expires
+
+
+def signed_table(table: pa.Table, line_of: Callable[[str], bytes]) -> bytes:
+    """Return a table as a Parquet file with its signature inside.
+
+    Parameters
+    ----------
+    table
+        What to write.
+    line_of
+        Returns the envelope for the SHA-256 of the file with spaces in the place of the envelope; always as long.
+    """
+    blank = b" " * len(line_of(hashlib.sha256().hexdigest()))
+    content = io.BytesIO()
+    with pq.ParquetWriter(content, table.schema) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({ENTRY: blank})
+    data = content.getvalue()
+    start, end = _place(data)
+    return data[:start] + line_of(hashlib.sha256(data).hexdigest()) + data[end:]
+
+
+def signature_inside(data: bytes) -> tuple[bytes, str] | None:
+    """Return the envelope inside a table's footer and the SHA-256 of the rest, spaces in its place; None without one.
+
+    Whatever else is changed in the file changes the hash; and as its footer names the entry once, no other bytes of it
+    can take the envelope's place.
+    """
+    try:
+        start, end = _place(data)
+    except SignatureError:
+        return None
+    digest = hashlib.sha256(data[:start])
+    digest.update(b" " * (end - start))
+    digest.update(data[end:])
+    return data[start:end], digest.hexdigest()
+
+
+def _place(data: bytes) -> tuple[int, int]:
+    """Return where the value of the entry begins and ends."""
+    size = int.from_bytes(data[-_TAIL:-4], "little")
+    footer = len(data) - _TAIL - size
+    name = data.find(ENTRY + _TEXT, max(0, footer), len(data) - _TAIL)
+    if data[:4] != MAGIC or footer < len(MAGIC) or name < 0 or data.count(ENTRY, footer) > 1:
+        raise SignatureError("the table has no signature inside")
+    at, length = name + len(ENTRY + _TEXT), 0
+    for place in range(_LONGEST_VARINT):
+        byte = data[at + place]
+        length |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:  # the last
+            at += place + 1
+            break
+    if at + length > len(data) - _TAIL:
+        raise SignatureError("the table has no signature inside")
+    return at, at + length

@@ -66,7 +66,7 @@ class Statement:
     content: bytes = dataclasses.field(repr=False, compare=False)
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     """What a file holds, as far as statements say it."""
 
     kind: str
@@ -74,27 +74,27 @@ class Described(NamedTuple):
     agreement: str | None
 
 
-def described(path: Path, data: bytes) -> Described:
+def describe(path: Path, data: bytes) -> Description:
     """Return what a file holds.
 
     Raises
     ------
     InvalidInputError
-        If it is no release, sum of reports, agreement, round or contribution, or no sound one.
+        If it is no release, sum of reports, agreement, round or contribution, or no valid one.
     """
     try:
-        return _described_json(data) if data[:1] == b"{" else _described_release(data)
+        return _describe_json(data) if data[:1] == b"{" else _describe_release(data)
     except StreamsketchError as error:
         raise InvalidInputError(
-            f"{path} is no sound release, mean of local reports, agreement, round or contribution, and nothing else is "
+            f"{path} is no valid release, mean of local reports, agreement, round or contribution, and nothing else is "
             f"signed: {error}"
         ) from None
 
 
-def payload_of(
+def encode_statement(
     path: Path,
     digest: str,
-    found: Described,
+    found: Description,
     receipt: Receipt | None,
     expires: dt.datetime | None,
     *,
@@ -116,7 +116,7 @@ def payload_of(
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def statement_of(payload: bytes, signer: PublicKey, content: bytes, *, inside: bool = False) -> Statement:
+def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, inside: bool = False) -> Statement:
     """Return the statement in a payload whose signature was verified; fields of others are passed over.
 
     Raises
@@ -155,28 +155,28 @@ def statement_of(payload: bytes, signer: PublicKey, content: bytes, *, inside: b
     return found
 
 
-def _described_json(data: bytes) -> Described:
+def _describe_json(data: bytes) -> Description:
     try:
         names = set(json.loads(data))
     except (ValueError, RecursionError):
         raise InvalidInputError("its JSON is damaged") from None
     if "payload" in names:
-        envelope_kind = envelope.parsed(data).kind
+        envelope_kind = envelope.parse(data).kind
         if envelope_kind != CONTRIBUTION:
             raise InvalidInputError(f"it is an envelope of {envelope_kind[:80]!a}")
-        return Described("Contribution", None, None)
+        return Description("Contribution", None, None)
     if "round" in names:
-        return Described("Round", str(Round.from_json(data).guarantee), None)
-    return Described("Agreement", None, Agreement.from_json(data).fingerprint)
+        return Description("Round", str(Round.from_json(data).guarantee), None)
+    return Description("Agreement", None, Agreement.from_json(data).fingerprint)
 
 
-def _described_release(data: bytes) -> Described:
+def _describe_release(data: bytes) -> Description:
     found: Any = Encoded.any_from_bytes(data)
     kind = type(found).__name__
     return (
-        Described(kind, str(found.guarantee), found.agreement)
+        Description(kind, str(found.guarantee), found.agreement)
         if isinstance(found, Published)
-        else Described(kind, None, None)
+        else Description(kind, None, None)
     )
 
 

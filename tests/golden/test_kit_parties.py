@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 import streamsketch as ss
 from streamsketch.errors import SignatureError
 from streamsketch.parties import Key, PublicKey, Round, envelope, verify
-from streamsketch.parties.contributions import CONTRIBUTION, Contribution, encode_contribution
-from streamsketch.parties.masks import add_masks
+from streamsketch.parties.contributions import CONTRIBUTION, Contribution, add_masks, encode_contribution
 from tests.golden import make_kit, party_reader
 from tests.golden.kit_releases import load
 from tests.golden.test_kit import PARSERS, integers
@@ -68,7 +67,7 @@ def test_masks_are_those_of_the_kit(case: dict[str, Any]) -> None:
         add_masks(cells, bytes.fromhex(case["session"]), key, [each.public for each in parties], place)
         ids = tuple(map(bytes.fromhex, one["data_ids"]))
         payload = encode_contribution(Contribution(bytes.fromhex(case["session"]), place, cells.view(np.int64), ids))
-        assert envelope.sealed(payload, CONTRIBUTION, key).decode() == one["bytes"]
+        assert envelope.seal(payload, CONTRIBUTION, key).decode() == one["bytes"]
 
 
 @pytest.mark.parametrize("form", [1, 2])

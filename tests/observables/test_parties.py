@@ -253,7 +253,7 @@ def draws_where_there_are_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def anything_is_signed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("streamsketch.parties.signing.described", lambda *_: statements.Described("Raw", None, None))
+    patch.setattr("streamsketch.parties.signing.describe", lambda *_: statements.Description("Raw", None, None))
 
 
 def notes_of_data(patch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def test_the_order_of_signatures_means_nothing_and_nobody_signs_twice() -> None:
 def test_what_a_party_added_is_nobody_elses_to_change() -> None:
     agreed = a_round(KEYS[:2])
     for added in (b"", bytes(31), bytes(33)):
-        mark = envelope.sealed(_whole(agreed) + added, "application/vnd.streamsketch.round.v2+json", KEYS[0])
+        mark = envelope.seal(_whole(agreed) + added, "application/vnd.streamsketch.round.v2+json", KEYS[0])
         with pytest.raises(SignatureError, match=f"adds {len(added)} bytes to the round, not 32"):
             dataclasses.replace(agreed, signatures=[mark]).signers()
     fields = json.loads(agreed.signed(KEYS[0]).to_json())
@@ -229,7 +229,7 @@ def test_names_and_masks_are_as_the_format_describes_them() -> None:
     assert (agreed.fingerprint, agreed.for_key(golden["key"]).fingerprint) == (whole.hex(), name.hex())
     for of, sent in ((whole, golden["contributions"]), (name, golden["of_key"])):
         session = _sha(b"streamsketch.parties.session.2", of, *added)
-        info = b"streamsketch.parties.mask.1" + north.public.agreement + south.public.agreement
+        info = b"streamsketch.parties.mask.1" + north.public.key_exchange + south.public.key_exchange
         stream = Cipher(ChaCha20(hkdf(north.shared_with(south.public), session, info), bytes(16)), mode=None)
         mask = np.frombuffer(stream.encryptor().update(bytes(64)), dtype="<u8")
         for one, sign in zip(sent, (1, -1), strict=True):

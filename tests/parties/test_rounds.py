@@ -29,7 +29,7 @@ def a_round(keys: list[Key], **changes: object) -> Round:
 
 def again(key: Key) -> Key:
     """Return the key as another process has it, which does not know what was sent."""
-    return Key(key._signing, key._agreement, key.public.name)
+    return Key(key._signing, key._key_exchange, key.public.name)
 
 
 def sketches(count: int) -> list[ss.Sketch]:

@@ -10,7 +10,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import sign, verify
-from streamsketch.parties.inside import ENTRY, signature_inside
+from streamsketch.parties.signing import ENTRY, signature_inside
 from tests.parties.test_signing import NORTH, ONE, PROJECTION, SOUTH, a_release
 
 

@@ -139,9 +139,9 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         bundle.write_text(json.dumps(fields))
         assert "is not by North (" in refused(path, NORTH.public)
 
-    bundle.write_bytes(envelope.sealed(b"{}", signing.MEDIA_TYPE, NORTH))
+    bundle.write_bytes(envelope.seal(b"{}", signing.MEDIA_TYPE, NORTH))
     assert "is no statement of it" in refused(path, NORTH.public)
-    bundle.write_bytes(envelope.sealed(json.loads(sound)["payload"].encode(), "text/plain", NORTH))
+    bundle.write_bytes(envelope.seal(json.loads(sound)["payload"].encode(), "text/plain", NORTH))
     assert "'text/plain', and no statement" in refused(path, NORTH.public)
     for nothing, said in (
         (b"", "is empty"),
@@ -171,7 +171,7 @@ def test_what_should_not_be_sent_is_not_signed(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("{}")
     (tmp_path / "deep").write_text('{"a":' * 100_000)
     (tmp_path / "empty").touch()
-    (tmp_path / "envelope").write_bytes(envelope.sealed(b"{}", "text/plain", NORTH))
+    (tmp_path / "envelope").write_bytes(envelope.seal(b"{}", "text/plain", NORTH))
     report = local.PrivHS(dim=4, epsilon=2.0, seed=1).randomize([1.0, 0.0, 0.0, 0.0])
     (tmp_path / "report").write_bytes(report.to_bytes())
     for path in sorted(tmp_path.iterdir()):

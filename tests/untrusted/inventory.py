@@ -9,8 +9,8 @@ import streamsketch
 
 _ROOT = Path(streamsketch.__file__).parent
 _NAMES = re.compile(
-    r"(?!_)(from_(bytes|json|text)|load\w*|decod\w*|read\w*|parse\w*|opened|\w*batch|\w*batches|csv_\w+|restored?|verify|"
-    r"kind_of|parts_of|statement_of|combine|go_on)"
+    r"(?!_)(from_(bytes|json|text)|load\w*|decod\w*|read\w*|parse\w*|opened|unseal|\w*batch|\w*batches|csv_\w+|restored?|"
+    r"verify|kind_of|parts_of|combine|go_on)"
 )
 _TAKES = {
     "data",
@@ -33,7 +33,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "claim": ("beam/run/claims Claim.decode",),
     "coder": ("beam/run/coders SketchCoder.decode",),
     "contribution": ("parties/contributions decode_contribution", "parties/rounds Round.combine"),
-    "envelope": ("parties/envelope opened", "parties/envelope parsed"),
+    "envelope": ("parties/envelope unseal", "parties/envelope parse"),
     "events in avro": ("data/readers/avro batches",),
     "events in csv": ("data/readers/delimited batches",),
     "events in jsonl": ("data/readers/json_lines batches",),
@@ -58,7 +58,7 @@ READERS: dict[str, tuple[str, ...]] = {
                 "wire/parsing parse", "wire/registry decode"),
     "report of sqkr": ("local/report Report.from_bytes", "wire/local_reports decode_report"),
     "round": ("parties/rounds Round.from_json",),
-    "signatures": ("parties/signing verify", "parties/statements statement_of"),
+    "signatures": ("parties/signing verify", "parties/statements decode_statement"),
     "signs": ("beam/run/coders SignSketchCoder.decode", "wire/signs decode_individual_signs",
               "wire/signs decode_signs"),
     "state of sums": ("streams/windows SumsWindow.from_bytes",),

@@ -185,7 +185,7 @@ def _resealed(kind: str, key: Key, change: Change) -> Change:
     """Return a change of an envelope's payload that its signer made: the signature fits."""
 
     def changed(data: bytes, chance: random.Random) -> bytes:
-        return envelope.sealed(change(envelope.parsed(data).payload, chance), kind, key)
+        return envelope.seal(change(envelope.parse(data).payload, chance), kind, key)
 
     return changed
 
@@ -217,7 +217,7 @@ def _party_readers() -> dict[str, Reader]:
         _projections()[0], epsilon=1.0, delta=1e-9, neighbours=ss.L1(1), mechanism="gaussian", parties=public, honest=2
     )
     sent = [agreed.contribute(_sketch(_projections()[0]), key) for key in keys]
-    sealed = envelope.sealed(b"payload", "text/plain", north)
+    sealed = envelope.seal(b"payload", "text/plain", north)
     with tempfile.TemporaryDirectory() as folder:
         north.save(Path(folder) / "north.pem")
         private = (Path(folder) / "north.pem").read_bytes()
@@ -247,7 +247,7 @@ def _party_readers() -> dict[str, Reader]:
             lambda data: agreed.combine([data, *sent[1:]]),
             (ss.InvalidInputError, ss.WireFormatError, refused),
         ),
-        "envelope": Reader([sealed], [changed_json], lambda data: envelope.opened(data, "text/plain", public), refused),
+        "envelope": Reader([sealed], [changed_json], lambda data: envelope.unseal(data, "text/plain", public), refused),
         "signatures": Reader(
             [bundle, b"\n" + bundle * 2],
             [

@@ -110,7 +110,7 @@ def test_a_retry_gives_the_same_bytes_and_other_data_another_share(
 
     def elsewhere() -> Key:
         """Return the key as a machine has it that knows nothing of what others sent."""
-        return Key(north._signing, north._agreement, "North")
+        return Key(north._signing, north._key_exchange, "North")
 
     monkeypatch.setattr("streamsketch.parties.rounds.add_masks", lambda *_: None)
     one, other = PROJECTION.sketch(), PROJECTION.sketch()
