@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def demonstrate(path: Path, epsilon: float, sketch_dim: int, console: Console) -> int:
     """Play all parties, and print what came of it; return the exit status."""
     agreement = ss.Agreement(
-        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=sketch_dim, sparsity=4, seed=2013),
+        ss.SJLT(sketch_dim=sketch_dim, sparsity=4, seed=2013),
         index={"route": "text", "scheduled_hour": "timestamp"},
         neighbours=NEIGHBOURS,
         title="departures from New York",

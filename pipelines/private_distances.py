@@ -114,7 +114,6 @@ def below_noise(releases: Mapping[Any, ss.PrivateSketch]) -> list[str]:
 
 def _projection(known: argparse.Namespace) -> ss.Projection:
     return ss.SJLT(
-        dim=ss.HASHED_DIM,
         sketch_dim=known.sketch_dim,
         sparsity=known.sparsity,
         seed=known.seed,

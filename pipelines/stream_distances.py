@@ -185,7 +185,6 @@ def projection_of(arguments: argparse.Namespace) -> ss.Projection:
         agreed: ss.Projection = arguments.agreed.projection
         return agreed
     return ss.SJLT(
-        dim=ss.HASHED_DIM,
         sketch_dim=arguments.sketch_dim,
         sparsity=arguments.sparsity,
         seed=arguments.seed,

@@ -51,7 +51,7 @@ def look_at_truth(arguments: argparse.Namespace) -> Truth:
     """Return the exact squared distances and cosines between the keys' histograms, on the values' grid."""
     text = text_columns(arguments)
     projection = ss.SJLT(  # only for the indices and the grid: nothing is projected here
-        dim=ss.HASHED_DIM, sketch_dim=1, sparsity=1, seed=0, resolution=arguments.resolution
+        sketch_dim=1, sparsity=1, seed=0, resolution=arguments.resolution
     )
     keys, indices, values = [], [], []
     for batch in read_batches(arguments.input, all_columns(arguments), text=text, delimiter=arguments.delimiter):

@@ -9,6 +9,6 @@ for name in ss.__all__:  # loaded when they are first used
     if isinstance(thing, ModuleType):
         for inside in getattr(thing, "__all__", []):
             getattr(thing, inside)
-table = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1).table()
+table = ss.SJLT(sketch_dim=64, sparsity=4, seed=1).table()
 table.update(["a"], ["b"], [1.0])
 table["a"].release(epsilon=1.0, neighbours=ss.L1(1)).to_bytes()

@@ -32,7 +32,7 @@ MAX_KEYS, CELLS, EPSILON, DELTA = 2, 1024, 1.0, 1e-9
 
 _INDICES = {"route": ["route"], "route and hour": ["route", "scheduled_hour"]}
 _SECRET = bytes(range(32))  # the same in every run, so that its figures are
-_PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=CELLS, sparsity=4, seed=7)
+_PROJECTION = ss.SJLT(sketch_dim=CELLS, sparsity=4, seed=7)
 
 
 @dataclass(frozen=True)

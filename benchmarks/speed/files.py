@@ -99,7 +99,7 @@ def _text(effort: Effort) -> list[Row]:
     n, different = effort.size(1_000_000), effort.size(100_000)
     codes = np.random.default_rng(7).integers(0, different, n).astype(np.int32)
     column = pa.DictionaryArray.from_arrays(codes, pa.array([f"user-{number:08}@x" for number in range(different)]))
-    plain, projection = column.dictionary_decode(), ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=8, seed=2024)
+    plain, projection = column.dictionary_decode(), ss.SJLT(sketch_dim=1024, sparsity=8, seed=2024)
     peers = {"Arrow's dictionary": Work(plain.dictionary_encode, n)}
     return [
         compare(

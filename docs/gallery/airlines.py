@@ -8,7 +8,7 @@ import streamsketch as ss
 
 flights = pq.read_table("pipelines/data/flights.parquet", columns=["carrier", "route", "scheduled_hour"])
 agreement = ss.Agreement(
-    ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=1024, seed=2024),
+    ss.CountSketch(sketch_dim=1024, seed=2024),
     key="carrier",
     index={"route": "text", "scheduled_hour": "timestamp"},
     neighbours=ss.L1(1, unit="flight"),

@@ -8,7 +8,7 @@ import streamsketch as ss
 
 flights = pq.read_table("pipelines/data/flights.parquet", columns=["carrier", "route", "tailnum"]).drop_null()
 columns = [flights[name].combine_chunks().dictionary_decode() for name in ("carrier", "route", "tailnum")]
-projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=1, seed=2024)
+projection = ss.SJLT(sketch_dim=1024, sparsity=1, seed=2024)
 ones = np.ones(flights.num_rows, dtype=np.int64)
 totals = ss.bounding.unit_totals([(columns[0], columns[1], ones, columns[2])], projection)  # secret
 bounds = np.unique(np.geomspace(1, 600, 30).astype(int)).tolist()

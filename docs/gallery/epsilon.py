@@ -8,7 +8,7 @@ import streamsketch as ss
 epsilons = np.geomspace(0.1, 10, 25)
 figure, axes = plt.subplots(figsize=(6, 3.6))
 for sparsity, delta, noise in [(8, 0.0, "laplace"), (8, 1e-6, "gaussian"), (1, 0.0, "laplace")]:
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=sparsity, seed=1)
+    projection = ss.SJLT(sketch_dim=1024, sparsity=sparsity, seed=1)
     errors = []
     for epsilon in epsilons.tolist():
         offered = ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=ss.L1(1))

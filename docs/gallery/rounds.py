@@ -5,7 +5,7 @@ import numpy as np
 
 import streamsketch as ss
 
-projection = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=256, seed=5)
+projection = ss.CountSketch(sketch_dim=256, seed=5)
 hidden = ss.L1(1, unit="sale")
 parties = [2, 4, 8, 16]
 spread: dict[str, list[float]] = {"merged releases": [], "a round": []}

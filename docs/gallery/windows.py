@@ -8,7 +8,7 @@ import streamsketch as ss
 
 flights = pq.read_table("pipelines/data/flights.parquet", columns=["carrier", "route", "scheduled_hour"])
 month = pc.month(flights["scheduled_hour"])
-projection = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=256, seed=7)
+projection = ss.CountSketch(sketch_dim=256, seed=7)
 hidden = ss.L1(1, unit="flight")
 
 figure, axes = plt.subplots(figsize=(6, 3.6))

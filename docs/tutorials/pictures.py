@@ -52,7 +52,7 @@ def two_parties() -> Draw:
     """Return how to draw the number of pairs of flights at several ε."""
     flights = pq.read_table(DATA / "flights.parquet", columns=["carrier", "route", "scheduled_hour"])
     one = ss.L1(1, unit="flight")
-    projection = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=8192, seed=2013, independence=6)
+    projection = ss.CountSketch(sketch_dim=8192, seed=2013, independence=6)
     agreement = ss.agree(flights.schema, projection, index=["route", "scheduled_hour"], neighbours=one)
     tables = [flights.filter(pc.equal(flights["carrier"], name)) for name in ("DL", "AA")]
     sketches = [ss.sketch(table, agreement) for table in tables]
@@ -85,7 +85,7 @@ def endless_stream() -> Draw:
     """Return how to draw the cosine of each day to the first Monday."""
     flights = pd.read_parquet(DATA / "flights.parquet", columns=["scheduled_hour", "carrier", "route"])
     flights["day"] = flights["scheduled_hour"].dt.floor("D")
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=256, sparsity=1, seed=2013)
+    projection = ss.SJLT(sketch_dim=256, sparsity=1, seed=2013)
     agreement = ss.Agreement(projection, key="carrier", index="route", neighbours=ss.L1(1, unit="flight"))
     days = pd.date_range("2013-01-07", periods=14)
     carriers = {"B6": "JetBlue (B6)", "EV": "ExpressJet (EV)"}
@@ -130,7 +130,7 @@ def customers() -> Draw:
     customer = ss.L1(40, unit="customer")
     agreement = ss.agree(
         shops.schema,
-        ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=512, seed=2025),
+        ss.CountSketch(sketch_dim=512, seed=2025),
         key="country",
         index="item",
         value="quantity",

@@ -94,8 +94,8 @@ class Agreement:
 
     Examples
     --------
-    >>> from streamsketch import HASHED_DIM, L1, SJLT, Agreement
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement(projection, index={"item": "text", "week": "integer"}, value="quantity")
     >>> agreement.index
     (Column(name='item', type='text'), Column(name='week', type='integer'))
@@ -198,8 +198,8 @@ class Agreement:
         Examples
         --------
         >>> import pyarrow as pa
-        >>> from streamsketch import HASHED_DIM, SJLT, sketch
-        >>> agreement = Agreement.of(SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7), index="item")
+        >>> from streamsketch import SJLT, sketch
+        >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), index="item")
         >>> sketch(pa.table({"item": [7, 8]}), agreement) == sketch(pa.table({"item": ["7", "8"]}), agreement)
         True
         """

@@ -43,8 +43,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from streamsketch import HASHED_DIM, SJLT
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> sales = pa.table({"item": ["milk"], "week": [7], "sold": [3]})
     >>> agree(sales, projection, index=["item", "week"], value="sold").index
     (Column(name='item', type='text'), Column(name='week', type='integer'))

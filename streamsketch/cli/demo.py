@@ -43,7 +43,7 @@ def demo(
     words = {party: _words(party) for party in _PARTIES}
     if not all(words.values()):
         raise ss.InvalidInputError("this Python has no source of its standard library to make a demo of")
-    projection = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=1024, seed=2024)
+    projection = ss.CountSketch(sketch_dim=1024, seed=2024)
     releases: dict[str, ss.PrivateSketch] = {}
     for party, counts in words.items():
         sketch = projection.sketch()

@@ -24,7 +24,7 @@ class StreamFacts:
     Parameters
     ----------
     dim
-        Number of possible indices; `streamsketch.HASHED_DIM` for keys that will be hashed.
+        Number of possible indices. The default is `streamsketch.HASHED_DIM`, for keys that will be hashed.
     squared_distances
         One or several squared distances ‖x - y‖₂² of interest, in squared data units. The default is 2 · ``events``,
         for two unrelated streams of ``events`` counts each: the least that streams without common coordinates can have.
@@ -49,7 +49,7 @@ class StreamFacts:
     (40000.0,)
     """
 
-    dim: int
+    dim: int = HASHED_DIM
     squared_distances: float | Iterable[float] | None = None
     events: int | None = None
     spread: int = 1

@@ -47,7 +47,8 @@ class Projection(ABC):
     Parameters
     ----------
     dim
-        Number of possible indices, 1 to 2^60. For hashed keys: `streamsketch.HASHED_DIM`, 2^60.
+        Number of possible indices, 1 to 2^60. Keys are hashed if it is `streamsketch.HASHED_DIM`, 2^60, the default of
+        `SJLT`, `CountSketch` and `Rademacher`.
     sketch_dim
         Number of cells of a sketch (k), 1 to 2^24.
     seed
@@ -291,8 +292,8 @@ class Projection(ABC):
 
         Examples
         --------
-        >>> from streamsketch import HASHED_DIM, SJLT
-        >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=1)
+        >>> from streamsketch import SJLT
+        >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=1)
         >>> projection.indices_of(["JFK-MIA", "JFK-BOS"], [5, 6])
         array([369749199678776834, 235296967002708192])
         """

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Ints
-from streamsketch.data import check_indices
+from streamsketch.data import HASHED_DIM, check_indices
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Adders, BitSlices, Bounds, Words, adders, layout_of, polynomials, scratch_size
 from streamsketch.kernels import slots as slot_kernels
@@ -29,6 +29,7 @@ _MATRIX_PRODUCT = 8  # with more than one nonzero in so many entries, a dense ma
 class BlockHashed(Projection):
     """Maps whose columns have one ±1 in each of s row blocks, with buckets and signs from polynomial hashing."""
 
+    dim: int = HASHED_DIM
     independence: int = 8
 
     def __post_init__(self) -> None:

@@ -27,8 +27,8 @@ def sketch(rows: Any, agreement: Agreement) -> Sketch | SketchTable:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from streamsketch import HASHED_DIM, SJLT, Agreement
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import SJLT, Agreement
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement(projection, index={"item": "integer"}, key="shop", value="sold")
     >>> table = sketch(pa.table({"shop": ["N", "S"], "item": ["007", "8"], "sold": [3, 2]}), agreement)
     >>> table == sketch(pa.table({"shop": ["N", "S"], "item": [7, 8], "sold": [3.0, 2.0]}), agreement)

@@ -225,8 +225,8 @@ class Sketch:
         Examples
         --------
         >>> import pyarrow as pa
-        >>> from streamsketch import HASHED_DIM, CountSketch
-        >>> sketch = CountSketch(dim=HASHED_DIM, sketch_dim=64, seed=7).sketch()
+        >>> from streamsketch import CountSketch
+        >>> sketch = CountSketch(sketch_dim=64, seed=7).sketch()
         >>> sketch.update_rows(pa.table({"item": ["milk", "pears"], "sold": [3, 2]}), index="item", value="sold")
         """
         added = Sketch(self._agreement or self._projection)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.agreement import Column, check_agreed
 
-HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+HASHED = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
     HASHED,
     index={"item": "text", "week": "integer"},

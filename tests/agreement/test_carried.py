@@ -16,7 +16,7 @@ from streamsketch.errors import BoundExceededWarning
 from streamsketch.storage import format as raw_file
 from streamsketch.wire.releases import MAGIC, frame
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 SALES = ss.Agreement(PROJECTION, index="item", value="sold", title="Sales")
 RETURNS = SALES.replace(title="Returns")
 BY_SHOP = SALES.replace(key="shop")
@@ -130,9 +130,7 @@ def test_releases_carry_the_fingerprint_and_their_bytes_too() -> None:
     table = ss.sketch(ROWS, BY_SHOP).release(**LAPLACE, public_keys=["N", "W"])
     assert isinstance(table, ss.PrivateTable)
     flips = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(4))
-    signs = ss.Agreement(
-        ss.projections.Rademacher(dim=ss.HASHED_DIM, sketch_dim=64, seed=7), index="item", value="sold"
-    )
+    signs = ss.Agreement(ss.projections.Rademacher(sketch_dim=64, seed=7), index="item", value="sold")
     for made, agreement in (
         (release(SALES), SALES),
         (table, BY_SHOP),
@@ -231,9 +229,7 @@ def test_a_table_is_of_one_agreement() -> None:
 
 
 def test_signs_of_two_agreements_are_refused() -> None:
-    agreement = ss.Agreement(
-        ss.projections.Rademacher(dim=ss.HASHED_DIM, sketch_dim=64, seed=7), index="item", value="sold"
-    )
+    agreement = ss.Agreement(ss.projections.Rademacher(sketch_dim=64, seed=7), index="item", value="sold")
     flips = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(4))
     x, y = (
         flips.release(ss.sketch(ROWS, one))  # type: ignore[arg-type]

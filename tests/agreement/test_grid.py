@@ -17,7 +17,7 @@ import pytest
 
 import streamsketch as ss
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 DAYS = [dt.date(2026, 1, 1), dt.date(1960, 2, 29), dt.date(2026, 1, 1), *[dt.date(2030, 12, 31)] * 3]
 MIDNIGHT = dt.datetime.fromisoformat("2026-01-01")
 TIMES = [MIDNIGHT + dt.timedelta(seconds=37_800.25 + second) for second in (0, 1, 2, 3, 3, 3)]

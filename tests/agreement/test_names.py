@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 
-HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=7, resolution="1/100")
+HASHED = ss.SJLT(sketch_dim=32, sparsity=4, seed=7, resolution="1/100")
 FEW = HASHED.replace(dim=100)
 DAYS = [dt.date(2026, 1, 1), dt.date(1960, 2, 29), dt.date(2026, 1, 1)]
 TIMES = [dt.datetime(2026, 1, 1, hour) for hour in (1, 2, 1)]  # noqa: DTZ001 - a time without a zone

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 import streamsketch as ss
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
 ROWS = [("north", "ä,b", 7, "0.5"), ("north", 'c"d', 7, "2"), ("south", "e\nf", -1, "-1.25"), ("north", "ä,b", 7, "1")]
 EVENTS = ["--key", "shop", "--index", "item", "--index", "aisle", "--value", "amount"]
 

@@ -44,7 +44,7 @@ def agreed(folder: Path) -> ss.Agreement:
 
 def test_an_agreement_is_written_as_asked(folder: Path, forks: Forks) -> None:
     assert agreed(folder) == ss.Agreement(
-        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=5, resolution="1/100"),
+        ss.SJLT(sketch_dim=64, sparsity=4, seed=5, resolution="1/100"),
         key="land",
         index={"item": "text", "week": "integer", "paid": "boolean"},
         value="price",

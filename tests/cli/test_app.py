@@ -148,7 +148,7 @@ def test_a_pipe_that_closes_early_is_no_mistake(tmp_path: Path, forks: Forks) ->
 
 def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path: Path, forks: Forks) -> None:
     os.mkfifo(tmp_path / "endless.csv")
-    (tmp_path / "p.json").write_text(ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=8, seed=1).to_json())
+    (tmp_path / "p.json").write_text(ss.CountSketch(sketch_dim=8, seed=1).to_json())
     command = ["sketch", "endless.csv", "--index", "a", "--projection", "p.json", "-o", "a.raw-sketch"]
     with forks.started(command, tmp_path, stderr=subprocess.PIPE) as running:
         with open_when_read(tmp_path / "endless.csv", running):  # it is past its imports

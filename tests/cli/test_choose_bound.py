@@ -12,7 +12,7 @@ from streamsketch.privacy import Budget
 from streamsketch.report import picture_of
 from tests.cli.running import Forks
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
 COLUMNS = ["--unit-column", "customer", "--key", "shop", "--index", "item", "--value", "paid"]
 ASKED = [*COLUMNS, "--projection", "agreed.json", "--candidates", "1,5,50", "--candidates", "100000", "--share", "0.9"]
 CHOOSE = ["choose-bound", "rows.csv", *ASKED]

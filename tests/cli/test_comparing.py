@@ -69,7 +69,7 @@ def test_inspect_shows_the_guarantee_and_the_size(files: list[Path], forks: Fork
 
 
 def test_what_a_pipe_takes_is_not_folded(tmp_path: Path, forks: Forks) -> None:
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=1024, sparsity=16, seed=(1 << 63) - 1, resolution="1/1000000")
+    projection = ss.SJLT(sketch_dim=1024, sparsity=16, seed=(1 << 63) - 1, resolution="1/1000000")
     projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "a.sketch")
     lines = forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.splitlines()
     (told,) = [line.split(None, 1)[1].strip() for line in lines if line.strip().startswith("projection")]

@@ -39,7 +39,7 @@ def test_a_release_is_charged_and_refused_where_it_does_not_fit(books: Path, for
 
 @pytest.mark.parametrize("column", ["customer", "Customer ID"])
 def test_a_choice_of_a_bound_is_charged(books: Path, forks: Forks, column: str) -> None:
-    (books / "agreed.json").write_text(ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=3).to_json())
+    (books / "agreed.json").write_text(ss.SJLT(sketch_dim=64, sparsity=4, seed=3).to_json())
     (books / "rows.csv").write_text(f"{column},item\n" + "".join(f"{customer},tea\n" for customer in range(100)))
     choose = ["choose-bound", "rows.csv", "--unit-column", column, "--index", "item", "--candidates", "1,5"]
     choose += ["--projection", "agreed.json", "--ledger", LEDGER, "--dataset", "sales", "--epsilon"]

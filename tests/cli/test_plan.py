@@ -15,7 +15,7 @@ def test_a_plan_is_printed_within_eighty_columns(forks: Forks) -> None:
     done = forks.run(*ASKED)
     assert done.returncode == 0
     plan = ss.plan(
-        ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=4000),
+        ss.planning.StreamFacts(squared_distances=4000),
         epsilon=1.0,
         neighbours=ss.L1(1, unit="flight"),
         goal=ss.planning.Goal(relative_error=0.25),
@@ -58,7 +58,7 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     assert "such streams cannot be distinguished" in " ".join(hopeless.split())
     assert "distinguished" not in forks.run("plan", "--epsilon", 1, "--squared-distance", 1e5, cwd=tmp_path).stdout
     asked = {
-        "streams": ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[40, 50, 1e6]),
+        "streams": ss.planning.StreamFacts(squared_distances=[40, 50, 1e6]),
         "neighbours": ss.L1(1),
     }
     plan = ss.plan(epsilon=0.5, **asked)

@@ -181,7 +181,7 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
 
 
 def test_more_keys_than_a_raw_file_holds_are_refused_before_memory_is_filled(folder: Path, forks: Forks) -> None:
-    wide = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=1 << 24, seed=3)
+    wide = ss.CountSketch(sketch_dim=1 << 24, seed=3)
     (folder / "wide.json").write_text(wide.to_json())
     (folder / "keys.csv").write_text("key\n" + "".join(f"{key}\n" for key in range(64)))
     said = forks.refused(

@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 import streamsketch as ss
 from streamsketch.beam import ReadColumns, ReleasePerKey, SketchPerKey, configure_run
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=128, sparsity=4, seed=11)
+PROJECTION = ss.SJLT(sketch_dim=128, sparsity=4, seed=11)
 KEYS = [f"Schlüssel {number}" for number in range(50)]
 PUBLIC_KEYS = [*KEYS[1:], "no data"]  # one key of the data is not public, and one public key has no data
 MINUTES = 10  # on the slowest of machines

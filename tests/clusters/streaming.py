@@ -34,7 +34,7 @@ from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka, Record
 from tests.clusters.steps import write
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=11)
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=11)
 KEYS = ["AA", "UA", "empty"]
 BASE = 1_356_998_400  # 2013-01-01
 MINUTE, DELAY = 60, 5

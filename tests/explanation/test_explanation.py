@@ -381,7 +381,7 @@ def test_l1_is_the_sum_of_absolute_values_not_the_absolute_value_of_the_sum() ->
 def test_it_says_whether_the_bound_was_enforced() -> None:
     bought = (["tea"], [80995], ["Ann"])
     near = ss.L1(5, unit="customer")
-    hashed = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    hashed = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
     bounded = ss.bounding.bound_units([(None, *bought)], hashed, neighbours=near).sketch_of("")
     released = bounded.release(epsilon=0.5, neighbours=near)
     assert released.explain().who.endswith("at most 5; what each adds was clipped to that bound")

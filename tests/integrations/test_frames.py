@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.data import tables
 from streamsketch.estimation import Estimates
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
+PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11)
 SHOPS, ITEMS, AISLES, SOLD = ["n", "s", "n"], ["milk", "ü", "milk"], [7, 8, 9], [3, -1, 2]
 COLUMNS = {"shop": SHOPS, "item": ITEMS, "aisle": AISLES, "sold": SOLD}
 

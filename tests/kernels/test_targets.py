@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamsketch import HASHED_DIM, SJLT
+from streamsketch import SJLT
 from streamsketch.kernels import carryless
 from streamsketch.local import ProjUnit
 from streamsketch.privacy import KeyedBits
@@ -74,7 +74,7 @@ def reports() -> Iterator[bytes]:
 def digests() -> Iterator[bytes]:
     rng = np.random.default_rng(4)
     texts = pa.array([rng.bytes(size) for size in [*range(300), *range(60)]])
-    yield SJLT(dim=HASHED_DIM, sketch_dim=8, sparsity=1, seed=1).indices_of(texts).tobytes()
+    yield SJLT(sketch_dim=8, sparsity=1, seed=1).indices_of(texts).tobytes()
     yield UnitDigests(bytes(32)).of(texts).tobytes()
 
 

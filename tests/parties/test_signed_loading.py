@@ -77,7 +77,7 @@ def test_another_agreement_is_refused_in_files_and_bytes(tmp_path: Path) -> None
     other = AGREEMENT.replace(missing="drop")
     nothing = PROJECTION.sketch().release(epsilon=1.0, neighbours=ONE)
     nothing.save(tmp_path / "none.sketch")
-    elsewhere = AGREEMENT.replace(projection=ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=8))
+    elsewhere = AGREEMENT.replace(projection=ss.SJLT(sketch_dim=64, sparsity=4, seed=8))
     for name, expect, said in (
         ("a.sketch", other, f"agreement: is {AGREEMENT.fingerprint}, and {other.fingerprint} was expected"),
         ("a.sketch", other.fingerprint, f"and {other.fingerprint} was expected"),

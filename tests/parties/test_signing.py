@@ -15,7 +15,7 @@ from streamsketch import local
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, signing, verify
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 ONE = ss.L1(1, unit="visit")
 NORTH, SOUTH, WEST = (Key.generate(name) for name in ("North", "South", "West"))
 AGREEMENT = ss.Agreement(PROJECTION, index={"item": "text"}, neighbours=ONE)

@@ -28,7 +28,7 @@ def test_five_processes_publish_one_sum_with_one_noise(tmp_path: Path, monkeypat
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
     pq.write_table(FLIGHTS, tmp_path / "flights.parquet")
     agreement = ss.Agreement(
-        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=4096, sparsity=4, seed=1),
+        ss.SJLT(sketch_dim=4096, sparsity=4, seed=1),
         index={"route": "text", "scheduled_hour": "timestamp"},
         neighbours=parties_demo.NEIGHBOURS,
     )
@@ -51,7 +51,7 @@ def test_five_processes_publish_one_sum_with_one_noise(tmp_path: Path, monkeypat
 
 
 def test_what_is_printed_fits_and_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1)
+    projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=1)
     release = projection.sketch().release(epsilon=1.0, neighbours=parties_demo.NEIGHBOURS)
     sent = [parties_demo.Sent("JFK, LGA", 67_355, b"", bytes(700_000), 0.05)] * 5
     console = Console(width=80)

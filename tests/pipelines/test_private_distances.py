@@ -336,7 +336,7 @@ def test_units_are_clipped_as_asked_with_and_without_an_agreement(
     pq.write_table(customers, sales / "sales.parquet")
     if agreed:
         ss.Agreement(
-            ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=256, sparsity=2, seed=2013, resolution="0.25"),
+            ss.SJLT(sketch_dim=256, sparsity=2, seed=2013, resolution="0.25"),
             key="shop",
             index={"product": "text", "day": "integer"},
             value="paid",
@@ -410,7 +410,7 @@ def test_options_that_go_together_are_asked_for(sales: Path, change: tuple[str, 
 
 def test_a_job_follows_an_agreement(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
     agreement = ss.Agreement(
-        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=256, sparsity=2, seed=3, resolution="0.25"),
+        ss.SJLT(sketch_dim=256, sparsity=2, seed=3, resolution="0.25"),
         key="shop",
         index={"product": "text", "day": "integer"},
         value="paid",

@@ -11,8 +11,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.projections import block_hashed, spectral
 
-FAR = ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=4e6)
-NEAR = ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[4e3, 4e4])
+FAR = ss.planning.StreamFacts(squared_distances=4e6)
+NEAR = ss.planning.StreamFacts(squared_distances=[4e3, 4e4])
 ONE: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="flight")}
 
 STREAMS = [
@@ -106,7 +106,7 @@ def test_sparsity_is_paid_for_where_tails_matter() -> None:
     assert rare.chosen.nonzeros >= 8
     assert "gives lighter tails" in str(rare)
     # differences known to be spread over many items have no such tails
-    spread = ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=4e6, spread=100_000)
+    spread = ss.planning.StreamFacts(squared_distances=4e6, spread=100_000)
     assert ss.plan(spread, goal=ss.planning.Goal(max_cells=4096, confidence=1 - 1e-6), **ONE).chosen.nonzeros == 1
 
 
@@ -133,7 +133,7 @@ def test_a_plan_releases_what_it_says() -> None:
 
 
 def test_counts_on_a_finer_grid_take_less_gaussian_noise() -> None:
-    streams = ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=1e4)
+    streams = ss.planning.StreamFacts(squared_distances=1e4)
     plan = ss.plan(streams, epsilon=2.0, delta=0.4, neighbours=ss.L1(1), goal=ss.planning.Goal(max_cells=64))
     assert plan.chosen.mechanism == "gaussian"
     assert plan.chosen.projection.grid == Fraction(1, 16)
@@ -190,7 +190,7 @@ def test_the_report_fits_a_terminal_and_the_dictionary_json(confidence: float) -
 
 def test_hopeless_plans_fit_too() -> None:
     for epsilon, distance in ((1e-4, 4e3), (1e-3, 1.0), (1.0, 1e25)):
-        streams = ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[distance, 2 * distance])
+        streams = ss.planning.StreamFacts(squared_distances=[distance, 2 * distance])
         goal = ss.planning.Goal(relative_error=0.05, confidence=1 - 1e-6)
         plan = ss.plan(streams, epsilon=epsilon, delta=1e-6, neighbours=ss.L1(1), goal=goal)
         assert max(map(len, str(plan).splitlines())) <= 80, str(plan)
@@ -234,13 +234,13 @@ def test_goals_that_are_none_are_refused(goal: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize("squared_distance", [1e-60, 1e30])
 def test_the_least_and_the_largest_distances_are_planned_for_in_finite_numbers(squared_distance: float) -> None:
     for epsilon, delta in ((1e-6, 0.0), (1.0, 1e-9), (1e6, 0.0)):
-        streams = ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=squared_distance)
+        streams = ss.planning.StreamFacts(squared_distances=squared_distance)
         plan = ss.plan(streams, epsilon=epsilon, delta=delta, neighbours=ss.L1(1))
         json.dumps(plan.to_dict(), allow_nan=False)
         assert "inf" not in str(plan).split()
     for beyond in (1e-61, 1e-300, 1.01e30):
         with pytest.raises(ss.InvalidInputError, match=r"squared distance must be a number in \[1e-60, 1e\+30\], got"):
-            ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[squared_distance, beyond])
+            ss.planning.StreamFacts(squared_distances=[squared_distance, beyond])
 
 
 def test_plans_that_cannot_be_are_refused() -> None:

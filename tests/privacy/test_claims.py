@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch import PrivateSketch, PrivateTable
 from streamsketch.privacy import NoiseMoments, places_that_count, sharing_data
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)
 NEAR = ss.L1(1, unit="sale")
 
@@ -146,7 +146,7 @@ def test_what_is_computed_of_other_sums_spends_nothing_and_what_is_not_counts(na
 
 @pytest.mark.parametrize("cells", [1, 2, 4])
 def test_of_as_many_parts_as_cells_only_the_plain_sum_is_known(cells: int) -> None:
-    small = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=cells, seed=7)
+    small = ss.CountSketch(sketch_dim=cells, seed=7)
     parts = [released(1.0, small) for _ in range(cells + (cells > 2))]
     if cells > 1:
         assert spent(*parts, added(*parts)) == len(parts)

@@ -260,7 +260,7 @@ def test_noise_before_any_map_needs_no_norm_of_it() -> None:
 @pytest.mark.parametrize(
     "projection",
     [
-        ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=1),
+        ss.SJLT(sketch_dim=64, sparsity=4, seed=1),
         ss.projections.OPORP(dim=1 << 40, sketch_dim=64, seed=1),
         ss.projections.Rademacher(dim=100, sketch_dim=64, seed=1),
         ss.projections.GaussianProjection(dim=100, sketch_dim=16, seed=1),

@@ -16,7 +16,7 @@ from streamsketch.release import AdditiveNoise
 from streamsketch.streams import StreamPolicy
 from tests.cli.running import Forks
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
 SALE = ss.L1(1, unit="sale")
 
 
@@ -39,7 +39,7 @@ DOORS: dict[str, Callable[[float, float], Any]] = {
     "a policy": policy,
     "a round": a_round,
     "a plan": lambda e, d: ss.plan(
-        ss.planning.StreamFacts(dim=ss.HASHED_DIM, squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE
+        ss.planning.StreamFacts(squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE
     ),
     "keys": lambda e, d: SelectKeys(epsilon=e, delta=d or 1e-9),
 }

@@ -2,11 +2,13 @@
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import json
 import math
 import pickle
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,8 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch import SJLT, CountSketch, InvalidInputError, Projection
+from streamsketch import HASHED_DIM, SJLT, CountSketch, InvalidInputError, Projection
 from streamsketch.errors import IncompatibleProjectionsError
+from streamsketch.projections import Rademacher
 
 SPARSE = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024, resolution="1/100")
 TEXT = (
@@ -270,6 +273,14 @@ def test_a_missing_field_is_named(name: str) -> None:
     del fields[name]
     with pytest.raises(InvalidInputError, match=f"kind None|missing: \\['{name}'\\], unknown: \\[\\]"):
         Projection.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("make", [functools.partial(SJLT, sparsity=2), CountSketch, Rademacher])
+def test_keys_are_hashed_unless_dim_is_given_and_the_json_says_so(make: Callable[..., Projection]) -> None:
+    projection = make(sketch_dim=64, seed=1)
+    assert projection == make(dim=HASHED_DIM, sketch_dim=64, seed=1)
+    assert json.loads(projection.to_json())["dim"] == 1 << 60
+    assert projection.indices_of(["JFK"]).shape == (1,)
 
 
 def test_an_unknown_kind_is_named_beside_the_known_ones() -> None:

@@ -18,7 +18,7 @@ from streamsketch.parties import Key, Round
 from streamsketch.streams import StreamPolicy
 from tests.cli.running import Forks
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
 SALE = ss.L1(1, unit="sale")
 ROWS = pa.table({"shop": ["a", "b"], "item": ["x", "y"], "who": ["u", "v"]})
 AGREEMENT = ss.Agreement(PROJECTION, key="shop", index="item", unit="who", neighbours=SALE)

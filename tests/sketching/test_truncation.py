@@ -11,7 +11,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import TruncationWarning
 
-WHOLE = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=2, seed=7)
+WHOLE = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
 NEAR = ss.L1(5, unit="buyer")
 
 

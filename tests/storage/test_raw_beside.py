@@ -10,7 +10,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.storage import RawSketch, append_raw, emptied, load_raw, read_head, release_raw, save_raw
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEAR = ss.L1(1, unit="sale")
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": NEAR}
 

@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.sketching.bounding import units
 from streamsketch.streams import StreamPolicy
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEIGHBOURS = ss.L1(5, unit="customer", max_keys=2)
 AGREEMENT = ss.Agreement(PROJECTION, index="item", key="shop", value="n", unit="customer", neighbours=NEIGHBOURS)
 KEYS = ["north", "south", "west"]

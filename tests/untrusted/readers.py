@@ -107,7 +107,7 @@ def _projections() -> list[ss.Projection]:
     grid = Fraction(1, 4)
     return [
         ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution=grid),
-        ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=16, seed=3),
+        ss.CountSketch(sketch_dim=16, seed=3),
         ss.projections.FJLT(dim=32, sketch_dim=16, seed=3),
         ss.projections.GaussianProjection(dim=32, sketch_dim=16, seed=3),
         ss.projections.OPORP(dim=64, sketch_dim=16, seed=3),

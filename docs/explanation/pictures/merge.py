@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 
 flights = pq.read_table("pipelines/data/flights.parquet", columns=["route"])
-projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 parts = []
 for worker in range(3):
     sketch = projection.sketch()

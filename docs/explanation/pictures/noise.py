@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 
 flights = pq.read_table("pipelines/data/flights.parquet", columns=["carrier", "route", "scheduled_hour"]).to_pandas()
-projection = ss.CountSketch(dim=ss.HASHED_DIM, sketch_dim=64, seed=5)
+projection = ss.CountSketch(sketch_dim=64, seed=5)
 sketch = projection.sketch()
 american = flights[flights.carrier == "AA"][:3000]
 sketch.update((american.route.astype(str) + american.scheduled_hour.dt.strftime(" %H")).to_list())

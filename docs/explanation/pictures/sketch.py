@@ -6,7 +6,7 @@ import numpy as np
 import streamsketch as ss
 
 CELLS = 32
-projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=CELLS, sparsity=4, seed=3)
+projection = ss.SJLT(sketch_dim=CELLS, sparsity=4, seed=3)
 figure, axes = plt.subplots(figsize=(7, 2.6))
 for place, (event, value) in enumerate([("JFK–LAX", 1), ("BOS–MIA", 1)]):
     alone = projection.sketch()

@@ -58,8 +58,8 @@ def bound(
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from streamsketch import HASHED_DIM, L1, SJLT, Agreement
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import L1, SJLT, Agreement
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> five = L1(5, unit="customer")
     >>> agreement = Agreement(projection, index="item", value="sold", unit="customer", neighbours=five)
     >>> rows = pa.table({"item": ["tea", "tea", "jam"], "sold": [80995, -80995, 8], "customer": ["Ann", "Ann", "Bob"]})

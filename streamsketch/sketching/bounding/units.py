@@ -97,8 +97,8 @@ def bound_units(
 
     Examples
     --------
-    >>> from streamsketch import HASHED_DIM, L1, SJLT
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import L1, SJLT
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> bought = (["DE", "DE", "FR"], ["tea", "tea", "jam"], [80995, -80995, 8], ["Ann", "Ann", "Bob"])
     >>> table = bound_units([bought], projection, neighbours=L1(5, unit="customer"))
     >>> {key: table[key].mass for key in table}
@@ -207,8 +207,8 @@ def unit_totals(
 
     Examples
     --------
-    >>> from streamsketch import HASHED_DIM, SJLT
-    >>> projection = SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7)
+    >>> from streamsketch import SJLT
+    >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> unit_totals([(["DE", "DE"], ["tea", "jam"], [3, -4], ["Ann", "Ann"])], projection)
     array([7.])
     """

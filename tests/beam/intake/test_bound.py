@@ -25,7 +25,7 @@ from streamsketch.beam.run import runs
 from streamsketch.privacy import Neighbours
 from tests.beam.running import run
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
+PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUNDS: dict[str, Any] = {"unit": "plane", "max_keys": 2, "l1": 3}
 
 Row = tuple[Any, Any, Any, Any]

@@ -297,7 +297,7 @@ def test_errors_of_the_file_system_stay_what_they_are() -> None:
 
 def test_lines_are_sketched_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\ny\nx\n")
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
+    projection = ss.SJLT(sketch_dim=32, sparsity=4, seed=11)
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         lines = pipeline | ReadColumns([str(tmp_path / "*.txt")], ["file", "line"])

@@ -17,7 +17,7 @@ from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey
 from streamsketch.beam.intake import sketch as sketching
 from tests.beam.running import run
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
+PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11)
 
 Event = tuple[str, tuple[int, int]]
 events = st.lists(

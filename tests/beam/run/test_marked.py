@@ -23,7 +23,7 @@ from streamsketch.beam.streams import BoundAcrossWindows
 from streamsketch.signs import DPSignLogistic
 from tests.beam.running import run
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
+PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUNDS: dict[str, Any] = {"unit": "plane", "max_keys": 2, "l1": 3}
 
 

@@ -32,7 +32,7 @@ def grow(folder: Path) -> None:
 
 def sums_of(key: str, minute: int) -> list[int]:
     """Return the sums of a key's rows in a minute, but for the late one."""
-    sketch = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=2013).sketch()
+    sketch = ss.SJLT(sketch_dim=64, sparsity=4, seed=2013).sketch()
     for carrier, route, _, at in FIRST + THEN:
         if carrier == key and at // MINUTE == minute and route != "late":
             sketch.update(route, 1)
@@ -138,7 +138,7 @@ BOUGHT = [  # one row breaks the agreement, and in two something is missing
 @pytest.mark.usefixtures("no_noise", "root_key")
 @pytest.mark.parametrize("unit", ["buyer", None])
 def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+    projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
     agreement = ss.Agreement(
         projection,
         key={"shop": "integer"},

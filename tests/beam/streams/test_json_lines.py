@@ -8,14 +8,12 @@ import pytest
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.timestamp import Timestamp
 
-from streamsketch import HASHED_DIM, SJLT, Agreement
+from streamsketch import SJLT, Agreement
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.beam.streams.json_lines import plain_types, read_plain
 
 SCHEMA = pa.schema({"unit": pa.string(), "value": pa.int64(), "time": pa.timestamp("us", "UTC")})
-AGREEMENT = Agreement(
-    SJLT(dim=HASHED_DIM, sketch_dim=64, sparsity=4, seed=7), key="unit", index="unit", value="value", missing="drop"
-)
+AGREEMENT = Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), key="unit", index="unit", value="value", missing="drop")
 TIME = b'"time":60000000'
 PLAIN = [b'{"unit":"a","value":1,' + TIME + b"}", b'{"unit":"\\u00e9","value":-0,"x":"y",' + TIME + b"}"]
 ODD = [

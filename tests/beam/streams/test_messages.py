@@ -188,7 +188,7 @@ def test_the_schema_has_a_time() -> None:
 
 # --- under an agreement ---------------------------------------------------------------------------------------------
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
+PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
     PROJECTION,
     key="key",

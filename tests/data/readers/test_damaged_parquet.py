@@ -15,7 +15,7 @@ from streamsketch.data import batches, parts_of
 from tests.cli.running import Forks
 
 ROWS, WORDS = 64, ["tea", "jam", "gin"]
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(sketch_dim=16, sparsity=4, seed=7)
 AGREEMENT = ss.Agreement(PROJECTION, index="item", key="shop", unit="customer", neighbours=ss.L1(9, unit="customer"))
 
 

@@ -10,7 +10,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.sketching.bounding import units
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11)
+PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11)
 AGREEMENT = ss.Agreement(
     PROJECTION,
     key="land",

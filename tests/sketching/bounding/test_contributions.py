@@ -18,7 +18,7 @@ from streamsketch.sketching.bounding.contributions import Contributions, Reader,
 from streamsketch.sketching.bounding.objects import is_malformed
 
 SECRET = bytes(32)
-HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
+HASHED = ss.SJLT(sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 SMALL = ss.SJLT(dim=10, sketch_dim=16, sparsity=4, seed=3)
 HEAVY = (1 << 62) - 1
 

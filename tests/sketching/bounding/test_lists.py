@@ -14,7 +14,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.sketching.bounding.contributions import Reader
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=1, resolution="1/2")
+PROJECTION = ss.SJLT(sketch_dim=16, sparsity=4, seed=1, resolution="1/2")
 SMALL = ss.CountSketch(dim=50, sketch_dim=16, seed=1)
 NEIGHBOURS = ss.L1(1 << 58, unit="customer")
 OTHERS = [("k", "tea", 5, "Ann"), ("k", "jam", 3, "Bob"), ("l", "tea", (1 << 53) + 1, "Cy")]

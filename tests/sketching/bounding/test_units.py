@@ -25,7 +25,7 @@ from streamsketch.sketching.bounding import grouping, units
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.beam.running import run
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
+PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUND = ss.L1(3, unit="plane", max_keys=2)
 Columns = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
 
