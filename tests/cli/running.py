@@ -1,15 +1,13 @@
-"""The command in processes of its own.
+"""The command, in this process and in others: the same `main`, arguments, exit status and streams.
 
-`streamsketch` starts Python anew, as a user's shell does. `Forks` imports the command once and forks for each call:
-the same `main`, exit status, signals and streams, without a second of imports each time.
+`streamsketch` starts Python anew, as a user's shell does. `Forks.run` calls `main` in the process of the tests.
+`Forks.started` forks a process that has imported the command: for tests of signals, of pipes and of several at once.
 """
 
 import contextlib
 import errno
 import fcntl
-import functools
 import gc
-import io
 import json
 import os
 import re
@@ -21,11 +19,17 @@ import tempfile
 import termios
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
+from unittest import mock
+
+import typer
 
 import streamsketch as ss
+from streamsketch.cli import app as command
+from streamsketch.cli.app import main
 
 ROOT = Path(ss.__file__).parent.parent
 COMMAND = [sys.executable, "-m", "streamsketch"]
@@ -106,34 +110,43 @@ def open_when_read(pipe: Path, reader: subprocess.Popen[bytes] | Forked) -> Bina
 
 
 class Forks:
-    """Runs commands in forks of one process that has imported them."""
+    """Runs commands: where a test is not about processes, in this one."""
+
+    _process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, __file__, str(theirs.fileno())], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                text=True, env=ENVIRONMENT, pass_fds=[theirs.fileno()],
-            )  # fmt: skip
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()
-        self._socket.close()
+        if self._process is not None:
+            self._process.communicate()
+            self._socket.close()
+
+    def _start(self) -> subprocess.Popen[str]:
+        """Start the process from which others fork, at the first of them."""
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            return subprocess.Popen(  # noqa: S603
+                [sys.executable, __file__, str(theirs.fileno())], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True, env=ENVIRONMENT, pass_fds=[theirs.fileno()],
+            )  # fmt: skip
 
     def asked(self, verb: str, *call: Any) -> Any:
         """Return what the process with the imports answers."""
+        self._process = self._process or self._start()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([verb, *call]) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
+    def warm(self, *arguments: object, cwd: Path) -> None:
+        """Run a command where others are forked, which then find loaded what it loads."""
+        self.asked("warm", list(map(str, arguments)), str(cwd))
+
     def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Done:
-        with tempfile.NamedTemporaryFile() as given:
-            given.write(stdin)
-            given.flush()
-            return Done(*self.asked("run", list(map(str, arguments)), str(cwd or Path.cwd()), ENVIRONMENT, given.name))
+        """Run a command to its end, in this process."""
+        return _run(list(map(str, arguments)), cwd or Path.cwd(), stdin)
 
     @contextlib.contextmanager
     def started(self, arguments: list[Any], cwd: Path, before: str = "", **pipes: Any) -> Iterator[Forked]:
@@ -151,6 +164,7 @@ class Forks:
                     ends[name] = ours.enter_context(os.fdopen(own, "rb" if number else "wb"))
                     theirs.callback(os.close, files[-1])
             numbers = [file if isinstance(file, int) else file.fileno() for file in files]
+            self._process = self._process or self._start()
             socket.send_fds(self._socket, [b" "], numbers)
             pid = self.asked("start", list(map(str, arguments)), str(cwd), ENVIRONMENT, before)
             theirs.close()
@@ -197,18 +211,8 @@ class Forks:
 
 def _serve() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
-    import typer  # noqa: PLC0415 - the parent's tests need not import it
-
-    from streamsketch.cli.app import app, main  # noqa: PLC0415 - as above
     from tests import loaded  # noqa: F401, PLC0415 - what commands load when they need it
 
-    with contextlib.redirect_stdout(io.StringIO()):  # and what the reader and the printer of arguments load
-        for command in app.registered_commands:
-            app([str(command.name), "--help"], standalone_mode=False)
-        for arguments in (["inspect", "--system"], ["plan", "--epsilon", "1", "--squared-distance", "1e5"]):
-            app(arguments, standalone_mode=False)
-
-    typer.main.get_command = functools.cache(typer.main.get_command)  # built once for all forks
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
@@ -217,32 +221,21 @@ def _serve() -> None:
             (pid,) = call
             ended, status = os.waitpid(pid, os.WNOHANG)
             answer: Any = os.waitstatus_to_exitcode(status) if ended else None
-        elif verb == "start":
+        elif verb == "warm":
+            arguments, cwd = call
+            answer = _run(arguments, Path(cwd))
+            gc.freeze()
+        else:
             _, files, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
             *how, before = call
-            answer = _forked(main, *how, files, before)
+            answer = _forked(*how, files, before)
             for file in files:
                 os.close(file)
-        else:
-            *how, stdin = call
-            with Path(stdin).open("rb") as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-                _, status = os.waitpid(_forked(main, *how, [file.fileno() for file in (given, out, err)]), 0)
-                answer = [os.waitstatus_to_exitcode(status)]
-                for stream in (out, err):
-                    stream.seek(0)
-                    answer.append(stream.read().decode())
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
-def _forked(
-    main: Callable[[], None],
-    arguments: list[str],
-    cwd: str,
-    environment: dict[str, str],
-    files: list[int],
-    before: str = "",
-) -> int:
+def _forked(arguments: list[str], cwd: str, environment: dict[str, str], files: list[int], before: str) -> int:
     """Return the number of a process that does what the command does."""
     child = os.fork()
     if child:
@@ -255,19 +248,93 @@ def _forked(
         os.dup2(file, number)
         os.close(file)
     sys.argv = ["streamsketch", *arguments]
-    status = 0
-    try:
+
+    def all_of_it() -> None:
         exec(before, {})  # noqa: S102 - a test's
         main()
+
+    os._exit(_status_of(all_of_it))
+
+
+def _status_of(main: Callable[[], None]) -> int:
+    """Return the status with which the interpreter would end."""
+    try:
+        main()
     except SystemExit as exit_:
-        status = exit_.code if isinstance(exit_.code, int) else 0
+        return exit_.code if isinstance(exit_.code, int) else 0
     except BaseException:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()
-        status = 1
+        return 1
+    else:
+        return 0
     finally:
         for stream in filter(None, (sys.stdout, sys.stderr)):  # None where nobody reads on
             stream.flush()
-        os._exit(status)
+
+
+def _run(arguments: list[str], cwd: Path, stdin: bytes = b"") -> Done:
+    """Run a command in this process, which stays as it is."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin)
+        given.seek(0)
+        with _as_a_process(arguments, cwd, (given, out, err)):
+            status = _status_of(main)
+        said = []
+        for stream in (out, err):
+            stream.seek(0)
+            said.append(stream.read().decode())
+        return Done(status, *said)
+
+
+@contextlib.contextmanager
+def _as_a_process(arguments: list[str], cwd: Path, files: tuple[Any, Any, Any]) -> Iterator[None]:
+    """Give this process the arguments, folder, environment, streams, signals and warnings of a new one, for a while."""
+    with contextlib.ExitStack() as own:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            own.callback(signal.signal, number, signal.getsignal(number))
+        own.enter_context(contextlib.chdir(cwd))
+        own.enter_context(mock.patch.dict(os.environ, ENVIRONMENT, clear=True))
+        own.enter_context(mock.patch.object(command, "_end_at_once", sys.exit))
+        own.enter_context(mock.patch.object(sys, "argv", ["streamsketch", *arguments]))
+        for number, (name, file) in enumerate(zip(STREAMS, files, strict=True)):
+            before = os.dup(number)
+            own.callback(os.close, before)
+            own.callback(os.dup2, before, number)
+            os.dup2(file.fileno(), number)
+            stream = open(  # noqa: SIM115 - it ends with the process
+                number, "w" if number else "r", encoding="utf-8", errors="backslashreplace" if number == 2 else None,
+                closefd=False,
+            )  # fmt: skip
+            own.callback(stream.close)
+            own.enter_context(mock.patch.object(sys, name, stream))
+        own.enter_context(warnings.catch_warnings())
+        warnings.resetwarnings()
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = _show_warning
+        yield
+
+
+def _show_warning(message: Any, category: Any, filename: str, lineno: int, *_: Any) -> None:
+    sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+
+_built: dict[Any, Any] = {}
+
+
+def _built_once(build: Callable[[typer.Typer], Any]) -> Callable[[typer.Typer], Any]:
+    """Build the parser of each command's arguments once, not at each call."""
+
+    def command(of: typer.Typer) -> Any:
+        key = tuple(each.callback for each in of.registered_commands) or of
+        if key not in _built:
+            _built[key] = build(of)
+        return _built[key]
+
+    return command
+
+
+typer.main.get_command = _built_once(typer.main.get_command)
 
 
 if __name__ == "__main__":
