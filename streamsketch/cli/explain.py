@@ -13,7 +13,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import filled, printable
-from streamsketch.explanation import INDIVIDUAL, ONE_RELEASE, Explained, explain_jointly, heading_of
+from streamsketch.explanation import INDIVIDUAL, ONE_RELEASE, BaseExplanation, explain_jointly, heading_of
 from streamsketch.privacy import sharing_data
 from streamsketch.release import Published, PublishedTable
 
@@ -58,15 +58,15 @@ def explain(
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
         together = explain_jointly(published, populations=populations.value, delta=delta)
-        together = dataclasses.replace(together, sharing=())  # told below, by the files' names
+        together = dataclasses.replace(together, sharing=())  # named below, by the files' names
     if registry:
         _show_entry(together or published[0].explain(), relations)
         return
     groups = [(file, *group) for file, release in zip(files, published, strict=True) for group in _alike(release)]
     if as_json:
-        told = [{"file": str(file), "keys": list(map(printable, keys))} | one.to_dict() for file, one, keys in groups]
+        fields = [{"file": str(file), "keys": list(map(printable, keys))} | one.to_dict() for file, one, keys in groups]
         joint = None if together is None else {k: v for k, v in together.to_dict().items() if k not in _ELSEWHERE}
-        show_json({"releases": told, "sharing": sharing, "together": joint})
+        show_json({"releases": fields, "sharing": sharing, "together": joint})
         return
     typer.echo("\n\n".join(f"{_title(file, keys)}\n\n{one}" for file, one, keys in groups))
     if any(isinstance(release, PublishedTable) for release in published):
@@ -89,13 +89,13 @@ def _sharing(files: list[Path], published: list[Published], populations: Populat
     return sharing
 
 
-def _show_entry(told: Any, relations: list[Any]) -> None:
+def _show_entry(explanation: Any, relations: list[Any]) -> None:
     if len(relations) > 1:
         raise ss.InvalidInputError(
             f"one entry is for one neighbour relation, and these releases have {', '.join(map(repr, relations))}: make "
             f"an entry of each"
         )
-    show_json(told.to_registry())
+    show_json(explanation.to_registry())
 
 
 def _refuse_individual(files: list[Path], published: list[Published]) -> None:
@@ -104,10 +104,10 @@ def _refuse_individual(files: list[Path], published: list[Published]) -> None:
             raise ss.InvalidInputError(f"{file}: {INDIVIDUAL}. Explain it by itself, without --delta")
 
 
-def _alike(release: Published) -> list[tuple[Explained, tuple[Any, ...]]]:
+def _alike(release: Published) -> list[tuple[BaseExplanation, tuple[Any, ...]]]:
     """Return the explanations of what a file holds, each with the keys it is of, if any."""
-    told = release.explain()
-    return list(told.groups) if isinstance(release, PublishedTable) else [(told, ())]
+    explanation = release.explain()
+    return list(explanation.groups) if isinstance(release, PublishedTable) else [(explanation, ())]
 
 
 def _title(file: Path, keys: tuple[Any, ...]) -> str:

@@ -1,19 +1,17 @@
-from .facts import Explained
-from .joint import INDIVIDUAL, JointExplanation, explain, explain_jointly
+from .base import BaseExplanation, rounded_up
+from .joint import INDIVIDUAL, ONE_RELEASE, JointExplanation, TableExplanation, explain, explain_jointly, heading_of
 from .release import Explanation, explain_release
-from .signs import IndividualSignExplanation, SignExplanation, SignsExplained, explain_signs
-from .table import ONE_RELEASE, TableExplanation, heading_of
-from .text import rounded_up, said_of
+from .signs import BaseSignExplanation, IndividualSignExplanation, SignExplanation, explain_signs
 
 __all__ = [
     "INDIVIDUAL",
     "ONE_RELEASE",
-    "Explained",
+    "BaseExplanation",
+    "BaseSignExplanation",
     "Explanation",
     "IndividualSignExplanation",
     "JointExplanation",
     "SignExplanation",
-    "SignsExplained",
     "TableExplanation",
     "explain",
     "explain_jointly",
@@ -21,5 +19,4 @@ __all__ = [
     "explain_signs",
     "heading_of",
     "rounded_up",
-    "said_of",
 ]

@@ -4,14 +4,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args, overload
 
-from streamsketch.core import filled
+from streamsketch.core import filled, printable
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation.facts import Explained
+from streamsketch.explanation.base import BaseExplanation, rounded_up
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
 from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation, explain_signs
-from streamsketch.explanation.table import TableExplanation, explain_table
-from streamsketch.explanation.text import rounded_up
 from streamsketch.privacy import (
     Accounted,
     Guarantee,
@@ -22,11 +20,86 @@ from streamsketch.privacy import (
     places_that_count,
     sharing_data,
 )
-from streamsketch.release import PrivateSketch, Published, PublishedTable, Verdict
+from streamsketch.projections import Projection
+from streamsketch.release import NoiseCheck, PrivateSketch, Published, PublishedTable, Verdict
 from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
 
+ONE_RELEASE = (
+    "A table counts as one release: the guarantee of each key covers all of its keys, as long as no unit is in more "
+    "keys than the guarantee allows (one, if it gives no number). A unit in more keys spends ε in each."
+)
+_WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
+_NAMED_KEYS = 5
 _SHOWN_PAIRS = 5
 INDIVIDUAL = "individual differential privacy is not differential privacy and does not compose"
+
+
+@dataclasses.dataclass(frozen=True)
+class TableExplanation:
+    """What a `PrivateTable` or `SignTable` guarantees as one release, with the explanation of each key.
+
+    Parameters
+    ----------
+    guarantee, projection
+        Of the table.
+    groups
+        The distinct explanations of its rows, each with its keys: one if all rows were made in the same way.
+
+    Examples
+    --------
+    >>> from streamsketch import L1, SJLT
+    >>> table = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).table()
+    >>> released = table.release(epsilon=1.0, neighbours=L1(1, max_keys=2), public_keys=["AA", "UA"])
+    >>> explanation = released.explain()
+    >>> explanation.check.verdict, len(explanation.groups)
+    ('enough', 1)
+    >>> print(str(explanation).splitlines()[0])
+    2 keys (AA, UA)
+    """
+
+    guarantee: Guarantee
+    projection: Projection
+    groups: tuple[tuple[BaseExplanation, tuple[Any, ...]], ...]
+
+    @property
+    def check(self) -> NoiseCheck:
+        """The worst check of all keys."""
+        checks = [one.check for one, _ in self.groups]
+        worst = min(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
+        sigmas = [check.sigma for check in checks if check.sigma is not None]
+        return dataclasses.replace(worst, sigma=min(sigmas) if len(sigmas) == len(checks) else None)
+
+    @property
+    def explanations(self) -> list[BaseExplanation]:
+        """The distinct explanations of its rows."""
+        return [one for one, _ in self.groups]
+
+    def to_registry(self) -> dict[str, Any]:
+        """Return an entry for a public registry of deployments; see `explain`."""
+        return registry_entry(self.guarantee, self.explanations, ONE_RELEASE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as JSON-serialisable objects."""
+        return {"groups": [{"keys": list(map(str, keys))} | one.to_dict() for one, keys in self.groups]}
+
+    def __str__(self) -> str:
+        rows = [f"{heading_of(keys)}\n\n{one}" for one, keys in self.groups]
+        return "\n\n".join([*rows, filled(ONE_RELEASE)])
+
+
+def explain_table(table: PublishedTable[Any]) -> TableExplanation:
+    """Return what a table guarantees."""
+    groups: dict[BaseExplanation, list[Any]] = {}
+    for key, release in table.items():
+        groups.setdefault(release.explain(), []).append(key)
+    alike = tuple((one, tuple(keys)) for one, keys in groups.items())
+    return TableExplanation(table.guarantee, table.projection, alike)
+
+
+def heading_of(keys: tuple[Any, ...]) -> str:
+    """Return the number of keys and the first of them, escaped to one line."""
+    named = ", ".join(printable(key) for key in keys[:_NAMED_KEYS]) + (", …" if len(keys) > _NAMED_KEYS else "")
+    return f"{len(keys)} {'keys' if len(keys) > 1 else 'key'} ({named})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +135,7 @@ class JointExplanation:
     (4.0, 1.98, 4e-06)
     """
 
-    each: tuple[Explained | TableExplanation, ...]
+    each: tuple[BaseExplanation | TableExplanation, ...]
     populations: Populations
     counted: int
     guarantee: Guarantee
@@ -92,35 +165,37 @@ class JointExplanation:
 
     def to_registry(self) -> dict[str, Any]:
         """Return one entry for all releases together; see `explain`."""
-        told = [one for each in self.each for one in (each.told if isinstance(each, TableExplanation) else [each])]
-        return registry_entry(self.guarantee, told, " ".join(str(self).split()))
+        explanations = [
+            one for each in self.each for one in (each.explanations if isinstance(each, TableExplanation) else [each])
+        ]
+        return registry_entry(self.guarantee, explanations, " ".join(str(self).split()))
 
     def __str__(self) -> str:
         title = f"Together, {self._count}:"
         unit, budget = self.guarantee.neighbours.unit, _budget(self.guarantee.epsilon, self.guarantee.delta)
         if self.populations == "disjoint":
-            said = [
+            sentences = [
                 f"if no {unit} is in two of the streams, the largest guarantee holds: {budget} (parallel composition)."
             ]
         else:
-            said = [
+            sentences = [
                 f"if one {unit} may be in all of them, ε and δ add up to {budget} (Dwork and Roth 2014, Theorem 3.16)."
             ]
             if self.finer is not None:
                 budget = _budget(self.finer.epsilon, self.finer.delta)
-                said.append(
+                sentences.append(
                     f"Tighter accounting gives {budget}, by {self.finer.by}, if the budgets were fixed beforehand."
                 )
             elif self.counted > 1:
-                said.append(self._why_no_finer)
+                sentences.append(self._why_no_finer)
         if self.guarantee.conditions:
-            said.append(f"Only if: {'; '.join(self.guarantee.conditions)}.")
-        said += _verdicts_said(self.verdicts)
+            sentences.append(f"Only if: {'; '.join(self.guarantee.conditions)}.")
+        sentences += _verdict_sentences(self.verdicts)
         if self.sharing:
             pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in self.sharing[:_SHOWN_PAIRS])
             more = ", …" if len(self.sharing) > _SHOWN_PAIRS else ""
-            said.append(f"The releases {pairs}{more} share data, so their populations are not disjoint.")
-        return filled(" ".join([title, *said]))
+            sentences.append(f"The releases {pairs}{more} share data, so their populations are not disjoint.")
+        return filled(" ".join([title, *sentences]))
 
     @property
     def _why_no_finer(self) -> str:
@@ -147,7 +222,7 @@ def explain(release: IndividualSignSketch, /) -> IndividualSignExplanation: ...
 @overload
 def explain(release: PublishedTable[Any], /) -> TableExplanation: ...
 @overload
-def explain(release: Published, /) -> Explained | TableExplanation: ...
+def explain(release: Published, /) -> BaseExplanation | TableExplanation: ...
 @overload
 def explain(release: Published, /, *, populations: Populations = ..., delta: float) -> JointExplanation: ...
 @overload
@@ -247,21 +322,21 @@ def _explain_one(release: Published) -> Any:
     return explain_release(release) if isinstance(release, PrivateSketch) else explain_signs(cast("Signs", release))
 
 
-def _spent(told: Explained | TableExplanation) -> Spent:
-    guarantee, check = cast("Guarantee", told.guarantee), told.check
+def _spent(explanation: BaseExplanation | TableExplanation) -> Spent:
+    guarantee, check = cast("Guarantee", explanation.guarantee), explanation.check
     # noise with a choice of keys, or noise other than stated, is accounted for by (ε, δ) alone
     sigma = check.sigma if check.verdict == "enough" and guarantee.mechanism.keys is None else None
     return Spent(guarantee.epsilon, guarantee.delta, sigma)
 
 
-def _verdicts_said(verdicts: Mapping[Verdict, int]) -> list[str]:
+def _verdict_sentences(verdicts: Mapping[Verdict, int]) -> list[str]:
     """Return sentences on what the checks of several releases mean for their composition."""
-    said = []
+    sentences = []
     if short := verdicts["too little"]:
-        said.append(f"WARNING: {short} of them state too little noise for their guarantee, so this does not hold.")
+        sentences.append(f"WARNING: {short} of them state too little noise for their guarantee, so this does not hold.")
     if unchecked := verdicts["not checked"]:
-        said.append(f"The noise of {unchecked} of them was not checked: this holds only if it is enough.")
-    return said
+        sentences.append(f"The noise of {unchecked} of them was not checked: this holds only if it is enough.")
+    return sentences
 
 
 def _budget(epsilon: float, delta: float) -> str:

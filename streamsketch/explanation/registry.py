@@ -9,8 +9,7 @@ mechanism, and how losses add up.
 from collections.abc import Sequence
 from typing import Any
 
-from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, meaning_of
-from streamsketch.explanation.text import said_of
+from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, BaseExplanation, meaning_of
 from streamsketch.privacy import Guarantee, IndividualGuarantee
 
 SCHEMA = "github.com/opendp/deployments-registry-data, schemas/deployments-schema.yaml"
@@ -22,7 +21,7 @@ _DRAWN = (
 _CENTRAL = "Whoever made the release held the exact sketch."
 _SHARES = (
     "Each of {parties} parties added a share of the noise to its own data, under masks that cancel in the sum alone. "
-    "{honest} of them are assumed to follow the protocol; nobody then holds the exact sum."
+    "{honest} of them are assumed to follow the protocol; no one then holds the exact sum."
 )
 _INDIVIDUAL = "Individual differential privacy, which is not differential privacy. "
 
@@ -64,7 +63,7 @@ _TO_ADD = {
 
 
 def registry_entry(
-    guarantee: Guarantee | IndividualGuarantee, told: Sequence[Explained], composition: str | None = None
+    guarantee: Guarantee | IndividualGuarantee, explanations: Sequence[BaseExplanation], composition: str | None = None
 ) -> dict[str, Any]:
     """Return an entry as far as releases know it.
 
@@ -72,7 +71,7 @@ def registry_entry(
     ----------
     guarantee
         Of all that the entry is about.
-    told
+    explanations
         The explanations of what it was made of, of one neighbour relation.
     composition
         How the guarantees of several add up; None for one release.
@@ -94,7 +93,7 @@ def registry_entry(
     }
     deployment["privacy_loss"] |= {
         "privacy_unit": guarantee.neighbours.unit,
-        "privacy_unit_details": f"{_INDIVIDUAL if individual else ''}{_sentence(told[0].who)}.",
+        "privacy_unit_details": f"{_INDIVIDUAL if individual else ''}{_sentence(explanations[0].who)}.",
         "privacy_parameters": {"epsilon": guarantee.epsilon} | ({"delta": guarantee.delta} if guarantee.delta else {}),
         "privacy_parameters_details": f"{_sentence(meaning_of(guarantee))}.",
     }
@@ -102,11 +101,11 @@ def registry_entry(
         "access_type": "Non-interactive",
         "trust_assumptions": " ".join([f"Not protected: {EXACT_SKETCH}", *only_if]),
     } | _model(guarantee)
-    parts = [dict(said_of(one)) for one in told]
-    mechanisms = [said for part in parts for said in (*part["How"], *part["Theorem"], part["Check"][0])]
+    parts = [dict(one.sections) for one in explanations]
+    mechanisms = [sentence for part in parts for sentence in (*part["How"], *part["Theorem"], part["Check"][0])]
     deployment["implementation"] |= {
         "mechanisms": " ".join([*dict.fromkeys(map(_sentence, mechanisms)), _DRAWN]),
-        "utility": " ".join(dict.fromkeys(_sentence(said) for part in parts for said in part["Noise"])),
+        "utility": " ".join(dict.fromkeys(_sentence(sentence) for part in parts for sentence in part["Noise"])),
         "composition": composition,
     }
     deployment["administrative"]["status"] = "Draft"
@@ -119,13 +118,13 @@ def _model(guarantee: Guarantee | IndividualGuarantee) -> dict[str, str]:
     noises = guarantee.mechanism.noises if isinstance(guarantee, Guarantee) else []
     for step in noises:
         if step.shares is not None:
-            said = _SHARES.format(parties=step.shares.parties, honest=step.shares.honest)
-            return {"model_name": "Federated", "model_name_details": said}
+            details = _SHARES.format(parties=step.shares.parties, honest=step.shares.honest)
+            return {"model_name": "Federated", "model_name_details": details}
     return {"model_name": "Central", "model_name_details": _CENTRAL}
 
 
-def _sentence(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _nested(values: dict[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,24 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
+from streamsketch.accounting import number_for, sensitivity_of
+from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate, rounded
-from streamsketch.explanation.better import BetterNoise, better_noise
-from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
+from streamsketch.explanation.base import (
+    EXACT_SKETCH,
+    WHO_TAKES_PART,
+    BaseExplanation,
+    key_selection_sentence,
+    leading_digit,
+    rounded_up,
+)
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.explanation.text import fields_of, rounded_up, text_of
-from streamsketch.privacy import NOISES, Guarantee, KeySelection, NoiseMoments, NoisePlace
+from streamsketch.privacy import NOISES, Budget, Guarantee, KeySelection, NoiseMoments, NoisePlace, candidates
 from streamsketch.projections import OPORP, SJLT, CountSketch, Projection
 from streamsketch.release import (
+    QUICK_ENTRIES,
     Composition,
     NoiseCheck,
     NoisePart,
@@ -24,6 +32,7 @@ from streamsketch.release import (
     effect_of,
     impossible_norm,
     noise_unit,
+    unread_matrix,
     with_norm,
 )
 
@@ -50,10 +59,70 @@ _PLACE_THEOREMS: dict[NoisePlace, str] = {
     "input": "Stausholm 2021, Lemma 8: the map is post-processing of a vector that is private already",
     "hadamard": "Stausholm 2021, Note 7: the sparse matrix is post-processing of a vector that is private already",
 }
+_WORTH = 0.98  # of the variance: less than 1 % of a standard error is not worth a word
+_USUAL, _LEAST = -6, -30  # powers of ten: the largest δ to recommend, and the least to speak of
+
+
+class BetterNoise(NamedTuple):
+    """A noise with a smaller error for the same ε, where the rule of ``mechanism="auto"`` has another."""
+
+    mechanism: str
+    delta: float
+    """At which it is better."""
+    factor: float
+    """By how much it lowers the standard error of a squared distance between close streams; above 1."""
+    power: float
+    """D1²/D2²: the rule is Laplace noise for δ < exp(-power)."""
+
+    def sentence(self, stated: float) -> str:
+        """Return it as a sentence on a release with δ = ``stated``."""
+        title = self.mechanism.title()
+        if self.delta == stated:
+            own = f"{title} noise of the same ε"
+        else:
+            own = f"With δ = {self.delta:g} instead of {stated:g}, {title} noise"
+        spent = "" if NOISES[self.mechanism].needs_delta else ", and spend no δ"
+        return (
+            f"{own} would make the standard error between close streams {self.factor:.2g} times smaller{spent}: "
+            f"mechanism={self.mechanism!r}. By default a rule chooses, Laplace noise for every δ below "
+            f"exp(-{self.power:g}), which is not the best here."
+        )
+
+
+def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | None:
+    """Return a noise that is better than that of a single release, or None if there is none or it is not known.
+
+    A release without δ does not say which δ was allowed: its noise is compared at the largest power of ten, up to
+    1e-6, below which the rule takes Laplace noise.
+    """
+    added = guarantee.mechanism.the_noise
+    if added is None or added.shares is not None or (added.layers, added.place) != (1, "output"):
+        return None
+    if unread_matrix(projection, number_for(guarantee.neighbours), most_entries=QUICK_ENTRIES) is not None:
+        return None
+    try:
+        budget = guarantee.budget.minus(guarantee.mechanism.keys)
+        sensitivity = sensitivity_of(projection, guarantee.neighbours)
+        power = sensitivity.l1**2 / sensitivity.l2_squared
+        found = candidates(sensitivity, Budget(budget.epsilon, budget.delta or _usual_delta(power)))
+    except InvalidInputError:  # not a release that the library makes, or no δ to speak of
+        return None
+    own = next((one.variance for one in found if one.mechanism == added.noise.name), 0.0)
+    best = min(found, key=lambda one: one.variance)
+    if best.variance >= _WORTH * own:
+        return None
+    delta = budget.delta or _usual_delta(power)
+    return BetterNoise(best.mechanism, delta, math.sqrt(own / best.variance), power)
+
+
+def _usual_delta(power: float) -> float:
+    """Return the largest power of ten below exp(-power), at most 1e-6; 0 for one that is too small to speak of."""
+    exponent = min(_USUAL, math.ceil(-power / math.log(10)) - 1)
+    return float(f"1e{exponent}") if exponent >= _LEAST else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Explanation(Explained):
+class Explanation(BaseExplanation):
     """What a release guarantees: who is protected, how, with how much noise, and what is not protected.
 
     It depends on what the release states, and on its cells only if they contradict that, so releases made in the same
@@ -95,16 +164,16 @@ class Explanation(Explained):
         effect = effect_of(self.projection, self.noise_place)
         place = _PLACES[self.noise_place].format(cells=self.projection.sketch_dim, count=effect.count)
         mechanism = self.guarantee.mechanism.without_places  # which the sentence names
-        told = [f"Exact discrete noise on {place}: {mechanism}."]
+        sentences = [f"Exact discrete noise on {place}: {mechanism}."]
         if self.guarantee.mechanism.is_pan_private:
-            told.append("Noise was added before the first update, and fresh noise on release.")
-        told += keys_said(self.guarantee)
+            sentences.append("Noise was added before the first update, and fresh noise on release.")
+        sentences += key_selection_sentence(self.guarantee)
         if self.releases > 1:
-            told.append(f"{self.releases} releases were added or subtracted; {self._composed}.")
-            told += self._cost_of_all
+            sentences.append(f"{self.releases} releases were added or subtracted; {self._composed}.")
+            sentences += self._cost_of_all
         if self.multiplier != 1:
-            told.append(f"The cells count {self.multiplier} times: post-processing, with an unchanged guarantee.")
-        return told
+            sentences.append(f"The cells count {self.multiplier} times: post-processing, with an unchanged guarantee.")
+        return sentences
 
     @property
     def theorems(self) -> list[str]:
@@ -188,9 +257,9 @@ class Explanation(Explained):
     @property
     def amount(self) -> list[str]:
         """How much noise there is, in a sentence."""
-        told = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
+        sentences = [f"{_NOISY_THING[self.noise_place]}: ± {self.noise_deviation:.4g}, in data units."]
         better = self.better_noise
-        return told if better is None else [*told, better.said(self.guarantee.delta)]
+        return sentences if better is None else [*sentences, better.sentence(self.guarantee.delta)]
 
     @functools.cached_property
     def better_noise(self) -> BetterNoise | None:
@@ -200,14 +269,14 @@ class Explanation(Explained):
     @property
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
-        told = self._beyond("streams")
+        sentences = self._beyond("streams")
         if self.guarantee.mechanism.keys is None:
-            told.append(WHO_TAKES_PART)
+            sentences.append(WHO_TAKES_PART)
         if self.guarantee.mechanism.is_pan_private:
-            told.append("A second intrusion: one intrusion and the release are covered.")
+            sentences.append("A second intrusion: one intrusion and the release are covered.")
         else:
-            told.append(EXACT_SKETCH)
-        return told
+            sentences.append(EXACT_SKETCH)
+        return sentences
 
     @property
     def assumed(self) -> list[str]:
@@ -224,7 +293,7 @@ class Explanation(Explained):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
-        return fields_of(self) | {
+        return self._common_fields() | {
             "noise": {
                 "place": self.noise_place,
                 "deviation": self.noise_deviation,
@@ -254,7 +323,7 @@ class Explanation(Explained):
                 for one in self.distances
             ),
         ]
-        return text_of(self, "Distances  to another release with the same noise:", rows)
+        return self._text("Distances  to another release with the same noise:", rows)
 
 
 def _one_cell_each(projection: Projection) -> bool:

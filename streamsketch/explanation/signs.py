@@ -10,9 +10,14 @@ import numpy as np
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import Estimate, rounded
-from streamsketch.explanation.facts import EXACT_SKETCH, WHO_TAKES_PART, Explained, keys_said, leading_digit
+from streamsketch.explanation.base import (
+    EXACT_SKETCH,
+    WHO_TAKES_PART,
+    BaseExplanation,
+    key_selection_sentence,
+    leading_digit,
+)
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.explanation.text import fields_of, text_of
 from streamsketch.privacy import Guarantee, IndividualGuarantee, KeySelection
 from streamsketch.release import NoiseCheck, unread_matrix
 from streamsketch.signs import (
@@ -66,7 +71,7 @@ class AtAngle(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SignsExplained(Explained):
+class BaseSignExplanation(BaseExplanation):
     """What both kinds of published signs have: expected errors of angles.
 
     Parameters
@@ -148,7 +153,7 @@ class SignsExplained(Explained):
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
         law = self.flipped
-        return fields_of(self) | {
+        return self._common_fields() | {
             "individual": isinstance(self.guarantee, IndividualGuarantee),
             "flips": {"method": law} if isinstance(law, str) else {"shape": law.shape, "rate": str(law.rate)},
             "angles": [
@@ -172,11 +177,11 @@ class SignsExplained(Explained):
             if by_norm
             else "to another release of the same kind:"
         )
-        return text_of(self, f"Angles     {alike}", [["norm", *heading] if by_norm else heading, *rows] if rows else [])
+        return self._text(f"Angles     {alike}", [["norm", *heading] if by_norm else heading, *rows] if rows else [])
 
 
 @dataclasses.dataclass(frozen=True)
-class SignExplanation(SignsExplained):
+class SignExplanation(BaseSignExplanation):
     """What a `SignSketch` guarantees: who is protected, how, how often signs are wrong, and what is not protected.
 
     It depends on what the release states, not on its signs, so releases made in the same way have equal explanations.
@@ -192,10 +197,10 @@ class SignExplanation(SignsExplained):
     >>> from streamsketch.projections import OPORP
     >>> from streamsketch.signs import DPSignOPORPRR
     >>> x = OPORP(dim=784, sketch_dim=256, seed=1).sketch()
-    >>> told = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
-    >>> told.check.reason
+    >>> explanation = DPSignOPORPRR(epsilon=2, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
+    >>> explanation.check.reason
     'DP-SignOPORP-RR flips with 1/(exp(2) + 1) for the stated ε = 2, as stated here'
-    >>> [(at.degrees, round(math.degrees(at.expected.angle.standard_error), 1)) for at in told.angles]
+    >>> [(at.degrees, round(math.degrees(at.expected.angle.standard_error), 1)) for at in explanation.angles]
     [(30, 8.9), (60, 9.5), (90, 9.7)]
     """
 
@@ -212,8 +217,8 @@ class SignExplanation(SignsExplained):
             "levels": "less often the more steps its cell is from zero",
             "linear": "less often the farther its cell is from zero",
         }[self.flipped.shape]
-        told = [f"{self._published}, flipped by exact random bits {chance}: {self.guarantee.mechanism}."]
-        return told + keys_said(self.guarantee)
+        flips = f"{self._published}, flipped by exact random bits {chance}: {self.guarantee.mechanism}."
+        return [flips, *key_selection_sentence(self.guarantee)]
 
     @property
     def theorems(self) -> list[str]:
@@ -253,10 +258,10 @@ class SignExplanation(SignsExplained):
             return [f"a sign is wrong with probability {self._percent(1.0)} %.", zero]
         if self._step is None and self.flipped.shape == "levels":
             return [zero, _NORMS]
-        near = self._fading(self._step or 1.0)
+        fading = self._fading(self._step or 1.0)
         at = [
             f"{self._percent(size)} % if its cell is ± {size * self.projection.cell_unit:.4g}"
-            for size in (near, 3 * near)
+            for size in (fading, 3 * fading)
         ]
         step = [self._of_a_step(self._step)] if self.flipped.shape == "levels" and self._step else []
         return [f"a sign is wrong with probability {' and '.join(at)}, in data units.", *step, zero, _NORMS]
@@ -264,10 +269,8 @@ class SignExplanation(SignsExplained):
     @property
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
-        told = self._beyond("vectors")
-        if self.guarantee.mechanism.keys is None:
-            told.append(WHO_TAKES_PART)
-        return [*told, EXACT_SKETCH]
+        members = [WHO_TAKES_PART] if self.guarantee.mechanism.keys is None else []
+        return [*self._beyond("vectors"), *members, EXACT_SKETCH]
 
     def _fading(self, step: float) -> float:
         rate = float(self.flipped.rate)
@@ -278,7 +281,7 @@ class SignExplanation(SignsExplained):
 
 
 @dataclasses.dataclass(frozen=True)
-class IndividualSignExplanation(SignsExplained):
+class IndividualSignExplanation(BaseSignExplanation):
     """What an `IndividualSignSketch` guarantees, which is less than differential privacy, and what it does not.
 
     Parameters
@@ -292,8 +295,8 @@ class IndividualSignExplanation(SignsExplained):
     >>> from streamsketch.projections import Rademacher
     >>> from streamsketch.signs import IDPSignRPRR
     >>> x = Rademacher(dim=784, sketch_dim=256, seed=1).sketch()
-    >>> told = IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
-    >>> print(told.not_protected[0])
+    >>> explanation = IDPSignRPRR(epsilon=1, neighbours=OneCoordinate(1, unit="pixel")).release(x).explain()
+    >>> print(explanation.not_protected[0])
     Which signs were perturbed: this choice depends on the data, is not hidden, and may reveal them.
     """
 
@@ -312,8 +315,8 @@ class IndividualSignExplanation(SignsExplained):
     @property
     def how(self) -> list[str]:
         """The mechanism, in sentences."""
-        near = f"A cell that one {self.guarantee.neighbours.unit} could bring to zero or across it"
-        how = f"{near} {_INDIVIDUAL_HOW[self.flipped]}: {self.guarantee.mechanism}."
+        cell = f"A cell that one {self.guarantee.neighbours.unit} could bring to zero or across it"
+        how = f"{cell} {_INDIVIDUAL_HOW[self.flipped]}: {self.guarantee.mechanism}."
         return [f"{self._published}, most of them unchanged.", how]
 
     @property
@@ -329,19 +332,19 @@ class IndividualSignExplanation(SignsExplained):
     @property
     def amount(self) -> list[str]:
         """Which signs may be wrong, in sentences."""
-        told = ["only signs of cells within one step of zero may be wrong; their number depends on the data."]
+        wrong = "only signs of cells within one step of zero may be wrong; their number depends on the data."
         step = [] if self._step is None else [self._of_a_step(self._step)]
-        return [*told, *step, _NORMS]
+        return [wrong, *step, _NORMS]
 
     @property
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
-        near = self.guarantee.neighbours
+        unit = self.guarantee.neighbours.unit
         beyond, _, alike, _ = self._beyond("vectors")
         return [
             "Which signs were perturbed: this choice depends on the data, is not hidden, and may reveal them.",
             beyond,
-            f"A person behind more than one {near.unit}: there is no guarantee for two of them.",
+            f"A person behind more than one {unit}: there is no guarantee for two of them.",
             alike,
             "Another release of the same data, here or elsewhere: there is no guarantee for both together.",
             WHO_TAKES_PART,

@@ -20,7 +20,7 @@ from streamsketch.estimation import (
 from streamsketch.release import OutputNoise, PrivateSketch
 
 ENOUGH = 0.5
-"""The share of streams that cosines have to tell something of if a report is to show them unasked."""
+"""A report shows cosines unasked if their `distinguishable_share` is at least this."""
 
 QUANTITIES: dict[By, str] = {"distance": "squared distance", "cosine": "cosine", "profile": "profile distance"}
 
@@ -32,7 +32,7 @@ class Chosen(NamedTuple):
     kept: list[int]
     """The streams above the noise floor; all, if those are fewer than two."""
     below_noise_floor: list[int]
-    told_apart: dict[By, float]
+    distinguishable_shares: dict[By, float]
     """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine."""
     estimates: Estimates
     """Between those kept: (n, n)."""
@@ -48,7 +48,8 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     """Compare streams by what was asked for or, if nothing was, by what the releases can tell apart.
 
     Cosines are chosen if, for at least half of the streams above the noise floor, they tell the most alike other
-    from the least alike one (`told_apart`), and distances otherwise, which mostly measure size (THEORY.md 4).
+    from the least alike one (`distinguishable_share`). Otherwise distances are, which mostly measure size (THEORY.md
+    4).
 
     Parameters
     ----------
@@ -77,16 +78,16 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     if by in ("cosine", "profile") or (isinstance(block.effect, OutputNoise) and not everything):
         found["cosine"] = compared(block, block, "cosine", same=True)
         found["profile"] = compared(block, block, "profile", same=True)
-    told: dict[By, float] = {one: told_apart(found[one]) for one in found if one != "profile"}
+    shares: dict[By, float] = {one: distinguishable_share(found[one]) for one in found if one != "profile"}
     if by is None:
-        by = "cosine" if told.get("cosine", 0.0) >= ENOUGH else "distance"
+        by = "cosine" if shares.get("cosine", 0.0) >= ENOUGH else "distance"
     elif everything:
         by = "distance"
     squares = found["distance" if by == "distance" else "profile"]
-    return Chosen(by, kept, np.flatnonzero(lost).tolist(), told, found[by], squares)
+    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, found[by], squares)
 
 
-def told_apart(estimates: Estimates) -> float:
+def distinguishable_share(estimates: Estimates) -> float:
     """Return the share of n streams whose nearest and farthest others differ: their intervals are disjoint.
 
     The intervals allow for the selection of both from n - 1. Of streams without differences the share is at most 5 % on

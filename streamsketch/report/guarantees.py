@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation import ONE_RELEASE, Explanation, JointExplanation, explain_jointly, rounded_up, said_of
+from streamsketch.explanation import ONE_RELEASE, Explanation, JointExplanation, explain_jointly, rounded_up
 from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateSketch, PrivateTable, Verdict
 from streamsketch.report.text import short
@@ -33,15 +33,15 @@ def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
     """Return what the checks of the releases found."""
     wrong, unchecked = verdicts["too little"], verdicts["not checked"]
     everything = sum(verdicts.values())
-    said = []
+    found = []
     if unchecked:
         whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
-        said.append(f"Whether {whose} have enough noise for their guarantee was not checked, for the reasons below.")
+        found.append(f"Whether {whose} have enough noise for their guarantee was not checked, for the reasons below.")
     if not wrong and not unchecked:
-        said.append("Each release states enough noise for its guarantee, which then holds whatever else is known.")
+        found.append("Each release states enough noise for its guarantee, which then holds whatever else is known.")
     elif wrong + unchecked < everything:
-        said.append("The others state enough noise for their guarantee, which then holds whatever else is known.")
-    return " ".join(said)
+        found.append("The others state enough noise for their guarantee, which then holds whatever else is known.")
+    return " ".join(found)
 
 
 def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
@@ -52,14 +52,14 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
     return ""
 
 
-def _guarantee(told: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
-    first, *rest = said_of(told)
+def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
+    first, *rest = explanation.sections
     return {
         "whose": "Every release" if alone else ", ".join(map(short, names)),
         "guarantee": " ".join(first[1]),
-        "said": [(label, " ".join(said)) for label, said in rest],
-        "not_protected": told.not_protected,
-        "warning": told.check.verdict == "too little",
+        "sections": [(label, " ".join(sentences)) for label, sentences in rest],
+        "not_protected": explanation.not_protected,
+        "warning": explanation.check.verdict == "too little",
     }
 
 
@@ -76,10 +76,10 @@ def _together(published: Mapping[str, PrivateSketch | PrivateTable], verdicts: M
     if joint.finer is not None:
         finer = f", with tighter accounting ε\u00a0=\u00a0{rounded_up(joint.finer.epsilon)} (budgets fixed beforehand)"
     apart, in_all = (_apart(published, joint), " if one may be in all") if len(published) > 1 else ("", "")
-    said = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
+    text = f"Together: {apart}{_budget(over)}{finer}{in_all}.{only_if}"
     if any(isinstance(release, PrivateTable) for release in published.values()):
-        said += f" {ONE_RELEASE}"
-    return said + _only_if_enough(verdicts)
+        text += f" {ONE_RELEASE}"
+    return text + _only_if_enough(verdicts)
 
 
 def _apart(published: Mapping[str, PrivateSketch | PrivateTable], joint: JointExplanation) -> str:

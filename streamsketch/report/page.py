@@ -78,7 +78,7 @@ def page_of(
             expected=expected(releases),
             by=chosen.by,
             quantity=QUANTITIES[chosen.by],
-            told_apart={one: f"{100 * share:.0f}" for one, share in chosen.told_apart.items()},
+            distinguishable={one: f"{100 * share:.0f}" for one, share in chosen.distinguishable_shares.items()},
             asked=by is not None,
             below_noise_floor=[everything[place] for place in chosen.below_noise_floor],
             drawn=len(chosen.kept) < len(releases) or not chosen.below_noise_floor,

@@ -16,19 +16,19 @@ def expected(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, list[Row]
     """Return the expected errors for each kind of noise."""
     return [
         (
-            str(told.guarantee.mechanism),
+            str(explanation.guarantee.mechanism),
             [
                 (f"{one.value:,.6g}", [rounded(part, one.standard_error) for part in _parts(one)])
-                for one in told.distances
+                for one in explanation.distances
             ],
         )
-        for told in _kinds(releases)
+        for explanation in _kinds(releases)
     ]
 
 
 def _kinds(releases: Mapping[str, PrivateSketch]) -> list[Explanation]:
-    explained = [release.explain() for release in releases.values()]
-    return list({(told.noise, told.noise_place, told.multiplier): told for told in explained}.values())
+    explanations = [release.explain() for release in releases.values()]
+    return list({(one.noise, one.noise_place, one.multiplier): one for one in explanations}.values())
 
 
 def _parts(estimate: Estimate) -> tuple[float, float, float]:
@@ -60,7 +60,7 @@ def _against_plan(plan: Mapping[str, Any], kinds: list[Explanation]) -> dict[str
     errors = []
     for predicted in plan["chosen"]["predictions"]:
         value, error = float(predicted["squared_distance"]), float(predicted["standard_error"])
-        now = max(told.at_distance(value).standard_error for told in kinds)
+        now = max(explanation.at_distance(value).standard_error for explanation in kinds)
         errors.append((f"{value:,.6g}", [rounded(error, error), rounded(now, now), _percent(predicted)]))
     return {
         "epsilon": f"{float(guarantee['epsilon']):g}",
@@ -91,8 +91,8 @@ def _percent(predicted: Mapping[str, Any]) -> str:
     return f"± {100 * float(predicted['relative_error']):.3g}\u00a0%"
 
 
-def _check_same_sketch(fields: Mapping[str, Any], told: Explanation) -> None:
-    ours = json.loads(told.projection.to_json())
+def _check_same_sketch(fields: Mapping[str, Any], explanation: Explanation) -> None:
+    ours = json.loads(explanation.projection.to_json())
     differing = [name for name in sorted({*fields, *ours} - {"seed"}) if fields.get(name) != ours.get(name)]
     if differing:
         name = differing[0]

@@ -11,7 +11,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates
-from streamsketch.report.choice import choose, told_apart
+from streamsketch.report.choice import choose, distinguishable_share
 from streamsketch.report.page import page_of
 from tests.cli.running import Forks
 from tests.report.test_page import Page
@@ -66,9 +66,9 @@ def test_streams_without_differences_are_told_apart_in_one_of_twenty_cases_at_mo
     for _ in range(200):
         noise = np.triu(rng.normal(size=(8, 8)), 1)
         value = 0.5 + 0.01 * (noise + noise.T)
-        shares.append(told_apart(Estimates(value, 0 * value, 0 * value + 1e-4, lowest=-1.0, highest=1.0)))
+        shares.append(distinguishable_share(Estimates(value, 0 * value, 0 * value + 1e-4, lowest=-1.0, highest=1.0)))
     assert np.mean(shares) < 0.05 + 5 * np.std(shares) / 200**0.5
-    assert told_apart(Estimates(np.eye(2), np.eye(2), np.eye(2), lowest=-1.0, highest=1.0)) == 0.0
+    assert distinguishable_share(Estimates(np.eye(2), np.eye(2), np.eye(2), lowest=-1.0, highest=1.0)) == 0.0
 
 
 @pytest.mark.usefixtures("fixed_noise")

@@ -17,8 +17,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.estimation.estimate import rounded
 from streamsketch.planning import Plan
-from streamsketch.report.colours import colour, luminance, readable_on
 from streamsketch.report.page import page_of
+from streamsketch.report.pictures import colour, luminance, readable_on
 from tests.cli.running import Forks
 from tests.tampering import tampered
 

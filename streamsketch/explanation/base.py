@@ -1,14 +1,17 @@
-"""The parts that all explanations have: who is protected, and what that means."""
+"""What all explanations have in common: their sections, the layout of 80 columns, and the fields of JSON."""
 
 import dataclasses
 import decimal
+import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from streamsketch.core import aligned, filled
 from streamsketch.privacy import L1, L2, Basis, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
-from streamsketch.release import NoiseCheck
+from streamsketch.release import NoiseCheck, Verdict
 
 _FALSE_ALARMS = 0.05
 _BASES: dict[Basis | None, str] = {
@@ -17,10 +20,16 @@ _BASES: dict[Basis | None, str] = {
     None: "the release does not say whether that bound was enforced or is asserted",
 }
 _LARGE_EPSILON = 100.0  # e^ε is finite
+_LABELS = 11  # columns
+_SUMS = 1e-12  # what sums of floats are off
+_UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
+_VERDICTS: dict[Verdict, str] = {"too little": "WARNING", "not checked": "Not checked"}
+_NO_THEOREM = "none is known for a mechanism given as text."
+_NOT_SHOWN = "No file can show that the noise was drawn so and the bound enforced: for that you trust its maker."
 
 
 @dataclasses.dataclass(frozen=True)
-class Explained(ABC):
+class BaseExplanation(ABC):
     """What a release guarantees.
 
     It depends on the stated guarantee and parameters, not on measured values, so releases made in the same way have
@@ -40,15 +49,16 @@ class Explained(ABC):
     @property
     def who(self) -> str:
         """The privacy unit and its bound."""
-        near = self.guarantee.neighbours
-        if isinstance(near, L2):
-            change = f"one {near.unit}, in the data or not, whose vector has a Euclidean norm of at most {near.bound}"
-        elif isinstance(near, L1):
-            change = f"one {near.unit}, in the data or not, whose absolute values sum to at most {near.bound}"
+        neighbours = self.guarantee.neighbours
+        unit, bound = neighbours.unit, neighbours.bound
+        if isinstance(neighbours, L2):
+            change = f"one {unit}, in the data or not, whose vector has a Euclidean norm of at most {bound}"
+        elif isinstance(neighbours, L1):
+            change = f"one {unit}, in the data or not, whose absolute values sum to at most {bound}"
         else:
-            change = f"one {near.unit}, which changes one coordinate by at most {near.bound}"
-        if near.max_keys > 1:
-            change += f" in each of at most {near.max_keys} keys, by the releases of all keys together"
+            change = f"one {unit}, which changes one coordinate by at most {bound}"
+        if neighbours.max_keys > 1:
+            change += f" in each of at most {neighbours.max_keys} keys, by the releases of all keys together"
         return f"{change}; {_BASES[self.guarantee.basis]}"
 
     @property
@@ -86,20 +96,66 @@ class Explained(ABC):
         """The assumptions of estimates and their intervals."""
         return [WITHIN_INTEGERS]
 
+    @property
+    def sections(self) -> list[tuple[str, list[str]]]:
+        """The guarantee as sentences under short headings."""
+        conditions = [f"{condition}." for condition in self.guarantee.conditions]
+        verdict = _VERDICTS.get(self.check.verdict, self.enough)
+        return [
+            ("Guarantee", [f"{self.guarantee}."]),
+            ("Protected", [f"{self.who}."]),
+            *([("Only if", conditions)] if conditions else []),
+            ("Meaning", [f"{self.meaning}."]),
+            ("How", self.how),
+            (
+                "Theorem",
+                [f"{theorem}." for theorem in self.theorems] or ["none is known for a mechanism given as text."],
+            ),
+            ("Check", [f"{verdict}: {self.check.reason}.", _NOT_SHOWN]),
+            ("Noise", self.amount),
+            ("Estimates", [f"assume that {self.assumed[0]}", *(f"They assume that {one}" for one in self.assumed[1:])]),
+        ]
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON-serialisable objects."""
 
+    def _common_fields(self) -> dict[str, Any]:
+        """Return the fields that all explanations have, except ``not_protected``, which comes last."""
+        return {
+            "guarantee": self.guarantee.to_dict(),
+            "protected": self.who,
+            "meaning": self.meaning,
+            "how": self.how,
+            "theorems": self.theorems,
+            "check": {"verdict": self.check.verdict, "reason": self.check.reason},
+            "assumed": self.assumed,
+            "projection": json.loads(self.projection.to_json()),
+        }
+
+    def _text(self, heading: str, rows: Sequence[Sequence[str]]) -> str:
+        """Return the sections, a table under its heading if there is one, and what is not protected."""
+        lines = [
+            filled(" ".join(sentences), first=label.ljust(_LABELS), indent=" " * _LABELS)
+            for label, sentences in self.sections
+        ]
+        if rows:
+            lines.append(heading)
+            lines += [f"{' ' * _LABELS}{line}" for line in aligned(rows, left=0).splitlines()]
+        lines.append("Not protected")
+        lines += [filled(sentence, first="- ", indent="  ") for sentence in self.not_protected]
+        return "\n".join(lines)
+
     def _beyond(self, alike: str) -> list[str]:
         """Return what no guarantee covers; ``alike`` names what releases compare."""
-        near = self.guarantee.neighbours
+        unit, bound = self.guarantee.neighbours.unit, self.guarantee.neighbours.bound
         return [
             *(
                 []
                 if self.guarantee.basis == "enforced"
-                else [f"What one {near.unit} adds beyond the bound of {near.bound}, where that was not clipped."]
+                else [f"What one {unit} adds beyond the bound of {bound}, where that was not clipped."]
             ),
-            f"A person behind more than one {near.unit}: n of them spend n times ε.",
+            f"A person behind more than one {unit}: n of them spend n times ε.",
             f"Facts about many: the release is meant to show that two {alike} are similar.",
             "Another release of the same data, here or elsewhere: it adds to ε.",
         ]
@@ -129,7 +185,7 @@ def meaning_of(guarantee: Guarantee | IndividualGuarantee) -> str:
     )
 
 
-def keys_said(guarantee: Guarantee) -> list[str]:
+def key_selection_sentence(guarantee: Guarantee) -> list[str]:
     """Return a sentence on the share of the guarantee spent on choosing the keys, if any."""
     keys = guarantee.mechanism.keys
     if keys is None:
@@ -151,3 +207,17 @@ def percent(percents: float) -> str:
         digits += 1
         text = f"{float(decimal.Context(digits, decimal.ROUND_CEILING).create_decimal_from_float(percents)):.{digits}g}"
     return text
+
+
+def rounded_up(budget: float) -> str:
+    """Return an ε or δ with up to six digits, rounded up, so that no guarantee looks better than it is.
+
+    Examples
+    --------
+    >>> rounded_up(0.1 + 0.2), rounded_up(1.234561)
+    ('0.3', '1.23457')
+    """
+    text = f"{budget:.6g}"
+    if float(text) >= budget * (1 - _SUMS):
+        return text
+    return f"{float(_UP.create_decimal_from_float(budget)):.6g}"
