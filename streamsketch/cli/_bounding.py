@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import streamsketch as ss
-from streamsketch.cli._events import STDIN, Reading
+from streamsketch.cli._inputs import STDIN
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import say
+from streamsketch.intake import RowReader
 from streamsketch.sketching import bound_batches, check_clip
 from streamsketch.storage import RawSketch, check_size
 
@@ -81,10 +82,10 @@ def check_bounded(inputs: list[str], bounds: Bounds, *, whole: bool, keyed: bool
         raise ss.InvalidInputError("--max-keys is for streams by key: say which column, --key COLUMN")
 
 
-def sketch_bounded(table: ss.SketchTable, paths: list[Path], reading: Reading, bounds: Bounds) -> RawSketch:
+def sketch_bounded(table: ss.SketchTable, paths: list[Path], reader: RowReader, bounds: Bounds) -> RawSketch:
     """Return the sketches of files within the bounds, in a table that is empty; write the summary that is asked for."""
     summary = ss.bounding.BoundingSummary()
-    batches = (batch for path in paths for batch in reading.batches(path))
+    batches = (batch for path in paths for batch in reader.batches(path))
     state = bound_batches(batches, bounds.agreement, table=table, clip=bounds.clip, summary=summary)
     if isinstance(state, ss.SketchTable):
         check_size(state.projection, len(state))

@@ -1,8 +1,9 @@
 """A log by a policy: windows released once each, and a state to go on from."""
 
 import json
+import os
+import stat
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,11 @@ from typing import Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._events import STDIN, Columns, Format, Snapshots, Stop
-from streamsketch.cli._lines import BadLines, Lines
-from streamsketch.cli._log import Log
+from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._showing import counted, progress_bar, say, show_json
 from streamsketch.core import held, remove_partial, write_whole
 from streamsketch.data import format_of
+from streamsketch.intake import BadLines, LineFormat, Log, RowReader
 from streamsketch.streams import STREAM_SUFFIX, Stream, StreamPolicy
 
 
@@ -42,24 +42,22 @@ class Endless:
         form, charge = self._checked(), _charge_of(policy, agreement)
         # where units do not move the clock, no line of theirs ends the stream either
         how = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
-        left_out = BadLines(how, more=True)
+        left_out = BadLines(how, append=True)
         with ExitStack() as stack:
             descriptor = sys.stdin.fileno()
             if self.inputs != [STDIN]:
                 descriptor = stack.enter_context(Path(self.inputs[0]).open("rb", buffering=0)).fileno()
-            log = Log(descriptor, self._name)
-            if self.follow and not log.is_file:
+            if self.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
             Path(policy.folder).mkdir(parents=True, exist_ok=True)
             stack.enter_context(held(self.output))
             bad = stack.enter_context(left_out)
-            read = Columns(agreement, policy.time)
-            options: Any = {"any_text": read.any_text, "mark": log.mark}
-            lines = Lines(self._name, form, read.all, read.text, bad, self.delimiter, **options)
+            reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
             stream = Stream(policy, agreement, self.output, charge)
             with Stop() as stop:
                 try:
-                    self._read(stream, log, lines, stop)
+                    log = Log(descriptor, reader, form, self._name, stream.place)
+                    self._read(stream, log, bad, stop)
                 except ss.StreamsketchError as error:
                     held_so_far = f"{self.output} holds what was read before, and goes on from there"
                     raise ss.InvalidInputError(f"{error}. {held_so_far}") from None
@@ -79,37 +77,32 @@ class Endless:
         else:
             say(f"{self.output}, secret: {facts}. Agreement {agreement.fingerprint}.")
 
-    def _read(self, stream: Stream, log: Log, lines: Lines, stop: Stop) -> None:
-        snapshots, bad, bad_before = Snapshots(self.every), lines.bad, stream.bad_lines
-        blocks = log.blocks(stop, snapshots.wait, follow=self.follow)
-        after = b"" if stream.place is None else log.go_on(stream.place, lines, blocks)
-        if stop.number is not None:
-            return
+    def _read(self, stream: Stream, log: Log, bad: BadLines, stop: Stop) -> None:
+        snapshots, bad_before = Snapshots(self.every), stream.bad_lines
 
         def snapshot() -> None:
             stream.bad_lines = bad_before + bad.count
-            for name in stream.save(log.place(lines)):
+            for name in stream.save(log.position):
                 say(f"warning: {name} was there already, of another state, and stays; this state releases none for it")
             if self.summary is not None:
                 remove_partial(self.summary)
                 write_whole(self.summary, json.dumps(stream.summary, indent=2).encode() + b"\n", secret=True)
             snapshots.taken()
 
-        snapshot()  # an hour into an endless stream is late to learn that it cannot be written
         with progress_bar() as progress:
             task = progress.add_task("sketching", total=None, events=stream.events)
-            for piece in lines.pieces(_with(after, blocks)):
-                lines.add(piece, stream.add)
+            for piece in log.pieces(follow=self.follow, stop=stop, wait=snapshots.wait):
+                log.read(piece, stream.add)
                 progress.update(task, events=stream.events)
                 if stream.windows.is_over or not snapshots.wait():
                     snapshot()
-        snapshot()  # not after an error, which may have left a piece half taken
+        snapshot()  # not after an error, which may have left a piece half read
 
     @property
     def _name(self) -> str:
         return "standard input" if self.inputs == [STDIN] else self.inputs[0]
 
-    def _checked(self) -> str:
+    def _checked(self) -> LineFormat:
         """Return the format, once the options fit together."""
         if len(self.inputs) > 1:
             raise ss.InvalidInputError("with --policy, one log is read: standard input (-) or one file")
@@ -130,12 +123,6 @@ class Endless:
         if self.summary is not None and (self.summary.suffix != ".json" or not self.summary.parent.is_dir()):
             raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {self.summary}")
         return form
-
-
-def _with(first: bytes, blocks: Iterator[bytes | None]) -> Iterator[bytes | None]:
-    if first:
-        yield first
-    yield from blocks
 
 
 def _charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:

@@ -1,15 +1,67 @@
 """Batches of events into a sketch, and what the operator should know of them."""
 
+import contextlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import streamsketch as ss
-from streamsketch.cli._events import Columns, add_events
+from streamsketch.agreement import Events
 from streamsketch.data import NO_LOSS
+from streamsketch.intake import times_in, window_names
 from streamsketch.privacy import UNKNOWN
-from streamsketch.storage import RawHead, RawSketch, State, emptied
+from streamsketch.storage import RawHead, RawSketch, State, check_size, emptied
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold the events."""
+
+    agreement: ss.Agreement
+    time: str | None = None
+    time_format: str | None = None
+    window: float | None = None
+    """In seconds: each key's events in each window are a stream of their own."""
+
+    def events(self, batch: pa.RecordBatch, first: int) -> Events:
+        """Return the events of a batch that was cast, its rows counted from ``first``; windows are part of their keys.
+
+        A key in a window is their names with a space between; without a key it is that of the window.
+        """
+        events = self.agreement.events(batch, first)
+        if self.window is None:
+            return events
+        keys: pa.Array = window_names(times_in(batch.column(self.time), str(self.time), self.time_format), self.window)
+        if events.keys is not None:
+            keys = pc.binary_join_element_wise(events.keys.cast(pa.string()), keys.cast(pa.string()), " ")
+        return events._replace(keys=keys)
+
+
+def add_events(state: State, events: Events, there: RawHead) -> None:
+    """Add a batch of events; after an error the state is as it was.
+
+    ``there`` is what is known of the file that the state will be added to.
+    """
+    if isinstance(state, ss.Sketch):
+        state.add_steps(events.indices, events.steps)
+        return
+    keys: Any = events.keys if pa.types.is_dictionary(events.keys.type) else events.keys.dictionary_encode()  # type: ignore[union-attr]
+    _check_room(state, there, keys.unique().to_pylist())
+    state.add_events(events._replace(keys=keys))
+
+
+def _check_room(state: ss.SketchTable, there: RawHead, keys: list[Any]) -> None:
+    """Raise, before memory is filled with what no file holds, if a table with these keys too is too large for one."""
+    with contextlib.suppress(ss.InvalidInputError):
+        check_size(state.projection, len(state) + there.most_keys + len(keys))
+        return
+    new = sum(key not in state for key in (there.keys or frozenset()).union(keys))
+    try:
+        check_size(state.projection, len(state) + new)
+    except ss.InvalidInputError as error:
+        raise ss.StreamsketchError(str(error)) from None  # which is no fault of a line
 
 
 @dataclass

@@ -11,12 +11,13 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import load_projection
-from streamsketch.cli._events import Columns, Format, Reading
+from streamsketch.cli._inputs import Format
 from streamsketch.cli._ledger import DatasetOption, LedgerOption, opened_for
 from streamsketch.cli._reading import named_twice, new_file
 from streamsketch.cli._showing import Json, say, show_facts, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
+from streamsketch.intake import RowReader
 from streamsketch.planning import BoundPlan
 from streamsketch.report import picture_of
 from streamsketch.sketching import Batch, agreed_columns
@@ -90,7 +91,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
     agreed = load_projection(projection)
     agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
-    reading = Reading(Columns(agreement), form, check_delimiter(delimiter))
+    reader = RowReader(agreement, format=form, delimiter=check_delimiter(delimiter))
     planned = ss.bounding.choose_bound(
         [], grid, epsilon=epsilon, share=share
     )  # to find mistakes before the data are read
@@ -103,7 +104,7 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
                 f"the budget of {dataset} is for one {each.unit}, and the choice protects one {word}: say "
                 f"--unit {shlex.quote(each.unit)} if each value of the column {unit_column} is one {each.unit}"
             )
-    totals = ss.bounding.unit_totals(_batches(inputs, agreement, reading), agreed)
+    totals = ss.bounding.unit_totals(_batches(inputs, agreement, reader), agreed)
     if trade_off is not None and squared_distance is not None:
         near = {"unit": word, "max_keys": max_keys}
         plan = ss.bounding.plan_bounds(
@@ -143,9 +144,9 @@ def _check_files(inputs: list[Path]) -> None:
         path.open("rb").close()
 
 
-def _batches(paths: list[Path], agreement: ss.Agreement, reading: Reading) -> Iterator[Batch]:
+def _batches(paths: list[Path], agreement: ss.Agreement, reader: RowReader) -> Iterator[Batch]:
     for path in paths:
-        for batch in reading.batches(path):
+        for batch in reader.batches(path):
             yield agreed_columns(agreement.cast(batch, bounded=True), agreement)
 
 

@@ -12,14 +12,13 @@ import streamsketch as ss
 from streamsketch.agreement import check_agreed
 from streamsketch.cli._bounding import bounds_of, check_bounded, neighbours_of, sketch_bounded
 from streamsketch.cli._endless import Endless
-from streamsketch.cli._events import STDIN, Columns, Format, Reading, Snapshots, Stop, read_file, stream_blocks
-from streamsketch.cli._intake import Intake
-from streamsketch.cli._lines import BadLines
+from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
+from streamsketch.cli._intake import Columns, Intake
 from streamsketch.cli._reading import load_raw_file, new_file
 from streamsketch.cli._showing import Json, counted, progress_bar, say, show_json
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
-from streamsketch.intake import window_seconds
+from streamsketch.intake import BadLines, RowReader, pipe_blocks, window_seconds
 from streamsketch.storage import SUFFIX, RawHead, State, append_raw, read_head
 
 _SKETCH_DIM, _SPARSITY = 1024, 4
@@ -163,20 +162,20 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     columns = Columns(agreed, time, time_format, size)
     intake = Intake(columns, _start(output, stated, keyed=keyed, append=append))
     with BadLines(bad_lines) as bad:
-        reading = Reading(columns, form, check_delimiter(delimiter), bad)
+        reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad)
         if not streaming:
             paths = [Path(name) for name in inputs]
             if bounds is None:
-                _sketch_files(intake, paths, reading)
+                _sketch_files(intake, paths, reader)
                 intake.flush(append_raw(intake.raw, output, new=not append))
             else:
-                raw = sketch_bounded(ss.SketchTable(stated), paths, reading, bounds)
+                raw = sketch_bounded(ss.SketchTable(stated), paths, reader, bounds)
                 intake.start(append_raw(raw, output, new=True))
         if new_projection is not None:  # without it the sketch would be of no use, and the other way round
             write_whole(new_projection, agreed.projection.to_json().encode() + b"\n")
         try:
             if streaming:
-                _sketch_stream(intake, output, reading, every, new=not append)
+                _sketch_stream(intake, output, reader, every, new=not append)
         finally:
             for note in filter(None, (intake.warning, str(bad) if bad.count else "", _left_out(intake.dropped))):
                 say(note)
@@ -306,7 +305,7 @@ def _check_agreed(output: Path, there: State, new: State) -> None:
     check_agreed(there.agreement, new.agreement)
 
 
-def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:
+def _sketch_files(intake: Intake, paths: list[Path], reader: RowReader) -> None:
     """Take the events of files, apart from what is there: other processes may add to it meanwhile."""
     with progress_bar() as progress:
         task = progress.add_task("sketching", total=sum(path.stat().st_size for path in paths), events=0)
@@ -316,16 +315,22 @@ def _sketch_files(intake: Intake, paths: list[Path], reading: Reading) -> None:
             def on_read(at: int, done: int = done) -> None:
                 progress.update(task, completed=done + at, events=intake.events)
 
-            read_file(path, reading, intake.add, on_read)
+            if path.is_file():
+                reader.read(path, intake.add, on_read)
+            else:
+                with Stop() as stop:
+                    reader.read(path, intake.add, on_read, stop)
+                    if stop.number is not None:
+                        raise typer.Exit(128 + stop.number)
             done += path.stat().st_size
             progress.update(task, completed=done)
 
 
-def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float, *, new: bool) -> None:
+def _sketch_stream(intake: Intake, output: Path, reader: RowReader, every: float, *, new: bool) -> None:
     """Add the events of a stream to a file, again and again."""
-    # an hour into an endless stream is late to learn that it cannot be written
-    intake.start(append_raw(intake.raw, output, new=new))
     snapshots = Snapshots(every)
+    intake.start(append_raw(intake.raw, output, new=new))  # what cannot be written is known at once
+    snapshots.taken()
 
     def snapshot() -> None:
         """Move what was read since the last one to the file, which others may have added to or moved away."""
@@ -334,13 +339,13 @@ def _sketch_stream(intake: Intake, output: Path, reading: Reading, every: float,
         snapshots.taken()
 
     wrong: ss.StreamsketchError | None = None
-    lines = reading.lines("standard input", reading.form or "csv")
+    lines = reader.lines("standard input", reader.format or "csv")  # type: ignore[arg-type]
     with Stop() as stop:
         try:
             with progress_bar() as progress:
                 task = progress.add_task("sketching", total=None, events=intake.there.events)
-                for piece in lines.pieces(stream_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
-                    lines.add(piece, intake.add)
+                for piece in lines.pieces(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
+                    lines.read(piece, intake.add)
                     progress.update(task, events=intake.there.events + intake.events)
                     if not snapshots.wait():
                         snapshot()

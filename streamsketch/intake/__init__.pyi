@@ -1,5 +1,8 @@
 from .columns import missing, plain, salvage
 from .events import Events
+from .files import RowReader
+from .lines import Add, BadLines, LineFormat, Lines, Stop, pipe_blocks
+from .log import Log
 from .rows import Intake, OnBad
 from .units import unit_events, whole_days
 from .windows import (
@@ -17,15 +20,23 @@ from .windows import (
 
 __all__ = [
     "LARGEST_TIME",
+    "Add",
+    "BadLines",
     "Clock",
     "ClockKind",
     "Events",
     "Intake",
+    "LineFormat",
+    "Lines",
+    "Log",
     "OnBad",
+    "RowReader",
+    "Stop",
     "Tumbling",
     "micros_in",
     "microseconds",
     "missing",
+    "pipe_blocks",
     "plain",
     "salvage",
     "seconds_text",

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from streamsketch.cli import _log
+from streamsketch.intake import log
 
 PIECE_BYTES = 600  # a few lines: several pieces, and snapshots between them
 _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.utime", "os.listdir", "os.scandir"}
@@ -14,7 +14,7 @@ _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.utime", "os.list
 
 def kill_before(n: int, folder: Path) -> None:
     """Kill this process before its n-th operation on what is in a folder."""
-    _log.PIECE_BYTES = PIECE_BYTES
+    log.BLOCK_BYTES = PIECE_BYTES
     done = 0
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -8,11 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.cli._lines import is_open, rows, whole_lines
 from streamsketch.storage.files import load_raw
 from tests.cli.running import Forks
 from tests.cli.sales import EVENTS, expected
@@ -174,12 +171,3 @@ def test_names_are_given_with_commas_or_one_by_one(raws: Path, forks: Forks) -> 
         cwd=raws,
     )
     assert load_raw(raws / "z.raw-sketch").state == expected()
-
-
-@given(st.text('",\n\rx', max_size=30).map(str.encode))
-def test_rows_are_the_whole_lines_one_by_one(data: bytes) -> None:
-    whole, _ = whole_lines(data, "csv", ended=False)
-    found = rows(whole, "csv")
-    assert b"".join(found).replace(b"\n", b"").replace(b"\r", b"") == whole.replace(b"\n", b"").replace(b"\r", b"")
-    assert all(whole_lines(row, "csv", ended=False) == (row, b"") for row in found)
-    assert not any(is_open(row, "csv") for row in found)

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli import _log
-from streamsketch.cli._lines import BadLines, Lines
-from streamsketch.cli._log import Log
+from streamsketch.intake import log as intake_log
 from streamsketch.streams import Stream, StreamPolicy
 from tests.cli.killing import PIECE_BYTES
 from tests.cli.running import PATIENCE, Forks, started, wait_until_read
@@ -75,7 +73,7 @@ def test_killed_before_any_operation_on_a_file(folder: Path, forks: Forks, monke
     rows = drawn_log(40, 1, 70)
     (folder / "log.csv").write_text(text_of(rows))
     command = [*FILE, "--summary", "told.json"]
-    monkeypatch.setattr(_log, "PIECE_BYTES", PIECE_BYTES)
+    monkeypatch.setattr(intake_log, "BLOCK_BYTES", PIECE_BYTES)
     shutil.copytree(folder, warm := folder.with_name("warm"))
     forks.warm(*command, cwd=warm)
     for n in itertools.count(1):
@@ -196,7 +194,7 @@ def test_a_log_is_known_again(folder: Path, forks: Forks) -> None:
     for wrong, said in (
         (text.replace("north", "south", 1), "is not the log that was read before"),
         (text[:-30] + text[-29:] + "\n", "is not the log that was read before"),
-        (text[:-100], f"{len(text) - 100:,} bytes, and {len(text):,} of it were taken before"),
+        (text[:-100], f"{len(text) - 100:,} bytes, and {len(text):,} of it were read before"),
         ("", "has 0 bytes"),
     ):
         (folder / "log.csv").write_text(wrong)
@@ -263,17 +261,6 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
         told = json.loads(forks.succeeded(*FILE, "--bad-lines", "kept.csv", "--json", cwd=folder))
         assert told["bad_lines"] == count
     assert (folder / "kept.csv").read_text() == HEADER + 2 * "worse-time,north,a,1,Ann\n"
-
-
-@pytest.mark.parametrize("changes", [{"bytes": -1}, {"bytes": "9"}, {"line": None}, {"header": "z"}, {"head": 1}])
-def test_a_state_that_does_not_say_how_far_the_log_was_read_is_refused(changes: dict[str, Any], folder: Path) -> None:
-    (folder / "log.csv").write_text(HEADER)
-    with (folder / "log.csv").open("rb", buffering=0) as file, BadLines("skip") as bad:
-        log, lines = Log(file.fileno(), "log.csv"), Lines("log.csv", "csv", [], [], bad)
-        place = log.place(lines)
-        assert log.go_on(place, lines, iter([])) == b""
-        with pytest.raises(ss.InvalidInputError, match="does not say how far the log was read"):
-            log.go_on(place | changes, lines, iter([]))
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

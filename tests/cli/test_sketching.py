@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli._events import Columns, Reading
+from streamsketch.intake import RowReader
 from streamsketch.storage.files import RawSketch, load_raw, save_raw
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, streamsketch
 from tests.cli.sales import EVENTS, PROJECTION, expected
@@ -100,7 +100,7 @@ def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytes
     read: list[int] = []
     for name in ("sales.csv", "sales.csv.gz", "sales.jsonl", "sales.parquet"):
         agreement = ss.Agreement.of(PROJECTION, key="shop", index=["item", "aisle"], value="amount")
-        (batch,) = Reading(Columns(agreement)).batches(folder / name, read.append)
+        (batch,) = RowReader(agreement).batches(folder / name, read.append)
         assert batch.num_rows == 4
     assert read, "progress is told all the same"
 

@@ -8,10 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from streamsketch.cli._lines import whole_lines
+from streamsketch.intake.lines import whole_lines
 from streamsketch.storage.files import load_raw
 from tests.cli.running import PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.cli.sales import EVENTS, PROJECTION, expected
@@ -64,29 +62,6 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
         assert done.returncode == 0, done.stderr
         assert load_raw(folder / "a.raw-sketch").state == expected()
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "no half-written file is left"
-
-
-def test_lines_in_quotes_and_quotes_that_never_close() -> None:
-    assert whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
-    assert whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
-    assert whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
-    assert whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
-    lines = b"x\n" * 100_000
-    assert whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
-
-
-@given(st.text('",\n\rx', max_size=30).map(str.encode))
-def test_lines_are_whole_where_a_reader_of_letters_finds_them_so(data: bytes) -> None:
-    place, end = "start", 0  # of a field
-    for at, letter in enumerate(data.decode()):
-        if place == "quoted":
-            place = "quote" if letter == '"' else "quoted"
-        elif letter in ",\r\n":
-            end = at + 1 if letter == "\n" else end
-            place = "start"
-        else:
-            place = "quoted" if letter == '"' and place in ("start", "quote") else "plain"
-    assert whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
 
 
 def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: Path, forks: Forks) -> None:

@@ -20,8 +20,8 @@ import streamsketch as ss
 from streamsketch.beam.run.claims import Claim
 from streamsketch.beam.run.root_keys import _decoded as root_key_of
 from streamsketch.beam.streams import DecodeMessages
-from streamsketch.cli._lines import BadLines, Lines
 from streamsketch.data import batches, parts_of
+from streamsketch.intake import BadLines, LineFormat, Lines
 from streamsketch.streams import Stream, StreamPolicy, state
 from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json
@@ -111,12 +111,12 @@ def _event_readers() -> dict[str, Reader]:
 def _line_readers() -> dict[str, Reader]:
     """Return the command's readers of streams, which leave bad lines out."""
 
-    def reading(form: str) -> Callable[[bytes], None]:
+    def reading(form: LineFormat) -> Callable[[bytes], None]:
         def read(data: bytes) -> None:
             with BadLines("skip") as bad:
                 lines = Lines("a stream", form, NAMES, NAMES, bad, any_text=True)
                 for piece in lines.pieces(iter([data[:50], data[50:], b""])):
-                    lines.add(
+                    lines.read(
                         piece,
                         lambda batch, first: AGREEMENT.projection.table().add_events(AGREEMENT.events(batch, first)),
                     )
@@ -124,10 +124,8 @@ def _line_readers() -> dict[str, Reader]:
         return read
 
     events = _events()
-    return {
-        f"lines of {form}": Reader(events[form], [changed_bytes], reading(form), error)
-        for form, error in (("csv", ss.InvalidInputError), ("jsonl", ()))  # of the header
-    }
+    forms: list[tuple[LineFormat, Any]] = [("csv", ss.InvalidInputError), ("jsonl", ())]  # of the header
+    return {f"lines of {form}": Reader(events[form], [changed_bytes], reading(form), error) for form, error in forms}
 
 
 # --- messages ---------------------------------------------------------------------------------------------------

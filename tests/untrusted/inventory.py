@@ -40,7 +40,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "events in log": ("data/readers/text_lines batches",),
     "events in parquet": ("data/readers/formats batches", "data/readers/formats parts_of",
                           "data/readers/parquet batches"),
-    "lines of csv": ("data/readers/delimited csv_header", "data/readers/delimited csv_piece"),
+    "lines of csv": ("data/readers/delimited csv_header", "data/readers/delimited csv_piece",
+                     "intake/lines Lines.read"),
     "lines of jsonl": ("data/readers/json_lines json_batch",),
     "load": ("wire/registry decode_any", "wire/registry load", "wire/releases decode_release"),
     "mean": ("beam/run/coders MeanAggregatorCoder.decode", "local/aggregation MeanAggregator.from_bytes",
@@ -81,15 +82,14 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "steps of readers above": (
         "beam/intake/read read_batches",
         "cli/_agreeing load_projection",
-        "cli/_events Reading.batches",
-        "cli/_events read_file",
-        "cli/_log Log.go_on",
         "cli/_reading load_files",
         "cli/_reading load_published",
         "cli/_reading load_raw_file",
         "cli/_reading load_signs",
         "cli/_reading load_sketches",
         "cli/round combine",
+        "intake/files RowReader.batches",
+        "intake/files RowReader.read",
     ),
 }
 """Functions that read what another reader checks, by why they need none of their own."""

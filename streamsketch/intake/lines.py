@@ -2,19 +2,26 @@
 
 import codecs
 import functools
+import os
 import re
+import select
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
-import streamsketch as ss
 from streamsketch.core import write_whole
 from streamsketch.data import csv_header, csv_piece, json_batch
+from streamsketch.errors import InvalidInputError
 
+BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 24
+
+LineFormat: TypeAlias = Literal["csv", "jsonl"]
+Add: TypeAlias = Callable[[pa.RecordBatch, int], None]
+"""Takes a batch of rows, and the number of its first one."""
 
 
 class BadLines:
@@ -22,18 +29,32 @@ class BadLines:
 
     Parameters
     ----------
-    how
-        ``stop``, ``skip`` or the name of a new file, for its owner's eyes only.
-    more
-        Whether a file that is there is added to.
+    mode
+        ``"stop"``, ``"skip"``, or the name of a file, which only its owner may read: such lines are as secret as the
+        data.
+    append
+        Whether lines are added to a file that exists; otherwise the file must be new.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file exists, and ``append`` is False.
+
+    Examples
+    --------
+    >>> with BadLines("skip") as bad:
+    ...     bad.take(b"no, such, line", "row 7 has 3 cells")
+    >>> str(bad)
+    '1 bad line left out'
     """
 
-    def __init__(self, how: str, *, more: bool = False) -> None:
-        self.stops = how == "stop"
+    def __init__(self, mode: str = "stop", *, append: bool = False) -> None:
+        self.stops = mode == "stop"
         self.count = 0
-        self.path = None if how in ("stop", "skip") else Path(how)
-        if self.path is not None and self.path.exists() and not more:
-            raise ss.InvalidInputError(f"{self.path} already exists; bad lines are written to a new file")
+        """How many lines were left out."""
+        self.path = None if mode in ("stop", "skip") else Path(mode)
+        if self.path is not None and self.path.exists() and not append:
+            raise InvalidInputError(f"{self.path} already exists; bad lines are written to a new file")
 
     def __enter__(self) -> Self:
         if self.path is not None:
@@ -49,31 +70,40 @@ class BadLines:
             if empty:
                 self.path.unlink(missing_ok=True)
 
-    def take(self, line: bytes, why: str, header: bytes = b"") -> None:
-        """Take a bad line, or raise `InvalidInputError`; a file of them begins with the header of CSV."""
+    def take(self, line: bytes, reason: str, header: bytes = b"") -> None:
+        """Leave a line out, or raise `InvalidInputError` with the reason; a file of CSV begins with its header."""
         if self.stops:
-            raise ss.InvalidInputError(why)
+            raise InvalidInputError(reason)
         if self.path is not None:
-            self._file.write(
-                (header + b"\n" if header and not self._file.tell() else b"") + line.removesuffix(b"\n") + b"\n"
-            )
+            first = header + b"\n" if header and not self._file.tell() else b""
+            self._file.write(first + line.removesuffix(b"\n") + b"\n")
         self.count += 1
 
     def __str__(self) -> str:
-        kept = "left out" if self.path is None else f"left out, kept in {self.path}, secret"
-        return f"{self.count:,} bad line{'' if self.count == 1 else 's'} {kept}"
+        where = "left out" if self.path is None else f"left out, kept in {self.path}, secret"
+        return f"{self.count:,} bad line{'' if self.count == 1 else 's'} {where}"
+
+
+class Stop(Protocol):
+    """What ends reading between two blocks, such as a signal."""
+
+    wakes: int
+    """A descriptor that becomes readable when reading is to end."""
+
+    def is_set(self) -> bool:
+        """Return whether reading is to end."""
 
 
 @dataclass
 class Lines:
-    """How the lines of a stream are read.
+    """The lines of a stream of CSV or JSON objects, as batches of rows.
 
     Parameters
     ----------
     name
         Of the stream, for errors.
-    form
-        ``csv`` or ``jsonl``.
+    format
+        ``"csv"``, with a header line, or ``"jsonl"``.
     columns, text
         The columns to read, and those of them that are text.
     bad
@@ -85,23 +115,23 @@ class Lines:
     """
 
     name: str
-    form: str
+    format: LineFormat
     columns: list[str]
     text: list[str]
     bad: BadLines
     delimiter: str = ","
     any_text: bool = False
     mark: Callable[[bytes], None] | None = None
-    """Gets the bytes of all whole lines, as they are yielded."""
+    """Gets the bytes of all whole lines, before they are yielded."""
     _first: bytes = b""
     _header: list[str] | None = None
     _number: int = field(default=1)
     """Of the next line; in CSV, of the next row that is not empty."""
 
     def pieces(self, blocks: Iterator[bytes | None]) -> Iterator[bytes]:
-        """Yield whole lines, as the blocks of a stream bring them, without the header; none where none came.
+        """Yield whole lines, as the blocks of a stream bring them, without the header; none of them for a block None.
 
-        The last block is empty; where it does not come, a line that is not finished is not taken.
+        The last block is empty; if it does not come, an unfinished line is left.
         """
         rest, ended = b"", False
         while not ended:
@@ -114,42 +144,42 @@ class Lines:
                 continue
             ended = not block
             data = rest + block
-            whole, rest = whole_lines(data, self.form, self.delimiter, ended=ended)
+            whole, rest = whole_lines(data, self.format, self.delimiter, ended=ended)
             while len(rest) > LONGEST_LINE:
                 line, _, after = rest.partition(b"\n")
-                why = f"{self._place} of {self.name} is longer than {LONGEST_LINE:,} bytes"
+                why = f"{self._where} of {self.name} is longer than {LONGEST_LINE:,} bytes"
                 self._refuse(line, why)
-                whole, rest = whole_lines(after, self.form, self.delimiter, ended=ended)
+                whole, rest = whole_lines(after, self.format, self.delimiter, ended=ended)
             if self.mark is not None:
                 self.mark(data[: len(data) - len(rest)])
             if self._number == 1:
                 whole = whole.removeprefix(codecs.BOM_UTF8)
-            if self.form == "csv" and self._header is None and whole:
+            if self.format == "csv" and self._header is None and whole:
                 first, _, whole = whole.partition(b"\n")
                 self.go_on(2, first)
             yield whole
-        if self.form == "csv" and self._header is None:  # what should have written it failed
-            raise ss.InvalidInputError(f"{self.name} ended before its header line")
+        if self.format == "csv" and self._header is None:  # what should have written it failed
+            raise InvalidInputError(f"{self.name} ended before its header line")
 
     @property
-    def place(self) -> tuple[int, bytes]:
+    def position(self) -> tuple[int, bytes]:
         """The number of the next line, and the header of CSV: what `go_on` takes."""
         return self._number, self._first
 
     def go_on(self, number: int, header: bytes) -> None:
         """Go on from a line that is not the first."""
-        if self.form == "csv" and header:
+        if self.format == "csv" and header:
             self._header = csv_header(header, self.name, self.columns, self.delimiter)
         self._number, self._first = number, header
 
-    def add(self, data: bytes, add: Callable[[pa.RecordBatch, int], None]) -> None:
-        """Pass the events of whole lines on, all together if possible, and without the bad ones if not.
+    def read(self, data: bytes, add: Add) -> None:
+        """Pass the rows of whole lines on, all together if possible, and without the bad ones if not.
 
-        ``add`` takes a batch and the number of its first line; it must change nothing when it raises
-        `InvalidInputError`.
+        ``add`` takes a batch and the number of its first line. Lines for which it raises `InvalidInputError` are bad;
+        it must then have changed nothing.
         """
         if not data.strip():
-            self._number += data.count(b"\n") if self.form == "jsonl" else 0
+            self._number += data.count(b"\n") if self.format == "jsonl" else 0
             return
         waiting = [[data]]  # parts that follow each other, the first one last
         while waiting:
@@ -157,24 +187,24 @@ class Lines:
             whole = b"".join(part)
             try:
                 batch = self._read(whole)
-            except ss.InvalidInputError as error:
+            except InvalidInputError as error:
                 why = str(error)
             else:
                 try:
                     add(batch, self._number)
-                except ss.InvalidInputError as error:
-                    why = f"{self._place} of {self.name}: {error}"
+                except InvalidInputError as error:
+                    why = f"{self._where} of {self.name}: {error}"
                 else:
-                    self._number += batch.num_rows if self.form == "csv" else whole.count(b"\n")
+                    self._number += batch.num_rows if self.format == "csv" else whole.count(b"\n")
                     continue
             if part == [data]:
-                part = rows(data, self.form, self.delimiter)
+                part = split_rows(data, self.format, self.delimiter)
             if len(part) > 1:
                 waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
                 continue
             line, end, after = whole.partition(b"\n")
-            if after and is_open(whole, self.form, self.delimiter):
-                waiting += [rows(after, self.form, self.delimiter)]
+            if after and ends_in_quotes(whole, self.format, self.delimiter):
+                waiting += [split_rows(after, self.format, self.delimiter)]
                 whole = line + end
             self._refuse(whole, why)
 
@@ -187,15 +217,15 @@ class Lines:
         )
 
     @property
-    def _place(self) -> str:
-        return f"{'row' if self.form == 'csv' else 'line'} {self._number:,}"
+    def _where(self) -> str:
+        return f"{'row' if self.format == 'csv' else 'line'} {self._number:,}"
 
     def _refuse(self, line: bytes, why: str) -> None:
         self.bad.take(line, why, self._first)
         self._number += 1
 
 
-def whole_lines(data: bytes, form: str, delimiter: str = ",", *, ended: bool) -> tuple[bytes, bytes]:
+def whole_lines(data: bytes, form: LineFormat, delimiter: str = ",", *, ended: bool) -> tuple[bytes, bytes]:
     """Split off what follows the last line that is whole: in CSV, one whose quotes are closed."""
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
@@ -208,7 +238,7 @@ def whole_lines(data: bytes, form: str, delimiter: str = ",", *, ended: bool) ->
     return data[:end], data[end:]
 
 
-def rows(data: bytes, form: str, delimiter: str = ",") -> list[bytes]:
+def split_rows(data: bytes, form: LineFormat, delimiter: str = ",") -> list[bytes]:
     """Return whole lines one by one, each with its end: in CSV, those within quotes belong to their row."""
     if form != "csv":
         return data.splitlines(keepends=True) if b"\r" not in data else [one + b"\n" for one in data.split(b"\n")[:-1]]
@@ -222,7 +252,7 @@ def rows(data: bytes, form: str, delimiter: str = ",") -> list[bytes]:
     return [row for row in found if row.strip(b"\r\n")]
 
 
-def is_open(row: bytes, form: str, delimiter: str = ",") -> bool:
+def ends_in_quotes(row: bytes, form: LineFormat, delimiter: str = ",") -> bool:
     """Return whether a row of CSV ends within quotes."""
     if form != "csv":
         return False
@@ -236,13 +266,33 @@ def _quoted(delimiter: str) -> "re.Pattern[bytes]":
     return re.compile(rb'(?:\A|(?<=[%b\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)' % re.escape(delimiter.encode()))
 
 
-def blocks_of(stream: Any, path: str, size: int) -> Iterator[bytes]:
+def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
     """Yield the blocks of a file, an empty one last."""
     try:
-        while block := stream.read(size):
+        while block := stream.read(BLOCK_BYTES):
             yield block
         yield b""
     except OSError as error:
         if error.errno is not None:  # of the file system
             raise
-        raise ss.InvalidInputError(f"{path} is not sound, or cut off: it cannot be uncompressed") from None
+        raise InvalidInputError(f"{path} is damaged or cut off: it cannot be uncompressed") from None
+
+
+def pipe_blocks(
+    descriptor: int, stop: Stop | None = None, wait: Callable[[], float | None] = lambda: None
+) -> Iterator[bytes | None]:
+    """Yield what a pipe has, as it comes, and an empty block last; None when ``wait()`` seconds passed without any.
+
+    ``stop`` ends it before, without the empty block.
+    """
+    waking = [] if stop is None else [stop.wakes]
+    while True:
+        ready, _, _ = select.select([descriptor, *waking], [], [], wait())
+        if stop is not None and stop.is_set():
+            return
+        if descriptor not in ready:
+            yield None
+        else:
+            yield (block := os.read(descriptor, BLOCK_BYTES))
+            if not block:
+                return

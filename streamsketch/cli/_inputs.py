@@ -1,0 +1,73 @@
+"""Inputs of commands: formats, signals that end the reading, and snapshots."""
+
+import os
+import select
+import signal
+from time import monotonic
+from types import FrameType, TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+STDIN = "-"
+
+
+class Stop:
+    """Within it, SIGINT and SIGTERM are noted, and end nothing by themselves.
+
+    A sketch is changed in steps, so that an exception between two of them, as Python raises on SIGINT, would spoil it.
+    """
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self.wakes, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)  # before a handler that does nothing
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, _do_nothing)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(-1)
+        os.close(self.wakes)
+        os.close(self._wake)
+
+    @property
+    def number(self) -> int | None:
+        """The first signal that came, if any.
+
+        It is read where the system wrote it: Python runs a handler a little later, when a stream may have ended too.
+        """
+        if self._number is None and select.select([self.wakes], [], [], 0)[0]:
+            self._number = os.read(self.wakes, 1)[0]
+        return self._number
+
+    def is_set(self) -> bool:
+        """Return whether a signal came."""
+        return self.number is not None
+
+
+def _do_nothing(_: int, __: FrameType | None) -> None:
+    """Stand in for Python's own handler, which would raise."""
+
+
+class Snapshots:
+    """When the next one is due: the first at once, as an hour into a stream is late to learn of a mistake."""
+
+    def __init__(self, every: float) -> None:
+        self._every, self._due = every, monotonic()
+
+    def taken(self) -> None:
+        """Count from now on."""
+        self._due = monotonic() + self._every
+
+    def wait(self) -> float:
+        """Return how many seconds are left."""
+        return max(0.0, self._due - monotonic())

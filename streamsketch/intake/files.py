@@ -1,0 +1,138 @@
+"""Files and pipes of rows under an agreement, also where some of their lines are bad."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamsketch.agreement import Agreement
+from streamsketch.data import Format, batches, format_of, parts_of, uncompressed
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake.lines import Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
+
+_ROWS = {"csv": "rows", "jsonl": "lines"}
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """How the rows of an agreement are read from files, pipes and logs: their columns as they are, not yet cast.
+
+    Parameters
+    ----------
+    agreement
+        Says which columns are read.
+    time
+        A further column, of times.
+    format
+        Of all inputs; by default, what a file's name says.
+    delimiter
+        Of CSV.
+    bad
+        What becomes of lines of CSV or JSON that cannot be read; of another format, none can be left out.
+    """
+
+    agreement: Agreement
+    time: str | None = None
+    format: Format | None = None
+    delimiter: str = ","
+    bad: BadLines = field(default_factory=BadLines)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns that are read."""
+        return list(dict.fromkeys([*self.agreement.names, *([] if self.time is None else [self.time])]))
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Which columns are text where a format leaves that open: all, if the agreement casts values from text."""
+        any_text, columns = self.agreement.missing != "keep", self.columns
+        text = columns if any_text else [name for name in columns if name != self.agreement.value]
+        return {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text}
+
+    def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
+        """Yield the batches of a file, which bad lines end, and report how far it was read, in bytes.
+
+        Raises
+        ------
+        InvalidInputError
+            For a file that is damaged, or lacks a column; it names the file.
+        OSError
+            If the file cannot be read.
+        """
+        # Arrow's own: its threads may outlive an error, and to let go of bytes of Python's while it ends would abort.
+        # Not closed here, as they may be reading: it closes itself
+        file, name = pa.OSFile(os.fspath(path)), str(path)
+        for part in range(parts_of(file, name, self.format)):
+            for batch in batches(file, name, part, form=self.format, **self._options):
+                yield batch
+                if not file.closed:
+                    on_read(file.tell())
+
+    def lines(self, name: str, form: LineFormat) -> Lines:
+        """Return how the lines of a stream are read; ``name`` is for errors."""
+        return Lines(name, form, bad=self.bad, **self._options)
+
+    def read(
+        self,
+        path: str | os.PathLike[str],
+        add: Add,
+        on_read: Callable[[int], None] = lambda _: None,
+        stop: Stop | None = None,
+    ) -> None:
+        """Pass the rows of a file, or of a pipe until it ends, on in batches.
+
+        Parameters
+        ----------
+        path
+            Of a file, or of a named pipe of CSV or JSON lines.
+        add
+            Takes a batch and the number of its first row or line. Where bad lines are left out, so are those for which
+            it raises `InvalidInputError`; it must then have changed nothing.
+        on_read
+            Takes how far the file was read, in bytes.
+        stop
+            Ends the reading of a pipe; an unfinished line is left.
+
+        Raises
+        ------
+        InvalidInputError
+            As `batches`, and for rows that ``add`` refuses; it names file and rows.
+        OSError
+            If the file cannot be read.
+        """
+        path = Path(path)
+        if not path.is_file():
+            self._read_pipe(path, add, stop)
+            return
+        form = self.format or format_of(str(path))
+        if form in ("csv", "jsonl") and not self.bad.stops:
+            file = pa.OSFile(str(path))
+            lines = self.lines(str(path), form)
+            for piece in lines.pieces(file_blocks(uncompressed(file, str(path)), str(path))):
+                lines.read(piece, add)
+                on_read(file.tell())
+            return
+        row = 2 if form == "csv" else 1
+        for batch in self.batches(path, on_read):
+            try:
+                add(batch, row)
+            except InvalidInputError as error:
+                where = f"{path}, {_ROWS.get(form, 'records')} {row:,} to {row + batch.num_rows - 1:,}"
+                raise InvalidInputError(f"{where}: {error}") from None
+            row += batch.num_rows
+
+    def _read_pipe(self, path: Path, add: Add, stop: Stop | None) -> None:
+        """Read as standard input is read: Arrow, waiting for a pipe, would not notice a signal."""
+        with path.open("rb", buffering=0) as pipe:
+            form = self.format or format_of(path.suffix)
+            if form not in ("csv", "jsonl"):
+                raise InvalidInputError(
+                    f"{path} is a pipe, and of a pipe CSV and JSON lines are read, not compressed: say --format csv, "
+                    f"with a header line, or --format jsonl; Parquet is read from files only"
+                )
+            lines = self.lines(str(path), form)
+            for piece in lines.pieces(pipe_blocks(pipe.fileno(), stop)):
+                lines.read(piece, add)

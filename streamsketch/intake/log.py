@@ -1,0 +1,189 @@
+"""A log that grows: followed, and read on from where it was left."""
+
+import hashlib
+import os
+import select
+import stat
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.lines import BLOCK_BYTES, Add, LineFormat, Stop, pipe_blocks
+
+_KNOWN_BY = 4096  # bytes at either end of what was read
+_LOOK = 0.2  # seconds between looks at a file that has not grown
+
+
+class Log:
+    """A file or pipe of CSV or JSON lines that grows, read in whole lines.
+
+    How far it was read is its `position`; with that, reading goes on later. Of a file, the rest is read; a pipe must
+    bring the log from its beginning, and what was read before is left out. Both are recognised by the first and the
+    last bytes that were read. A file that another replaces, as in rotation, is not followed into the other.
+
+    Parameters
+    ----------
+    descriptor
+        Open for reading.
+    reader
+        How its rows are read.
+    form
+        ``"csv"``, with a header line, or ``"jsonl"``.
+    name
+        For errors.
+    position
+        Where an earlier `Log` left off.
+
+    Raises
+    ------
+    InvalidInputError
+        If this file is not the one that was read before; of a pipe, `pieces` raises that.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        reader: RowReader,
+        form: LineFormat,
+        name: str = "the log",
+        position: dict[str, Any] | None = None,
+    ) -> None:
+        self._descriptor, self._name, self._position = descriptor, name, position
+        self._lines = reader.lines(name, form)
+        self._lines.mark = self._mark
+        self.is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        """Whether it can grow after its end was read."""
+        self._taken, self._head, self._tail = 0, b"", b""
+        if position is None:
+            return
+        if not _is_position(position):
+            raise InvalidInputError("the position does not say how far the log was read; take a backup")
+        if self.is_file:
+            self._seek(position)
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """How far the log was read, as what JSON can hold: secret."""
+        if self._position is not None:
+            return self._position
+        number, header = self._lines.position
+        ends = {"head": _digest(self._head), "tail": _digest(self._tail)}
+        return {"bytes": self._taken, "line": number, "header": header.hex(), **ends}
+
+    def pieces(
+        self,
+        *,
+        follow: bool = False,
+        stop: Stop | None = None,
+        wait: Callable[[], float | None] = lambda: None,
+    ) -> Iterator[bytes]:
+        """Yield whole lines, as they come, for `read`; none when ``wait()`` seconds passed without any.
+
+        A line that is not finished is never read, also where the log ends.
+
+        Parameters
+        ----------
+        follow
+            Whether to wait for what a file grows by; a pipe is read until it ends.
+        stop
+            Ends the reading.
+        wait
+            How many seconds to wait for lines; None for ever.
+
+        Raises
+        ------
+        InvalidInputError
+            If a file has become shorter, a pipe does not bring the log that was read before, or a log of CSV ends
+            without a header line.
+        """
+        blocks = self._file_blocks(stop, wait, follow=follow) if self.is_file else self._pipe_blocks(stop, wait)
+        yield from self._lines.pieces(blocks)
+
+    def read(self, piece: bytes, add: Add) -> None:
+        """Pass the rows of a piece on, in batches, without bad lines; ``add`` as in `RowReader.read`."""
+        self._lines.read(piece, add)
+
+    def _mark(self, data: bytes) -> None:
+        """Note bytes that were read."""
+        self._taken += len(data)
+        self._head = (self._head + data[:_KNOWN_BY])[:_KNOWN_BY]
+        self._tail = data[-_KNOWN_BY:] if len(data) >= _KNOWN_BY else (self._tail + data)[-_KNOWN_BY:]
+
+    def _seek(self, position: dict[str, Any]) -> None:
+        taken, size = position["bytes"], os.fstat(self._descriptor).st_size
+        if size < taken:
+            raise InvalidInputError(self._shorter(size, taken))
+        self._head = os.pread(self._descriptor, min(taken, _KNOWN_BY), 0)
+        self._tail = os.pread(self._descriptor, min(taken, _KNOWN_BY), max(0, taken - _KNOWN_BY))
+        self._taken = taken
+        self._go_on(position)
+        os.lseek(self._descriptor, taken, os.SEEK_SET)
+
+    def _go_on(self, position: dict[str, Any]) -> None:
+        """Go on from a position, once the bytes before it were read."""
+        if (_digest(self._head), _digest(self._tail)) != (position["head"], position["tail"]):
+            raise InvalidInputError(
+                f"{self._name} is not the log that was read before, as its first or last bytes up to there differ: "
+                f"give the same log from its beginning, or begin a new state and a new folder"
+            )
+        self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
+        self._position = None
+
+    def _pipe_blocks(self, stop: Stop | None, wait: Callable[[], float | None]) -> Iterator[bytes | None]:
+        """Yield what a pipe has beyond its position; never an end, so that an unfinished line is left."""
+        if (position := self._position) is not None:
+            before = pipe_blocks(self._descriptor, stop)
+            while self._taken < position["bytes"]:
+                block = next(before, None)
+                if block is None:
+                    return  # stopped
+                if not block:
+                    raise InvalidInputError(self._shorter(self._taken, position["bytes"]))
+                rest = position["bytes"] - self._taken
+                self._mark(block[:rest])
+                block = block[rest:]
+            self._go_on(position)
+            if position["bytes"] and block:
+                yield block
+        yield from (block for block in pipe_blocks(self._descriptor, stop, wait) if block != b"")
+
+    def _file_blocks(
+        self, stop: Stop | None, wait: Callable[[], float | None], *, follow: bool
+    ) -> Iterator[bytes | None]:
+        """Yield what a file has, and grows by; never an end, so that an unfinished line is left."""
+        while stop is None or not stop.is_set():
+            if block := os.read(self._descriptor, BLOCK_BYTES):
+                yield block
+                continue
+            if not follow:
+                return
+            at, size = os.lseek(self._descriptor, 0, os.SEEK_CUR), os.fstat(self._descriptor).st_size
+            if size < at:
+                raise InvalidInputError(self._shorter(size, at))
+            left = wait()
+            select.select([] if stop is None else [stop.wakes], [], [], _LOOK if left is None else min(_LOOK, left))
+            if wait() == 0:
+                yield None
+
+    def _shorter(self, size: int, taken: int) -> str:
+        return (
+            f"{self._name} has {size:,} byte{'' if size == 1 else 's'}, and {taken:,} of it were read before: give the "
+            f"same log from its beginning, or begin a new state and a new folder"
+        )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _is_position(position: dict[str, Any]) -> bool:
+    """Return whether a position is one that `Log.position` gave."""
+    numbers, texts = (position.get(name) for name in ("bytes", "line")), ("header", "head", "tail")
+    try:
+        bytes.fromhex(position["header"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return all(type(number) is int and 0 <= number < 1 << 62 for number in numbers) and all(
+        isinstance(position.get(name), str) for name in texts
+    )
