@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from streamsketch.core import check_text, short
@@ -16,6 +16,9 @@ from streamsketch.privacy.neighbours import Neighbours
 Populations = Literal["disjoint", "overlapping"]
 
 MAX_CONDITIONS = 64
+
+_OF_NEIGHBOURS = ("relation", "bound", "unit", "max_keys")
+_NEEDED = {"epsilon", "delta", *_OF_NEIGHBOURS, "mechanism", "conditions"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +44,7 @@ class Guarantee:
 
     Examples
     --------
-    >>> from fractions import Fraction
-    >>> from streamsketch.privacy import L1, DiscreteLaplace
+    >>>     >>> from streamsketch.privacy import L1, DiscreteLaplace
     >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4)))))
     ε = 1, δ = 0 for one event of at most 1 (L1), by discrete Laplace, scale 4
     >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"]))
@@ -96,18 +98,55 @@ class Guarantee:
         return Budget(self.epsilon, self.delta)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the guarantee as what JSON can hold: numbers, text and a list."""
+        """Return the guarantee as what JSON can hold; ``"mechanism"`` is for people, ``"steps"`` its exact record."""
         return {
             **self.budget.to_dict(),
             **self.neighbours.to_dict(),
             "mechanism": str(self.mechanism),
+            "steps": self.mechanism.to_list(),
             "conditions": list(self.conditions),
             "basis": self.basis,
         }
 
+    @classmethod
+    def from_dict(cls, fields: Any) -> "Guarantee":
+        """Return the guarantee that `to_dict` returned.
+
+        Earlier versions wrote no ``"steps"``, and before that no ``"basis"``: the mechanism is then known by its text
+        alone.
+
+        Raises
+        ------
+        InvalidInputError
+            For other fields, or values that `to_dict` does not write.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> from streamsketch.privacy import L1, DiscreteLaplace
+        >>> guarantee = Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4))))
+        >>> Guarantee.from_dict(guarantee.to_dict()) == guarantee
+        True
+        """
+        if not isinstance(fields, Mapping) or not _NEEDED <= fields.keys() <= _NEEDED | {"steps", "basis"}:
+            raise InvalidInputError(f"a guarantee is an object of {', '.join(sorted(_NEEDED))}, got {short(fields)}")
+        steps, conditions = fields.get("steps", [{"text": fields["mechanism"]}]), fields["conditions"]
+        if not isinstance(conditions, list):
+            raise InvalidInputError(f"the conditions of a guarantee are a list, got {short(conditions)}")
+        neighbours = Neighbours.from_dict({name: fields[name] for name in _OF_NEIGHBOURS})
+        mechanism, basis = Mechanism.from_list(steps), fields.get("basis")
+        found = cls(fields["epsilon"], fields["delta"], neighbours, mechanism, conditions, basis)
+        written = found.to_dict()
+        if written != {"steps": steps, "basis": None, **fields}:
+            raise InvalidInputError(f"the guarantee must be {short(written)}, got {short(fields)}")
+        return found
+
     def to_json(self) -> str:
-        """Return `to_dict` as canonical JSON, without what is None: later fields leave the text of today as it is."""
-        fields = {name: value for name, value in self.to_dict().items() if value is not None}
+        """Return the guarantee as canonical JSON: `to_dict` without ``"steps"`` and what is None.
+
+        Noise is keyed by this text, so fields added later must leave it as it is.
+        """
+        fields = {name: value for name, value in self.to_dict().items() if value is not None and name != "steps"}
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def __str__(self) -> str:

@@ -3,13 +3,13 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from streamsketch.core import MAX_TEXT, check_text
+from streamsketch.core import MAX_TEXT, check_text, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.flips import FlipLaw
-from streamsketch.privacy.noise import Noise, NoiseMoments
+from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
@@ -97,6 +97,18 @@ class AddedNoise:
         """Cumulants of all that is in a cell."""
         return self.noise.cumulants.times(self.draws)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as what JSON can hold."""
+        shares = None if self.shares is None else dataclasses.asdict(self.shares)
+        amount = str(self.noise.amount)
+        return {
+            "noise": self.noise.name,
+            "amount": amount,
+            "layers": self.layers,
+            "place": self.place,
+            "shares": shares,
+        }
+
     def __str__(self) -> str:
         layers = ", inside and on release" if self.layers > 1 else ""
         return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}"
@@ -125,6 +137,12 @@ class FlippedSigns:
         if self.norm_bound is not None and self.norm_bound <= 0:
             raise InvalidInputError(f"a bound on norms must be positive, got {self.norm_bound}")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as what JSON can hold."""
+        norm_bound = None if self.norm_bound is None else str(self.norm_bound)
+        law = {"shape": self.law.shape, "rate": str(self.law.rate)}
+        return {"flips": self.method, "law": law, "norm_bound": norm_bound}
+
     def __str__(self) -> str:
         norms = "" if self.norm_bound is None else f" for norms of at least {self.norm_bound}"
         return f"{self.method}{norms}, {self.law}"
@@ -144,6 +162,10 @@ class KeySelection:
 
     theorem: ClassVar[str] = "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (THEORY.md 4.2)"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as what JSON can hold."""
+        return {"keys": self.budget.to_dict()}
+
     def __str__(self) -> str:
         return f"Laplace threshold for the keys, ε = {self.budget.epsilon!r}, δ = {self.budget.delta!r}"
 
@@ -156,6 +178,10 @@ class StatedInText:
 
     def __post_init__(self) -> None:
         check_text("the mechanism", self.text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as what JSON can hold."""
+        return {"text": self.text}
 
     def __str__(self) -> str:
         return self.text
@@ -205,6 +231,20 @@ class Mechanism:
     def of_noise(cls, noise: Noise, *, layers: int = 1, place: NoisePlace = "output") -> "Mechanism":
         """Return the mechanism that adds a noise; parameters as `AddedNoise`."""
         return cls((AddedNoise(noise, layers, place),))
+
+    @classmethod
+    def from_list(cls, steps: Any) -> "Mechanism":
+        """Return the mechanism that `to_list` returned; raise `InvalidInputError` for anything else."""
+        if not isinstance(steps, list):
+            raise InvalidInputError(f"the steps of a mechanism are a list, got {short(steps)}")
+        found = cls([_step_of(step) for step in steps])
+        if found.to_list() != steps:
+            raise InvalidInputError(f"the steps of the mechanism must be {short(found.to_list())}, got {short(steps)}")
+        return found
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the steps as what JSON can hold."""
+        return [step.to_dict() for step in self.steps]
 
     @staticmethod
     def together(mechanisms: Iterable["Mechanism"]) -> "Mechanism":
@@ -260,6 +300,25 @@ class Mechanism:
 
     def __str__(self) -> str:
         return _text_of(self.steps)
+
+
+def _step_of(fields: Any) -> Step:
+    """Return the step that its ``to_dict`` returned."""
+    try:
+        match fields:
+            case {"noise": str(name), "amount": amount, "layers": layers, "place": place, "shares": shares}:
+                noise = NOISES[name].of_amount(exact_fraction(amount, "the amount of noise"))
+                return AddedNoise(noise, layers, place, None if shares is None else Shares(**shares))
+            case {"flips": method, "law": {"shape": shape, "rate": rate}, "norm_bound": bound}:
+                law = FlipLaw(shape, exact_fraction(rate, "the rate of a flip law"))
+                return FlippedSigns(method, law, None if bound is None else exact_fraction(bound, "the bound on norms"))
+            case {"keys": {"epsilon": epsilon, "delta": delta}}:
+                return KeySelection(Budget(epsilon, delta))
+            case {"text": str(text)}:
+                return StatedInText(text)
+    except (KeyError, TypeError):
+        pass
+    raise InvalidInputError(f"a step of a mechanism is noise, flips, a choice of keys or text, got {short(fields)}")
 
 
 def _text_of(steps: Sequence[Step]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from streamsketch.agreement import check_agreed
 from streamsketch.core import current_limits, locked, read_bounded, remove_partial, write_whole
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import NO_DATA, Mechanism
+from streamsketch.privacy import NO_DATA
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch
 from streamsketch.sketching import Sketch, SketchTable
@@ -128,9 +128,7 @@ def united(records: Sequence[Sequence[PastRelease]]) -> tuple[PastRelease, ...]:
 def remember(raw: RawSketch, releases: Sequence[PrivateSketch]) -> RawSketch:
     """Return the raw sketch with these releases, made together, in its record."""
     first = releases[0]
-    # as it will be read again: the record of a raw file keeps the mechanism's text
-    guarantee = dataclasses.replace(first.guarantee, mechanism=Mechanism.stated(str(first.guarantee.mechanism)))
-    past = PastRelease(guarantee, first.release_ids[0].hex())
+    past = PastRelease(first.guarantee, first.release_ids[0].hex())
     return dataclasses.replace(raw, releases=united([raw.releases, [past]]))
 
 

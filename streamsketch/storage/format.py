@@ -24,7 +24,7 @@ from streamsketch.core import (
 )
 from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import UNKNOWN, Bounds, Guarantee, Mechanism, Neighbours
+from streamsketch.privacy import UNKNOWN, Bounds, Guarantee
 from streamsketch.projections import MAX_MASS, Projection, check_entries
 from streamsketch.release import RELEASE_ID_BYTES
 from streamsketch.sketching import Sketch, SketchTable
@@ -344,14 +344,10 @@ def _header(text: bytes) -> dict[str, Any]:
 
 
 def _past(fields: dict[str, Any]) -> PastRelease:
-    relation = {name: fields[name] for name in ("relation", "bound", "unit", "max_keys")}
-    neighbours = Neighbours.from_dict(relation)
-    check_carried(neighbours)  # a record that could not be written again
+    guarantee = Guarantee.from_dict({name: value for name, value in fields.items() if name != "release_id"})
+    check_carried(guarantee.neighbours)  # a record that could not be written again
     if not isinstance(fields["release_id"], str) or not _RELEASE_ID.fullmatch(fields["release_id"]):
         raise TypeError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")
-    mechanism = Mechanism.stated(fields["mechanism"])
-    conditions, basis = fields["conditions"], fields.get("basis")
-    guarantee = Guarantee(fields["epsilon"], fields["delta"], neighbours, mechanism, conditions, basis)
     return PastRelease(guarantee, fields["release_id"])
 
 

@@ -2,10 +2,11 @@
 
 import dataclasses
 import itertools
+import json
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,21 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.privacy import Mechanism, Neighbours
+from streamsketch.privacy import (
+    NEIGHBOURS,
+    AddedNoise,
+    Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    FlipLaw,
+    FlippedSigns,
+    KeySelection,
+    Mechanism,
+    Neighbours,
+    Shape,
+    Shares,
+    StatedInText,
+)
 from streamsketch.privacy.individual import IndividualGuarantee
 
 RELATIONS = (L1, OneCoordinate)
@@ -330,3 +345,69 @@ def test_individual_privacy_says_so_and_does_not_compose() -> None:
 def test_integers_of_more_digits_than_python_converts_are_refused_with_a_sentence(refused: Any) -> None:
     with pytest.raises(ss.InvalidInputError, match=r"bits|too many digits"):
         refused(10**5000)
+
+
+# --- as what JSON can hold --------------------------------------------------------------------------------------
+
+texts = st.text("abc äβ-.", min_size=1, max_size=20).filter(str.strip)
+budgets = st.builds(Budget, st.floats(1e-6, 1e6), st.floats(0, 0.5))
+rates = st.builds(Fraction, st.integers(1, 1 << 20), st.sampled_from([1, 2, 1 << 40]))
+noises = st.builds(DiscreteLaplace, st.integers(1, 1 << 20).map(lambda n: Fraction(n, 4))) | st.builds(
+    DiscreteGaussian, st.integers(2, 1 << 20).map(lambda n: Fraction(n, 4))
+)
+steps = st.one_of(
+    st.builds(AddedNoise, noises, st.integers(1, 2), st.sampled_from(["output", "input", "hadamard"])),
+    st.builds(AddedNoise, noises, shares=st.integers(1, 9).map(lambda honest: Shares(9, honest))),
+    st.builds(
+        FlippedSigns,
+        st.just("DP-SignRP-RR"),
+        st.builds(FlipLaw, st.sampled_from(get_args(Shape)), rates),
+        st.none() | st.fractions(min_value="1/9", max_value=10**6, max_denominator=99),
+    ),
+    st.builds(KeySelection, budgets),
+    st.builds(StatedInText, texts),
+)
+guarantees = st.builds(
+    Guarantee.of,
+    budgets,
+    st.builds(lambda kind, *given: kind(*given), st.sampled_from(list(NEIGHBOURS.values())), rates, texts, st.just(3)),
+    st.builds(Mechanism, st.lists(steps, min_size=1, max_size=2)),
+    st.lists(texts, max_size=3),
+    st.sampled_from([None, "enforced", "asserted"]),
+)
+
+
+@given(guarantees)
+def test_every_guarantee_survives_json(guarantee: Guarantee) -> None:
+    assert Guarantee.from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
+
+
+@given(guarantees)
+def test_earlier_versions_wrote_no_steps_and_no_basis(guarantee: Guarantee) -> None:
+    """Their text stays, which keys noise, and is all that is known."""
+    older = json.loads(guarantee.to_json())
+    assert "steps" not in older
+    found = Guarantee.from_dict(older)
+    assert found == dataclasses.replace(guarantee, mechanism=Mechanism.stated(str(guarantee.mechanism)))
+    assert found.to_json() == guarantee.to_json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0}, {"epsilon": "1"}, {"delta": 2}, {"relation": "l3"}, {"bound": "2/4"}, {"max_keys": 0},
+        {"mechanism": "another text"}, {"conditions": ["b", "a"]}, {"conditions": "a"}, {"basis": "hoped"}, {"more": 1},
+        {"steps": []}, {"steps": "x"}, {"steps": [{"text": "x", "more": 1}]}, {"steps": [{"keys": {"epsilon": 1}}]},
+        {"steps": [{"noise": "cauchy", "amount": "4", "layers": 1, "place": "output", "shares": None}]},
+        {"steps": [{"noise": "laplace", "amount": "8/2", "layers": 1, "place": "output", "shares": None}]},
+        {"steps": [{"noise": "laplace", "amount": "1e9999999", "layers": 1, "place": "output", "shares": None}]},
+        {"steps": [{"noise": "laplace", "amount": "4", "layers": 1, "place": "output", "shares": {"all": 3}}]},
+    ],
+)  # fmt: skip
+def test_what_no_guarantee_writes_is_refused(change: dict[str, object]) -> None:
+    fields = Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4)))).to_dict()
+    assert Guarantee.from_dict(fields).mechanism.is_record
+    with pytest.raises(InvalidInputError):
+        Guarantee.from_dict(fields | change)
+    with pytest.raises(InvalidInputError):
+        Guarantee.from_dict([fields])
