@@ -186,7 +186,7 @@ def build(
         >> (SketchPerKey(projection, **columns) if arguments.agreed is None else SketchPerKey(arguments.agreed))
         | "Release"
         >> ReleasePerKey(
-            **_privacy(arguments),
+            AdditiveNoise(**_privacy(arguments)),
             public_keys=arguments.public_keys,
             keys_are_public=arguments.keys_are_public,
             projection=projection,

@@ -46,6 +46,7 @@ from streamsketch.beam.streams import (
     log_event,
     refused_alarm,
 )
+from streamsketch.release import AdditiveNoise
 
 _LOG = logging.getLogger("pipelines.stream_distances")  # whatever this module is run as
 
@@ -88,7 +89,7 @@ def _check_ledger(arguments: argparse.Namespace) -> None:
     """Fail before the job runs where the ledger would refuse every window."""
     if arguments.ledger is None:
         return
-    unit = arguments.unit or arguments.unit_column or "event"
+    unit = _unit(arguments)
     units = {one.name: one.unit for one in ss.Ledger(arguments.ledger).datasets}
     if units.get(arguments.dataset) != unit:
         held = f"is for one {units[arguments.dataset]}" if arguments.dataset in units else "is not in it"
@@ -130,16 +131,18 @@ def build(
     )
     batches, late, malformed = log | "Decode" >> decode
     columns = {"key": arguments.key, "index": arguments.index, "value": arguments.value}
-    sketches = (
-        batches
-        | "Windows" >> TumblingWindows(arguments.window, offset=arguments.offset, column=arguments.time)
-        | "Bound" >> _bounds(arguments, projection, columns)
-        | "Sketch" >> (SketchPerKey(arguments.agreed) if arguments.agreed else SketchPerKey(projection, **columns))
-    )
+    events = batches | "Windows" >> TumblingWindows(arguments.window, offset=arguments.offset, column=arguments.time)
+    if arguments.unit_column is not None:
+        events |= "Bound" >> _bounds(arguments, projection, columns)
+    per_key = SketchPerKey(arguments.agreed) if arguments.agreed else SketchPerKey(projection, **columns)
+    sketches = events | "Sketch" >> per_key
     release = ReleasePerKey(
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-        mechanism=arguments.mechanism,
+        AdditiveNoise(
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            neighbours=ss.L1(arguments.l1, unit=_unit(arguments), max_keys=arguments.max_keys),
+            mechanism=arguments.mechanism,
+        ),
         public_keys=arguments.public_keys,
         public_windows=(arguments.start, arguments.stop),
         projection=projection,
@@ -200,13 +203,14 @@ def schema_of(arguments: argparse.Namespace) -> pa.Schema:
     return pa.schema([*fields.items(), (arguments.time, pa.timestamp("us", "UTC"))])
 
 
+def _unit(arguments: argparse.Namespace) -> str:
+    return str(arguments.unit or arguments.unit_column or "event")
+
+
 def _bounds(arguments: argparse.Namespace, projection: ss.Projection, columns: dict[str, Any]) -> beam.PTransform:
-    if arguments.unit_column is None:
-        unit = {"unit": arguments.key, "already_enforced": True, "unit_name": arguments.unit or "event"}
-        return BoundContributions(projection, max_keys=arguments.max_keys, l1=arguments.l1, **unit, **columns)
     bounds = {
         "unit": arguments.unit_column,
-        "unit_name": arguments.unit or arguments.unit_column,
+        "unit_name": _unit(arguments),
         "max_keys": arguments.max_keys,
         "l1": arguments.l1,
         "public_keys": arguments.public_keys,

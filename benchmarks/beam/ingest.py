@@ -25,6 +25,7 @@ import streamsketch as ss
 from benchmarks.rows import NANOSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
 from streamsketch.beam import BoundContributions, MergeSketches, ReadColumns, ReleasePerKey, SketchPerKey
+from streamsketch.release import AdditiveNoise
 
 _KEYS = 100
 _UNITS = 100_000
@@ -136,8 +137,8 @@ def _rows(path: Path) -> beam.PTransform:
 def release(*, bounded: bool = False) -> beam.PTransform:
     """Return what releases the sketches, each key once."""
     keys = [f"key {key}" for key in range(_KEYS)]
-    neighbours = None if bounded else ss.L1(9)
-    return ReleasePerKey(epsilon=1.0, neighbours=neighbours, public_keys=keys, projection=_PROJECTION)
+    neighbours = ss.L1(100, unit="unit", max_keys=20) if bounded else ss.L1(9)
+    return ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=neighbours), public_keys=keys, projection=_PROJECTION)
 
 
 def run_pipeline(*steps: beam.PTransform) -> None:

@@ -14,6 +14,7 @@ import streamsketch as ss
 from benchmarks.beam.ingest import read_and_sketch, run_pipeline, write_events
 from benchmarks.rows import Effort, Row, Target
 from streamsketch.beam import ReleasePerKey
+from streamsketch.release import AdditiveNoise
 
 _MOST = Target("ours", 1.5)
 
@@ -40,7 +41,11 @@ def _peak(what: str, path: Path) -> float:
 def _measured(what: str, path: str) -> float:
     """Run the pipeline; return this process's peak of memory in GB (Linux)."""
     if what != "nothing":
-        released = [ReleasePerKey(epsilon=1.0, neighbours=ss.L1(9), keys_are_public=True)] if what == "releases" else []
+        released = (
+            [ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(9)), keys_are_public=True)]
+            if what == "releases"
+            else []
+        )
         run_pipeline(read_and_sketch(Path(path)), *released)
     # getrusage would count what the parent had when it started this process
     peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)

@@ -7,17 +7,15 @@ from .intake.bound import BoundContributions
 from .intake.read import ReadColumns, read_batches
 from .intake.sketch import MergeSketches, SketchPerKey
 from .intake.windows import SlidingWindowSums, TumblingWindows
-from .release.contribute import ContributePerKey
+from .release.contribute import RoundContribution
 from .release.means import MeanPerKey
 from .release.release import ReleasePerKey
 from .release.select import SelectKeys
-from .release.signs import ReleaseSignsPerKey
 from .run.coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
 from .run.runs import FinishRun, configure_run, run_secret
 
 __all__ = [
     "BoundContributions",
-    "ContributePerKey",
     "DistancesTo",
     "FinishRun",
     "MeanAggregatorCoder",
@@ -29,7 +27,7 @@ __all__ = [
     "PrivateSketchCoder",
     "ReadColumns",
     "ReleasePerKey",
-    "ReleaseSignsPerKey",
+    "RoundContribution",
     "SelectKeys",
     "SignSketchCoder",
     "SketchCoder",

@@ -3,7 +3,7 @@
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -157,6 +157,9 @@ class Publisher(ABC, Generic[Published]):
 
     `Sketch.release`, Beam's transforms, the ``release`` command and the mechanisms of `streamsketch.signs` all use one.
     """
+
+    published: ClassVar[type[Any] | None] = None
+    """Type of what is published of one key of a table; None where no table has the guarantee."""
 
     neighbours: Neighbours
 
@@ -329,6 +332,8 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     >>> publish.release(projection.sketch()).values.shape
     (64,)
     """
+
+    published = PrivateSketch
 
     epsilon: float
     neighbours: Neighbours

@@ -153,6 +153,8 @@ class SignMechanism(SignPublisher[SignSketch]):
         If ``neighbours`` is no relation.
     """
 
+    published = SignSketch
+
     @abstractmethod
     def law(self, projection: Projection) -> FlipLaw:
         """Return the flip law for sketches of a projection.

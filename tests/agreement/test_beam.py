@@ -19,6 +19,7 @@ from streamsketch.beam import (
     TumblingWindows,
     read_batches,
 )
+from streamsketch.release import AdditiveNoise
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
@@ -92,7 +93,7 @@ def test_every_release_carries_the_fingerprint_with_data_and_without(tmp_path: P
     def check(found: list[Any]) -> None:
         assert {key: release.agreement for key, release in found} == dict.fromkeys("DFX", AGREEMENT.fingerprint)
 
-    release = ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["D", "F", "X"])
+    release = ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["D", "F", "X"])
     run(lambda start: start | ReadColumns([path], AGREEMENT) | SketchPerKey(AGREEMENT) | release, check)
 
 
@@ -104,7 +105,7 @@ def test_public_keys_are_cast_as_keys_are(form: str, tmp_path: Path) -> None:
         (tmp_path / "keys.txt").write_text("\n".join(names))
         keys = {"list": names, "file": tmp_path / "keys.txt"}.get(form) or start | "Keys" >> beam.Create(names)
         sketches = start | beam.Create([ROWS]) | SketchPerKey(weeks)
-        return sketches | ReleasePerKey(epsilon=1e6, neighbours=ss.L1(1), public_keys=keys)
+        return sketches | ReleasePerKey(AdditiveNoise(epsilon=1e6, neighbours=ss.L1(1)), public_keys=keys)
 
     def check(found: list[Any]) -> None:
         assert {key: ss.squared_norm(one).value > 0.01 for key, one in found} == {7: True, 11: False}

@@ -15,6 +15,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
 from streamsketch.beam import ReadColumns, ReleasePerKey, SketchPerKey, configure_run
+from streamsketch.release import AdditiveNoise
 
 PROJECTION = ss.SJLT(sketch_dim=128, sparsity=4, seed=11)
 KEYS = [f"Schlüssel {number}" for number in range(50)]
@@ -39,7 +40,9 @@ def run(
     sketches | "Write sketches" >> beam.Map(write_sketch, str(results))
     (
         sketches
-        | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1000), public_keys=PUBLIC_KEYS, projection=PROJECTION)
+        | ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1000)), public_keys=PUBLIC_KEYS, projection=PROJECTION
+        )
         | "Note releases" >> beam.Map(add_release, str(results / "releases"), release_pause)
         | beam.combiners.ToList()
         | "Write releases" >> beam.Map(write_releases, str(results))

@@ -30,6 +30,7 @@ from streamsketch.beam.streams import (
 )
 from streamsketch.beam.streams.lateness import Clock
 from streamsketch.beam.streams.slots import slot_of
+from streamsketch.release import AdditiveNoise
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka, Record
 from tests.clusters.steps import write
@@ -218,7 +219,12 @@ def build(
     sketches | "Note sketches" >> beam.Map(note, str(folder.path / "sketches"))
     end = None if stop is None else BASE + MINUTE * stop
     place = {} if ledger is None else {"ledger": ledger, "dataset": "test"}
-    release = ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, end), **place)
+    release = ReleasePerKey(
+        AdditiveNoise(epsilon=1.0, neighbours=ss.L1(L1, unit="unit", max_keys=MAX_KEYS)),
+        public_keys=KEYS,
+        public_windows=(BASE, end),
+        **place,
+    )
     if ledger is None:
         releases = sketches | release
     else:

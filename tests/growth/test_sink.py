@@ -13,8 +13,10 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import Slot, Slots, WriteOnce
+from streamsketch.release import AdditiveNoise
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))
 
 
 class Journal(Slots):
@@ -46,7 +48,7 @@ def write(path: Path, alarms: Path) -> None:
             | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
             | TumblingWindows(3600)
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"], public_windows=(0, 7200))
+            | ReleasePerKey(NOISE, public_keys=["AA"], public_windows=(0, 7200))
             | WriteOnce(Journal(path), "flights", result="journal")
         )
         for place, found in enumerate((held, refused)):

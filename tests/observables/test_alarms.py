@@ -16,10 +16,11 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import WriteAlarms, WriteFilesOnce, configure_stream, refused_alarm
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 from tests.observables import test_beam
 from tests.observables.game import Seen, assert_alike, differences, files_in, target
-from tests.observables.test_beam import A_KEY_LESS, KEYS, PRIVACY, PROJECTION, WORLDS, Event
+from tests.observables.test_beam import A_KEY_LESS, KEYS, NOISE, PROJECTION, WORLDS, Event
 from tests.observables.test_beam import hidden as hidden  # noqa: PLC0414 - which pytest then uses here
 
 STREAMS = [WORLDS[0], *A_KEY_LESS]
@@ -32,7 +33,7 @@ def relaunched(pipeline: beam.Pipeline, events: list[Event], folder: Path) -> tu
     """Release windows whose slots a first launch has filled, with other noise."""
     stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
     sketches = stamped | TumblingWindows(WINDOW) | SketchPerKey(PROJECTION)
-    releases = sketches | ReleasePerKey(public_keys=KEYS, public_windows=(0, WINDOW * WINDOWS), **PRIVACY)
+    releases = sketches | ReleasePerKey(NOISE, public_keys=KEYS, public_windows=(0, WINDOW * WINDOWS))
     found: tuple[beam.PCollection, beam.PCollection] = releases | WriteFilesOnce(
         str(folder / "out"), "flights", epoch=1
     )
@@ -57,7 +58,7 @@ def refused(pipeline: beam.Pipeline, events: list[Event], folder: Path) -> tuple
         bounded
         | SketchPerKey(PROJECTION)
         | ReleasePerKey(
-            epsilon=1.0,
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="user")),
             public_keys=KEYS,
             public_windows=(0, WINDOW * WINDOWS),
             ledger=ledger,

@@ -22,14 +22,13 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from streamsketch.beam import (
     BoundContributions,
-    ContributePerKey,
     MeanPerKey,
     MergeSketches,
     NearestNeighbours,
     NearestSigns,
     PairwiseDistances,
     ReleasePerKey,
-    ReleaseSignsPerKey,
+    RoundContribution,
     SelectKeys,
     SketchPerKey,
     SlidingWindowSums,
@@ -42,7 +41,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
 from streamsketch.projections.base import MAX_MASS
-from streamsketch.release import Calibrated, CalibratedNoise
+from streamsketch.release import AdditiveNoise, Calibrated, CalibratedNoise
 from tests.beam.run.test_ordering import first_of
 from tests.beam.running import run
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
@@ -50,6 +49,8 @@ from tests.observables.game import Seen, assert_alike, differences, fixed_key, t
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
 SIGNED = ss.projections.Rademacher(dim=1000, sketch_dim=64, seed=7)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1)}
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1))
+FOR_USERS = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="user"))
 SIGNS = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
 REPORTS = {key: PrivHS(dim=3, epsilon=2.0).randomize([0.6, 0.8, 0.0]) for key in "BAC"}
 LARGE = (1 << 63) - 4
@@ -117,33 +118,33 @@ def rows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
 
 
 def public_keys(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    return rows(pipeline, events) | ReleasePerKey(public_keys=KEYS, **PRIVACY)
+    return rows(pipeline, events) | ReleasePerKey(NOISE, public_keys=KEYS)
 
 
 def collected_keys(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     keys = pipeline | "Public" >> beam.Create(KEYS)
-    return rows(pipeline, events) | ReleasePerKey(public_keys=keys, **PRIVACY)
+    return rows(pipeline, events) | ReleasePerKey(NOISE, public_keys=keys)
 
 
 def keys_are_public(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
-    return rows(pipeline, events) | ReleasePerKey(keys_are_public=True, **PRIVACY)
+    return rows(pipeline, events) | ReleasePerKey(NOISE, keys_are_public=True)
 
 
 def windows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     stamped = pipeline | beam.Create([TimestampedValue(event, 10 * event[1]) for event in events])
     sketches = stamped | TumblingWindows(20) | SketchPerKey(PROJECTION)
-    return sketches | ReleasePerKey(public_keys=KEYS, public_windows=(0, 60), **PRIVACY)
+    return sketches | ReleasePerKey(NOISE, public_keys=KEYS, public_windows=(0, 60))
 
 
 def signs(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     sketches = pipeline | beam.Create(events) | SketchPerKey(SIGNED)
-    return sketches | ReleaseSignsPerKey(SIGNS, neighbours=ss.L1(1), public_keys=KEYS)
+    return sketches | ReleasePerKey(SIGNS, public_keys=KEYS)
 
 
 def bounded(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     units = [(f"unit {number}", *event) for number, event in enumerate(events)]
     kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
-    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=KEYS)
+    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
 
 
 def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -151,7 +152,7 @@ def selected(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     units = [*crowd, *((f"unit {number}", *event) for number, event in enumerate(events) if event[0] != "B")]
     kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
     keys = kept | SelectKeys(epsilon=1.0, delta=1e-9)
-    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(FOR_USERS, selected_keys=keys)
 
 
 def distances(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -173,7 +174,9 @@ def sliding(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
 def contributions(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     """Contribute to a round as one party: once for each public key."""
     configure_run(pipeline, claims=tempfile.mkdtemp(), run_id=AGREED.fingerprint)
-    return rows(pipeline, events) | ContributePerKey(AGREED, lambda: fixed_key(1, "North"), public_keys=KEYS)
+    return rows(pipeline, events) | ReleasePerKey(
+        RoundContribution(AGREED, lambda: fixed_key(1, "North")), public_keys=KEYS
+    )
 
 
 def merged(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -182,7 +185,7 @@ def merged(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     for (_, sketch), (_, index, value) in zip(made, events, strict=True):
         sketch.update(index, value)
     sketches = pipeline | beam.Create(made) | beam.CombinePerKey(MergeSketches(PROJECTION))
-    return sketches | ReleasePerKey(public_keys=KEYS, projection=PROJECTION, **PRIVACY)
+    return sketches | ReleasePerKey(NOISE, public_keys=KEYS, projection=PROJECTION)
 
 
 def malformed(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -200,7 +203,7 @@ def malformed(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
             ("x", "A", 1, 1 << 80),
         ]
     kept = pipeline | beam.Create(units) | BoundContributions(PROJECTION, unit="user", max_keys=1, l1=1)
-    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=KEYS)
+    return kept | SketchPerKey(PROJECTION) | ReleasePerKey(FOR_USERS, public_keys=KEYS)
 
 
 GAMES: dict[str, tuple[Build, list[list[Event]]]] = {
@@ -311,7 +314,7 @@ def test_the_game_finds_means_in_order_of_arrival(tmp_path: Path, monkeypatch: p
 def test_the_game_finds_counters_of_private_data(tmp_path: Path) -> None:
     def counting(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
         sketches = rows(pipeline, events)
-        return sketches | ReleasePerKey(public_keys=KEYS, count_private_data=True, **PRIVACY)
+        return sketches | ReleasePerKey(NOISE, public_keys=KEYS, count_private_data=True)
 
     seen = [play(counting, events, tmp_path / str(number)) for number, events in enumerate(A_KEY_LESS)]
     assert differences(seen) == ["counters"]

@@ -72,9 +72,8 @@ def test_what_is_usual_is_not(door: str) -> None:
 
 
 def test_noise_on_beam_is_remarked_on() -> None:
-    transform = ReleasePerKey(epsilon=50.0, neighbours=SALE, public_keys=["a"])
     with pytest.warns(WeakGuaranteeWarning):
-        transform._publisher(SALE)
+        ReleasePerKey(AdditiveNoise(epsilon=50.0, neighbours=SALE), public_keys=["a"])
 
 
 @pytest.mark.filterwarnings("error::streamsketch.errors.WeakGuaranteeWarning")

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ContributePerKey, ReleasePerKey, ReleaseSignsPerKey
+from streamsketch.beam import BoundContributions, ReleasePerKey, RoundContribution
 from streamsketch.errors import KeyTypeWarning
 from streamsketch.parties import Key, Round
+from streamsketch.release import AdditiveNoise
 from streamsketch.streams import StreamPolicy
 from tests.cli.running import Forks
 
@@ -50,7 +51,7 @@ def policy(keys: Any) -> StreamPolicy:
 def contributed(keys: Any, folder: Path) -> Any:
     parties = [Key.generate(name).public for name in ("North", "South")]
     agreed = Round(PROJECTION, epsilon=1.0, neighbours=SALE, parties=parties)
-    return ContributePerKey(agreed, folder / "north.pem", public_keys=keys)
+    return ReleasePerKey(RoundContribution(agreed, folder / "north.pem"), public_keys=keys)
 
 
 DOORS: dict[str, Callable[[Any, Path], Any]] = {
@@ -62,8 +63,8 @@ DOORS: dict[str, Callable[[Any, Path], Any]] = {
     "bounded rows": lambda keys, _: ss.bound(ROWS, AGREEMENT, public_keys=keys),
     "an agreement": lambda keys, _: AGREEMENT.keys_of(keys),
     "a policy": lambda keys, _: policy(keys).public_keys,
-    "Beam": lambda keys, _: ReleasePerKey(epsilon=1.0, neighbours=SALE, public_keys=keys),
-    "signs on Beam": lambda keys, _: ReleaseSignsPerKey(FLIPS, neighbours=SALE, public_keys=keys),
+    "Beam": lambda keys, _: ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=SALE), public_keys=keys),
+    "signs on Beam": lambda keys, _: ReleasePerKey(FLIPS, public_keys=keys),
     "units on Beam": lambda keys, _: BoundContributions(PROJECTION, unit="who", max_keys=1, l1=1, public_keys=keys),
     "a round on Beam": contributed,
 }
@@ -123,7 +124,7 @@ def test_any_collection_names_the_same_keys(kind: str, tmp_path: Path) -> None:
     assert sorted(AGREEMENT.keys_of(keys()))[:2] in (["a", "c"], ["a", "a"])
     for door in ("bounded units", "bounded rows"):
         assert list(DOORS[door](keys(), tmp_path)) == ["a"], door
-    assert ReleasePerKey(epsilon=1.0, neighbours=SALE, public_keys=keys())._named.listed == {"a", "c"}
+    assert ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=SALE), public_keys=keys())._named.listed == {"a", "c"}
 
 
 @pytest.mark.parametrize("keys", [[1], [b"a"], [dt.date(2024, 1, 1)]])

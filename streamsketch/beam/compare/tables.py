@@ -56,14 +56,16 @@ class WriteTable(beam.PTransform):
     >>> import streamsketch
     >>> from streamsketch import L1, SJLT
     >>> from streamsketch.beam import ReleasePerKey, SketchPerKey
+    >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> path = str(getfixture("tmp_path") / "table.parquet")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     written = (
     ...         pipeline
     ...         | beam.Create([("UA", 17, 1), ("AA", 18, 2)])
     ...         | SketchPerKey(projection)
-    ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["UA", "DL", "AA"])
+    ...         | ReleasePerKey(noise, public_keys=["UA", "DL", "AA"])
     ...         | WriteTable(path)
     ...     )
     >>> list(streamsketch.load(path))

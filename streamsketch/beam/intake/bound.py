@@ -16,13 +16,13 @@ from streamsketch.beam.intake.events import ROWS, BoundedEvents, RowBuffer, colu
 from streamsketch.beam.intake.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.shards import by_shard, decoded
 from streamsketch.beam.intake.windows import is_the_one_pane, require_tumbling, tumbling_of, windowed_as
-from streamsketch.beam.run.marked import SecretCollection, Span, refuse_bounded
+from streamsketch.beam.run.known import Known, Span, refuse_bounded, with_known
 from streamsketch.beam.run.once import LATE
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import Exact, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1
+from streamsketch.privacy import L1, Bounds
 from streamsketch.projections import Projection
 from streamsketch.sketching import (
     MAX_LIMIT,
@@ -49,9 +49,9 @@ class BoundContributions(beam.PTransform):
     cancels what was bought. Then each unit keeps at most ``max_keys`` keys, chosen by the run's secret, and in each of
     them at most ``l1`` in total absolute value, clipped exactly in integers; only what is left is ever added up. So
     removing all rows of one unit moves the table of sketches by at most D1 = max_keys·Δ1·⌊l1/g⌋ and
-    D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. These bounds
-    go with what this transform returns (a `SecretCollection`), and with what `SketchPerKey` makes of that, where
-    `ReleasePerKey` finds them, calibrates its noise and names the unit in the guarantee. Any other step loses them.
+    D2 = √max_keys·Δ2·⌊l1/g⌋ (THEORY.md 4.2), whatever those rows hold. These bounds go with
+    what this transform returns, and with what `SketchPerKey` makes of that, where `ReleasePerKey` compares them with
+    its publisher's neighbours. Any other step ends them.
 
     A malformed row (a null, NaN, an infinity, an index out of range, text that is not UTF-8, empty text as the unit) is
     dropped, and a heavy value is clipped: an error would end everybody's job for one unit's data. So is a row of
@@ -83,8 +83,6 @@ class BoundContributions(beam.PTransform):
         With event-time windows: bound each unit's rows in all windows together, ``max_keys`` counting pairs of key and
         window. Needs bounded input. Without it, each window is bounded by itself, and the guarantee is for
         "one aircraft in one window of 3600 s".
-    already_enforced
-        Your assertion that the data keep these bounds. Nothing is clipped or dropped, and no unit column is read.
     shards
         Units are spread over so many groups; one group's events must fit a worker's memory, at 48 bytes each.
     count_private_data
@@ -100,16 +98,18 @@ class BoundContributions(beam.PTransform):
     Examples
     --------
     >>> import apache_beam as beam
-    >>> from streamsketch import SJLT
+    >>> from streamsketch import L1, SJLT
     >>> from streamsketch.beam import ReleasePerKey, SketchPerKey
+    >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(30, unit="passenger", max_keys=2))
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     releases = (
     ...         pipeline
     ...         | beam.Create([("Ann", "AA", 17, 1), ("Ann", "UA", 17, 900), ("Bob", "UA", 18, 1)])
     ...         | BoundContributions(projection, unit="passenger", max_keys=2, l1=30)
     ...         | SketchPerKey(projection)
-    ...         | ReleasePerKey(epsilon=1.0, public_keys=["AA", "UA"])
+    ...         | ReleasePerKey(noise, public_keys=["AA", "UA"])
     ...     )
     """
 
@@ -127,7 +127,6 @@ class BoundContributions(beam.PTransform):
         unit_name: str | None = None,
         public_keys: Keys | None = None,
         across_windows: bool = False,
-        already_enforced: bool = False,
         shards: int = 64,
         count_private_data: bool = False,
     ) -> None:
@@ -137,13 +136,13 @@ class BoundContributions(beam.PTransform):
         check_int(shards, "shards", 1, 1 << 16)
         check_clip(clip)
         self._neighbours = L1(l1, unit=unit if unit_name is None else unit_name, max_keys=max_keys)
-        self._limit, self._clip = self._neighbours.grid_steps(projection.grid), clip
+        self._limit, self.clip = self._neighbours.grid_steps(projection.grid), clip
         if self._limit >= MAX_LIMIT:
             raise InvalidInputError(f"l1 must be below 2**62 grid steps of {projection.grid}, got {l1}")
         self._projection = projection
         self._columns = (unit, key, (index,) if isinstance(index, str) else tuple(index), value)
         self._public_keys = None if public_keys is None else PublicKeys(public_keys)
-        self._across_windows, self._already_enforced = across_windows, already_enforced
+        self._across_windows = across_windows
         self._shards, self._count = shards, count_private_data
         self._late = False
 
@@ -166,9 +165,6 @@ class BoundContributions(beam.PTransform):
         refuse_broken_runner(events.pipeline)
         windowing = events.windowing
         require_tumbling(windowing)
-        if self._already_enforced:
-            same = beam.Map(lambda element: element).with_output_types(events.element_type)
-            return self._marked(events | "Assert their bounds" >> same, windowing)
         refuse_bounded(events)
         regroup = self._across_windows and not isinstance(windowing.windowfn, GlobalWindows)
         if regroup and not events.is_bounded:
@@ -186,7 +182,7 @@ class BoundContributions(beam.PTransform):
         chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
-        clip = _Clip(self._projection, self._neighbours.max_keys, self._limit, self._clip, label)
+        clip = _Clip(self._projection, self._neighbours.max_keys, self._limit, self.clip, label)
         clip.count = self._count
         outputs = (
             chunks
@@ -197,18 +193,18 @@ class BoundContributions(beam.PTransform):
         if regroup:
             kept |= "Back to their windows" >> windowed_as(windowing)
         kept = self._marked(kept, windowing)
-        return (kept, SecretCollection(outputs[LATE], self._projection, late=True)) if self._late else kept
+        return (kept, with_known(outputs[LATE], Known(self._projection, late=True))) if self._late else kept
 
-    def _marked(self, events: beam.PCollection, windowing: Windowing) -> SecretCollection:
-        neighbours, enforced = self._neighbours_in(windowing), not self._already_enforced
+    def _marked(self, events: beam.PCollection, windowing: Windowing) -> beam.PCollection:
         windows = windowing.windowfn
         is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
         span = Span(self._neighbours.unit, tumbling_of(windows)) if is_by_window else None
-        return SecretCollection(events, self._projection, neighbours, enforced=enforced, span=span)
+        bounds = Bounds(self._neighbours_in(windowing), self.clip)
+        return with_known(events, Known(self._projection, bounds, self._neighbours, span))
 
     def display_data(self) -> dict[str, Any]:
         """Show the bounds in the runner's interface; never a secret."""
-        return {"bounds": repr(self._neighbours), "already_enforced": self._already_enforced}
+        return {"bounds": repr(self._neighbours)}
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[int, bytes])

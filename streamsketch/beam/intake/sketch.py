@@ -1,5 +1,6 @@
 """From events to one exact sketch per key."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.beam.intake.events import ROWS, BoundedEvents, RowBuffer, column_of
 from streamsketch.beam.intake.partials import PartialSketches
 from streamsketch.beam.run.coders import SketchCoder
-from streamsketch.beam.run.marked import SecretCollection
+from streamsketch.beam.run.known import known_of, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.errors import InvalidInputError
@@ -93,11 +94,8 @@ class SketchPerKey(beam.PTransform):
             | "Merge partial sketches"
             >> beam.ParDo(Each(_merged_partials)).with_output_types(beam.typehints.KV[Any, Sketch])
         )
-        agreement = self._agreement
-        if not isinstance(events, SecretCollection):
-            return SecretCollection(sketches, self._projection, agreement=agreement)
-        known: dict[str, Any] = {"enforced": events.enforced, "late": events.late, "span": events.span}
-        return SecretCollection(sketches, self._projection, events.neighbours, agreement=agreement, **known)
+        known = dataclasses.replace(known_of(events), projection=self._projection, agreement=self._agreement)
+        return with_known(sketches, known)
 
     def display_data(self) -> dict[str, Any]:
         """Show the public projection in the runner's interface."""

@@ -8,7 +8,7 @@ import apache_beam as beam
 import numpy as np
 
 from streamsketch.beam.intake.events import BoundedEvents
-from streamsketch.beam.run.marked import MarkedCollection, SecretCollection
+from streamsketch.beam.run.known import known_of, noted, with_known
 from streamsketch.beam.run.once import PublishOnce
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import (
@@ -18,32 +18,19 @@ from streamsketch.privacy import (
     KeySelection,
     KeyThreshold,
     Mechanism,
-    Neighbours,
-    compose,
     key_threshold,
 )
 
 
-class SelectedKeys(MarkedCollection):
-    """Keys that `SelectKeys` chose, with what the choice spent.
-
-    Parameters
-    ----------
-    keys
-        The keys.
-    budget
-        The choice's.
-    neighbours
-        The relation that it holds for.
-    """
-
-    def __init__(self, keys: beam.PCollection, budget: Budget, neighbours: Neighbours) -> None:
-        super().__init__(keys)
-        self.guarantee = Guarantee.of(budget, neighbours, Mechanism((KeySelection(budget),)), basis="enforced")
-
-    def added_to(self, guarantee: Guarantee) -> Guarantee:
-        """Return what a release of these keys guarantees: ε and δ add up (Dwork and Roth 2014, Theorem 3.16)."""
-        return compose([guarantee, self.guarantee], populations="overlapping")
+def selection_of(keys: beam.PCollection) -> Guarantee:
+    """Return what the choice of keys by `SelectKeys` guarantees; raise `InvalidInputError` for other keys."""
+    found = noted(keys)
+    if not isinstance(found, Guarantee):
+        raise InvalidInputError(
+            "selected_keys must be what SelectKeys returns, so that its share of epsilon and delta is known; keys "
+            "known beforehand are public_keys"
+        )
+    return found
 
 
 class SelectKeys(beam.PTransform):
@@ -69,15 +56,17 @@ class SelectKeys(beam.PTransform):
     Examples
     --------
     >>> import apache_beam as beam
-    >>> from streamsketch import SJLT
+    >>> from streamsketch import L1, SJLT
     >>> from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey
+    >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     rows = [(passenger, "AA", 17, 1) for passenger in range(100)] + [(100, "tiny", 18, 1)]
     ...     bounds = BoundContributions(projection, unit="passenger", max_keys=2, l1=30)
     ...     events = pipeline | beam.Create(rows) | bounds
     ...     keys = events | SelectKeys(epsilon=0.5, delta=1e-6)
-    ...     releases = events | SketchPerKey(projection) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+    ...     noise = AdditiveNoise(epsilon=1.0, neighbours=L1(30, unit="passenger", max_keys=2))
+    ...     releases = events | SketchPerKey(projection) | ReleasePerKey(noise, selected_keys=keys)
     """
 
     def __init__(self, *, epsilon: float, delta: float) -> None:
@@ -87,7 +76,8 @@ class SelectKeys(beam.PTransform):
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        neighbours = events.neighbours if isinstance(events, SecretCollection) and events.enforced else None
+        bounds = known_of(events).bounds
+        neighbours = bounds.neighbours if bounds.is_enforced else None
         if neighbours is None:
             raise InvalidInputError(
                 "SelectKeys counts the privacy units of each key, which only BoundContributions knows: apply it to "
@@ -100,7 +90,8 @@ class SelectKeys(beam.PTransform):
             | "Keep frequent keys" >> PublishOnce(draw, "keys")
         )
         keys = kept | "Kept keys" >> beam.Keys().with_output_types(Any)
-        return SelectedKeys(keys, self._budget, neighbours)
+        mechanism = Mechanism((KeySelection(self._budget),))
+        return with_known(keys, Guarantee.of(self._budget, neighbours, mechanism, basis="enforced"))
 
     def display_data(self) -> dict[str, Any]:
         """Show the budget in the runner's interface."""

@@ -14,7 +14,7 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows
 from streamsketch.accounting import Ledger
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import tumbling_of
-from streamsketch.beam.run.marked import Span
+from streamsketch.beam.run.known import Span
 from streamsketch.beam.run.runs import Fixed, RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
 from streamsketch.beam.streams.logs import log_event

@@ -98,7 +98,7 @@ def configure_run(
     """Say where a pipeline's secret randomness comes from, before the first transform that draws.
 
     Every run of a pipeline draws a nonce from the operating system when it runs, and all noise, choices of keys and
-    clipping of `ReleasePerKey`, `ReleaseSignsPerKey`, `SelectKeys` and `BoundContributions` are functions of it. So a
+    clipping of `ReleasePerKey`, `SelectKeys` and `BoundContributions` are functions of it. So a
     retried step repeats what it drew, and another run of the same pipeline, or another launch of a template, is an
     independent release whose ε adds up.
 
@@ -138,7 +138,9 @@ def configure_run(
     >>> import apache_beam as beam
     >>> from streamsketch import L1, SJLT
     >>> from streamsketch.beam import FinishRun, ReleasePerKey, SketchPerKey, WriteTable, configure_run
+    >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> folder = getfixture("tmp_path")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     configure_run(pipeline, claims=str(folder), run_id="2024-05-01")
@@ -146,7 +148,7 @@ def configure_run(
     ...         pipeline
     ...         | beam.Create([("AA", 17, 1)])
     ...         | SketchPerKey(projection)
-    ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["AA", "UA"])
+    ...         | ReleasePerKey(noise, public_keys=["AA", "UA"])
     ...     )
     ...     written = releases | WriteTable(str(folder / "table.parquet"))
     ...     done = (written,) | FinishRun()

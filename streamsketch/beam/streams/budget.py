@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.intake.events import column_of
 from streamsketch.beam.intake.windows import windowed_as
-from streamsketch.beam.run.marked import SecretCollection, Span, refuse_bounded
+from streamsketch.beam.run.known import Known, Span, known_of, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core import Exact, check_int
 from streamsketch.data import arrow_column
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Tumbling
-from streamsketch.privacy import L1
+from streamsketch.privacy import L1, Bounds
 from streamsketch.projections import Projection
 from streamsketch.sketching import UnitDigests
 
@@ -112,7 +112,10 @@ class BoundAcrossWindows(beam.PTransform):
             | "Back to their windows" >> windowed_as(windowing)
         )
         span = Span(self._unit_name, periods)
-        return SecretCollection(admitted | self._bound, self._projection, self._neighbours, enforced=True, span=span)
+        kept = admitted | self._bound
+        given = known_of(kept).given
+        bounds = Bounds(self._neighbours, self._bound.clip)
+        return with_known(kept, Known(self._projection, bounds, given, span))
 
     def display_data(self) -> dict[str, Any]:
         """Show the bounds in the runner's interface; never a secret."""

@@ -47,14 +47,16 @@ class WindowChanges(beam.PTransform):
     >>> from streamsketch import L1, SJLT
     >>> from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
     >>> from streamsketch.beam.streams import WindowChanges
+    >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     changes = (
     ...         pipeline
     ...         | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
     ...         | TumblingWindows(3600)
     ...         | SketchPerKey(projection)
-    ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["AA"], public_windows=(0, 7200))
+    ...         | ReleasePerKey(noise, public_keys=["AA"], public_windows=(0, 7200))
     ...         | WindowChanges()
     ...     )
     """

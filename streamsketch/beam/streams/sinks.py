@@ -102,7 +102,9 @@ class WriteFilesOnce(WriteOnce):
     >>> from streamsketch import L1, SJLT
     >>> from streamsketch.beam import ReleasePerKey, SketchPerKey, TumblingWindows
     >>> from streamsketch.beam.streams import WriteFilesOnce
+    >>> from streamsketch.release import AdditiveNoise
     >>> projection = SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
+    >>> noise = AdditiveNoise(epsilon=1.0, neighbours=L1(1))
     >>> folder = getfixture("tmp_path")
     >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
     ...     held, alarms = (
@@ -110,7 +112,7 @@ class WriteFilesOnce(WriteOnce):
     ...         | beam.Create([TimestampedValue(("AA", 17, 1), 3600)])
     ...         | TumblingWindows(3600)
     ...         | SketchPerKey(projection)
-    ...         | ReleasePerKey(epsilon=1.0, neighbours=L1(1), public_keys=["AA"], public_windows=(0, 7200))
+    ...         | ReleasePerKey(noise, public_keys=["AA"], public_windows=(0, 7200))
     ...         | WriteFilesOnce(str(folder), "flights")
     ...     )
     >>> sorted(path.parent.name for path in folder.rglob("*.sketch"))

@@ -22,11 +22,14 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.intake.events import BoundedEvents
 from streamsketch.beam.run import runs
+from streamsketch.beam.run.known import known_of
 from streamsketch.privacy import Neighbours
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUNDS: dict[str, Any] = {"unit": "plane", "max_keys": 2, "l1": 3}
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="plane", max_keys=2))
 
 Row = tuple[Any, Any, Any, Any]
 values = st.one_of(st.floats(width=32), st.sampled_from([1.0, 0.5, -2.0, 1e300, math.nan, math.inf]), st.none())
@@ -240,7 +243,10 @@ def test_the_release_is_calibrated_to_the_bounds_and_names_the_unit(form: str, t
             | beam.Create([(1, "a", "x", 1.0)])
             | BoundContributions(PROJECTION, **BOUNDS, unit_name="aircraft")
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(epsilon=1.0, public_keys=given_keys(pipeline))
+            | ReleasePerKey(
+                AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="aircraft", max_keys=2)),
+                public_keys=given_keys(pipeline),
+            )
         )
 
     found = dict(run(build, tmp_path)[0])
@@ -255,21 +261,9 @@ def test_the_release_is_calibrated_to_the_bounds_and_names_the_unit(form: str, t
 def test_no_data_at_all_is_noise_for_every_public_key(tmp_path: Path) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         bounded = pipeline | beam.Create([]) | BoundContributions(PROJECTION, **BOUNDS)
-        return bounded | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a", "b"])
+        return bounded | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a", "b"])
 
     assert sorted(key for key, _ in run(build, tmp_path)[0]) == ["a", "b"]
-
-
-def test_bounds_on_trust_cut_nothing_and_guarantee_the_same(tmp_path: Path) -> None:
-    def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        rows = pipeline | beam.Create([("a", "x", 900.0)])
-        return rows | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True) | SketchPerKey(PROJECTION)
-
-    ((_, sketch),) = run(build, tmp_path)[0]
-    assert sketch.mass == 1800
-    pipeline = beam.Pipeline(runner="FnApiRunner")
-    trusted = pipeline | beam.Create([("a", "x", 1)]) | BoundContributions(PROJECTION, **BOUNDS, already_enforced=True)
-    assert trusted.neighbours == ss.L1(3, unit="plane", max_keys=2)
 
 
 def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], Neighbours]:
@@ -284,7 +278,7 @@ def windowed(tmp_path: Path, **arguments: Any) -> tuple[dict[Any, int], Neighbou
             | TumblingWindows(60)
             | BoundContributions(PROJECTION, **(BOUNDS | arguments))
         )
-        relation.append(bounded.neighbours)
+        relation.append(known_of(bounded).bounds.neighbours)
         return (
             bounded
             | SketchPerKey(PROJECTION)
@@ -308,7 +302,7 @@ def test_the_guarantee_names_its_window_in_full(size: float, told: str) -> None:
     pipeline = beam.Pipeline()
     windows = pipeline | beam.Create([(1, "a", "x", 3.0)]) | TumblingWindows(size)
     bounded = windows | BoundContributions(PROJECTION, **BOUNDS)
-    assert bounded.neighbours.unit == f"plane in one window of {told} s"
+    assert known_of(bounded).bounds.neighbours.unit == f"plane in one window of {told} s"
 
 
 def test_across_windows_the_pairs_of_key_and_window_count(tmp_path: Path) -> None:
@@ -419,5 +413,4 @@ def test_the_secret_shows_nowhere() -> None:
     shown = DisplayData.create_from(bounds).items
     assert {item.key: item.value for item in shown} == {
         "bounds": "L1(3, unit='plane', max_keys=2)",
-        "already_enforced": False,
     }

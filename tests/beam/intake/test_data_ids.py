@@ -8,10 +8,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, SketchPerKey
-from streamsketch.release import CalibratedNoise
+from streamsketch.release import AdditiveNoise, CalibratedNoise
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
-PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="visit"))
 EVENTS = [("AA", 1, 1), ("UA", 7, 5)]
 
 
@@ -30,7 +30,7 @@ def ids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
 
 
 def publish(sketches: beam.PCollection, name: str) -> beam.PCollection:
-    return sketches | name >> ReleasePerKey(**PRIVACY, public_keys=["AA", "UA"], projection=PROJECTION)
+    return sketches | name >> ReleasePerKey(NOISE, public_keys=["AA", "UA"], projection=PROJECTION)
 
 
 def test_releases_of_the_same_data_share_ids_and_others_do_not(ids: list[Any]) -> None:

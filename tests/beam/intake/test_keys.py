@@ -10,6 +10,7 @@ from apache_beam.transforms.window import FixedWindows, GlobalWindows
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey
 from streamsketch.beam.intake.keys import PublicKeys
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -50,7 +51,9 @@ def test_keys_in_a_list_are_taken_as_they_are() -> None:
 
 
 def release(keys: beam.PCollection, sketches: beam.PCollection) -> beam.PCollection:
-    return sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=keys, projection=PROJECTION)
+    return sketches | ReleasePerKey(
+        AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=keys, projection=PROJECTION
+    )
 
 
 def test_a_collection_of_keys_is_in_the_global_window(tmp_path: Path) -> None:

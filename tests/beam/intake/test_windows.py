@@ -24,10 +24,11 @@ from streamsketch.beam import (
     TumblingWindows,
 )
 from streamsketch.beam.intake.windows import _SplitByTime
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import append_to, recorded, run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
-PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit"), "projection": PROJECTION}
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="visit"))
 KEYS = ["AA", "UA"]
 MINUTES = (0, 180)  # three windows of a minute
 
@@ -84,7 +85,7 @@ def test_each_key_and_window_is_released_once_and_late_data_never(lateness: floa
             | stream(ON_TIME_AND_LATE)
             | TumblingWindows(60, allowed_lateness=lateness)
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(**PRIVACY, public_keys=KEYS, public_windows=MINUTES).with_late_data()
+            | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES).with_late_data()
         )
 
     released, late = run_stream(build, tmp_path)
@@ -112,7 +113,7 @@ def test_the_same_check_sees_late_data_that_is_let_in(tmp_path: Path, monkeypatc
             | stream(ON_TIME_AND_LATE)
             | TumblingWindows(60, allowed_lateness=3600)
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(**PRIVACY, public_keys=KEYS, public_windows=MINUTES).with_late_data()
+            | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES).with_late_data()
         )
 
     released, late = run_stream(build, tmp_path)
@@ -130,7 +131,7 @@ def test_on_time_windows_hold_their_events(tmp_path: Path) -> None:
             | stream(events)
             | TumblingWindows(60)
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(**PRIVACY, public_keys=KEYS, public_windows=MINUTES).with_late_data()
+            | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES).with_late_data()
         )
 
     released, _ = run_stream(build, tmp_path)
@@ -150,7 +151,11 @@ def test_late_rows_of_a_unit_are_not_released(tmp_path: Path) -> None:
             | BoundContributions(PROJECTION, unit="plane", max_keys=2, l1=600).with_late_data()
         )
         sketches = bounded | SketchPerKey(PROJECTION)
-        released = sketches | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=MINUTES)
+        released = sketches | ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(600, unit="plane", max_keys=2)),
+            public_keys=KEYS,
+            public_windows=MINUTES,
+        )
         return released, late | "Number" >> beam.Map(lambda bounded: ("late", int(np.abs(bounded.events.steps).sum())))
 
     released, late = run_stream(build, tmp_path)
@@ -165,7 +170,12 @@ def test_late_rows_of_a_unit_are_not_released(tmp_path: Path) -> None:
 
 def released_in_batch(events: beam.PCollection, **arguments: Any) -> beam.PCollection:
     keys = {} if "keys_are_public" in arguments else {"public_keys": KEYS, "public_windows": MINUTES}
-    return events | SketchPerKey(PROJECTION) | ReleasePerKey(**(PRIVACY | keys | arguments)) | beam.Map(with_window)
+    return (
+        events
+        | SketchPerKey(PROJECTION)
+        | ReleasePerKey(NOISE, projection=PROJECTION, **(keys | arguments))
+        | beam.Map(with_window)
+    )
 
 
 def test_data_outside_the_public_windows_is_dropped(tmp_path: Path) -> None:
@@ -336,29 +346,35 @@ def keyed_sketches() -> beam.PCollection:
 )
 def test_windowing_that_could_publish_twice_is_refused_at_construction(windowing: beam.WindowInto) -> None:
     with pytest.raises(ss.InvalidInputError, match="TumblingWindows"):
-        keyed_sketches() | windowing | ReleasePerKey(**PRIVACY, public_keys=["a"], public_windows=MINUTES)
+        (
+            keyed_sketches()
+            | windowing
+            | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"], public_windows=MINUTES)
+        )
 
 
 def test_an_endless_stream_needs_windows() -> None:
     pipeline = beam.Pipeline(runner="BundleBasedDirectRunner")
     endless = pipeline | test_stream.TestStream().add_elements([("a", PROJECTION.sketch())])
     with pytest.raises(ss.InvalidInputError, match="needs bounded input"):
-        endless | ReleasePerKey(**PRIVACY, public_keys=["a"])
+        endless | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"])
 
 
 def test_public_keys_in_windows_need_public_windows() -> None:
     windowed = keyed_sketches() | TumblingWindows(60)
     with pytest.raises(ss.InvalidInputError, match="which windows a key has data in would leak"):
-        windowed | ReleasePerKey(**PRIVACY, public_keys=["a"])
+        windowed | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"])
     with pytest.raises(ss.InvalidInputError, match="needs projection="):
-        windowed | "Other" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"], public_windows=MINUTES)
+        windowed | "Other" >> ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"], public_windows=MINUTES
+        )
 
 
 def test_an_empty_range_of_windows_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="start < stop"):
-        ReleasePerKey(**PRIVACY, public_keys=["a"], public_windows=(60, 60))
+        ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"], public_windows=(60, 60))
     with pytest.raises(ss.InvalidInputError, match="beside public_keys"):
-        ReleasePerKey(**PRIVACY, keys_are_public=True, public_windows=MINUTES)
+        ReleasePerKey(NOISE, projection=PROJECTION, keys_are_public=True, public_windows=MINUTES)
 
 
 def test_across_windows_needs_an_end() -> None:
@@ -373,7 +389,7 @@ def test_sliding_windows_are_sums_of_releases(tmp_path: Path) -> None:
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         sketches = pipeline | beam.Create(rows) | TumblingWindows(60) | SketchPerKey(PROJECTION)
-        releases = sketches | ReleasePerKey(**PRIVACY, public_keys=KEYS, public_windows=MINUTES)
+        releases = sketches | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=KEYS, public_windows=MINUTES)
         once = releases | "Once" >> beam.Map(with_window)
         sums = releases | SlidingWindowSums(120, 60) | "Sums" >> beam.Map(with_window)
         return (once, sums) | beam.Flatten()

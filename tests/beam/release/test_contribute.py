@@ -12,8 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, ContributePerKey, SketchPerKey, TumblingWindows, configure_run
-from streamsketch.beam.release.contribute import _Contribution
+from streamsketch.beam import (
+    BoundContributions,
+    ReleasePerKey,
+    RoundContribution,
+    SketchPerKey,
+    TumblingWindows,
+    configure_run,
+)
+from streamsketch.beam.release.contribute import RoundDraw
 from streamsketch.beam.run.repeatable import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
@@ -50,7 +57,9 @@ def contribute(agreed: Round, key: Key, folder: Path, **how: Any) -> dict[str, b
         configure_run(pipeline, claims=str(folder / "claims"), run_id=agreed.fingerprint)
         events = pipeline | beam.Create(EVENTS[name])
         bounded = events | BoundContributions(PROJECTION, unit="person", max_keys=2, l1=3)
-        return bounded | SketchPerKey(PROJECTION) | ContributePerKey(agreed, file, public_keys=KEYS, **how)
+        return (
+            bounded | SketchPerKey(PROJECTION) | ReleasePerKey(RoundContribution(agreed, file), public_keys=KEYS, **how)
+        )
 
     return dict(run(build, folder)[0])
 
@@ -103,7 +112,7 @@ def test_a_retry_gives_the_same_bytes_and_other_data_another_share(
     window = beam.transforms.window.GlobalWindow()
 
     def bytes_of(total: ss.Sketch, key: Key, signed: Round = agreed) -> bytes:
-        draw = _Contribution(signed, lambda: key, PROJECTION, agreed.guarantee, ["source"], count=False)
+        draw = RoundDraw(RoundContribution(signed, lambda: key), PROJECTION, agreed.guarantee, ["source"])
         bits = repeatable_bits(drawn.derive("noise", "label"), "AA", window, *draw.named(total))
         found: list[bytes] = list(draw.draw(total, bits, "AA", window, drawn))
         return b"".join(found)
@@ -153,14 +162,17 @@ def test_a_pipeline_contributes_once(parties: dict[str, Key], agreed: Round, tmp
     for pipeline in pipelines:
         configure_run(pipeline, claims=str(tmp_path), run_id=agreed.fingerprint)
         sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
-        once = ContributePerKey(agreed, tmp_path / "key.pem", public_keys=["AA"])
+        once = ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=["AA"])
         sketches | "First" >> once
-        others = {"Again": once, "Second": ContributePerKey(agreed, lambda: parties["South"], public_keys=["UA"])}
+        others = {
+            "Again": once,
+            "Second": ReleasePerKey(RoundContribution(agreed, lambda: parties["South"]), public_keys=["UA"]),
+        }
         for label, second in others.items():
             with pytest.raises(ss.InvalidInputError, match="contributes to this round already"):
                 sketches | label >> second
         with pytest.raises(ss.InvalidInputError, match="configure_run"):
-            sketches | "Other" >> ContributePerKey(other, tmp_path / "key.pem", public_keys=["AA"])
+            sketches | "Other" >> ReleasePerKey(RoundContribution(other, tmp_path / "key.pem"), public_keys=["AA"])
 
 
 def test_what_nobody_may_contribute_to_is_refused_before_the_job_runs(parties: dict[str, Key], agreed: Round) -> None:
@@ -171,15 +183,19 @@ def test_what_nobody_may_contribute_to_is_refused_before_the_job_runs(parties: d
         (agreed.for_key("AA"), "take the table.s round"),
     ]:
         with pytest.raises(ss.StreamsketchError, match=said):
-            ContributePerKey(given, lambda: north, public_keys=KEYS)
+            ReleasePerKey(RoundContribution(given, lambda: north), public_keys=KEYS)
 
 
 def test_what_could_contribute_twice_is_refused(agreed: Round, parties: dict[str, Key], tmp_path: Path) -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="configure_run"):
-        sketches | ContributePerKey(agreed, tmp_path / "key.pem", public_keys=KEYS)
+        sketches | ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=KEYS)
     windowed: Any = beam.Pipeline(runner="FnApiRunner") | beam.Create([("AA", 1, 1)]) | TumblingWindows(60)
     with pytest.raises(ss.InvalidInputError, match="outside of windows"):
-        windowed | SketchPerKey(PROJECTION) | ContributePerKey(agreed, tmp_path / "key.pem", public_keys=KEYS)
+        (
+            windowed
+            | SketchPerKey(PROJECTION)
+            | ReleasePerKey(RoundContribution(agreed, tmp_path / "key.pem"), public_keys=KEYS)
+        )
     with pytest.raises(TypeError, match="give its file"):
-        ContributePerKey(agreed, parties["North"], public_keys=KEYS)  # type: ignore[arg-type]
+        ReleasePerKey(RoundContribution(agreed, parties["North"]), public_keys=KEYS)  # type: ignore[arg-type]

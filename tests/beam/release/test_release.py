@@ -14,12 +14,14 @@ from apache_beam.transforms.display import DisplayData
 import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey, SketchPerKey
 from streamsketch.beam.run import ordering, runs
+from streamsketch.release import AdditiveNoise
 from streamsketch.release.publish import CalibratedNoise
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="visit"))
 EVENTS = [("AA", (index, 1)) for index in range(30)] + [("UA", (7, 5)), ("hidden", (8, 1))]
 
 
@@ -27,8 +29,13 @@ def sketches(pipeline: beam.Pipeline) -> beam.PCollection:
     return pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
 
 
+def made(epsilon: float = 1.0, delta: float = 0.0, mechanism: str = "auto", **arguments: Any) -> ReleasePerKey:
+    noise = AdditiveNoise(epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=PRIVACY["neighbours"])
+    return ReleasePerKey(noise, **arguments)
+
+
 def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any], dict[str, int]]:
-    return run(lambda pipeline: sketches(pipeline) | ReleasePerKey(**PRIVACY, **arguments), tmp_path, *options)
+    return run(lambda pipeline: sketches(pipeline) | ReleasePerKey(NOISE, **arguments), tmp_path, *options)
 
 
 def distinct_bytes(found: list[tuple[str, ss.PrivateSketch]]) -> dict[str, set[bytes]]:
@@ -120,7 +127,7 @@ def test_dropped_and_empty_keys_are_counted_when_asked(tmp_path: Path) -> None:
 def test_no_data_at_all_is_released_as_some_data_are(tmp_path: Path) -> None:
     found, _ = run(
         lambda pipeline: (
-            pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | ReleasePerKey(**PRIVACY, public_keys=["AA"])
+            pipeline | beam.Create([]) | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["AA"])
         ),
         tmp_path,
     )
@@ -134,7 +141,7 @@ def test_a_projection_that_only_the_data_know_is_asked_for_before_the_job_runs(
 ) -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create(data)
     with pytest.raises(ss.InvalidInputError, match="the release needs projection="):
-        sketches | ReleasePerKey(**PRIVACY, **keys)
+        sketches | ReleasePerKey(NOISE, **keys)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +163,12 @@ def test_a_projection_that_only_the_data_know_is_asked_for_before_the_job_runs(
 )
 def test_mistakes_are_found_before_the_job_runs(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
-        ReleasePerKey(**(PRIVACY | arguments))
+        made(**arguments)
 
 
 def test_neighbours_must_be_said() -> None:
     with pytest.raises(TypeError, match="neighbours"):
-        ReleasePerKey(epsilon=1.0, neighbours=1, public_keys=["a"])  # type: ignore[arg-type]
+        ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=1), public_keys=["a"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -182,12 +189,12 @@ def test_windows_that_could_publish_twice_are_refused(windowing: beam.WindowInto
     pipeline = beam.Pipeline(runner="FnApiRunner")
     keyed = pipeline | beam.Create([("a", PROJECTION.sketch())]) | windowing
     with pytest.raises(ss.InvalidInputError, match=message):
-        keyed | ReleasePerKey(**PRIVACY, public_keys=["a"])
+        keyed | ReleasePerKey(NOISE, public_keys=["a"])
 
 
 def test_the_secret_shows_nowhere() -> None:
     secret = runs.RunSecret(b"s" * 32, b"", None)
-    shown = str(DisplayData.create_from(ReleasePerKey(**PRIVACY, public_keys=["a"])).items)
+    shown = str(DisplayData.create_from(ReleasePerKey(NOISE, public_keys=["a"])).items)
     assert "ssss" not in repr(secret) + str(secret) + f"{[secret]}"
     assert "epsilon" in shown
 

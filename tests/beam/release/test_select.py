@@ -11,11 +11,14 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SelectKeys, SketchPerKey, TumblingWindows
 from streamsketch.beam.run import ordering
 from streamsketch.privacy import Budget, Guarantee, KeySelection, Mechanism, key_threshold
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 UNITS = 300
 ROWS = [(unit, "large", unit % 7, 1) for unit in range(UNITS)] + [(unit, "small", 1, 1) for unit in range(2)]
+
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="visitor", max_keys=2))
 
 
 def bounded(pipeline: beam.Pipeline, rows: list[Any] = ROWS, **arguments: Any) -> beam.PCollection:
@@ -25,7 +28,7 @@ def bounded(pipeline: beam.Pipeline, rows: list[Any] = ROWS, **arguments: Any) -
 def released(pipeline: beam.Pipeline, rows: list[Any] = ROWS) -> beam.PCollection:
     events = bounded(pipeline, rows)
     keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
-    return events | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+    return events | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
 
 
 def test_large_keys_are_released_small_ones_are_not_and_the_choice_is_paid_for(tmp_path: Path) -> None:
@@ -61,7 +64,7 @@ def test_each_window_chooses_for_itself(tmp_path: Path) -> None:
         windowed = pipeline | beam.Create(rows) | TumblingWindows(60)
         events = windowed | BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
         keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
-        releases = events | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+        releases = events | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
         return releases | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start)))
 
     assert run(build, tmp_path)[0] == [("a", 0)]
@@ -88,16 +91,13 @@ def test_events_that_nobody_bounded_are_refused() -> None:
     rows = pipeline | beam.Create([("a", 1, 1)])
     with pytest.raises(ss.InvalidInputError, match="only BoundContributions knows"):
         rows | SelectKeys(epsilon=1.0, delta=1e-6)
-    pipeline = beam.Pipeline(runner="FnApiRunner")
-    with pytest.raises(ss.InvalidInputError, match="only BoundContributions knows"):
-        bounded(pipeline, already_enforced=True) | "Trust" >> SelectKeys(epsilon=1.0, delta=1e-6)
 
 
 def test_what_is_given_must_be_a_selection() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     for keys in (pipeline | beam.Create(["a"]), ["a"]):
         with pytest.raises(ss.InvalidInputError, match="must be what SelectKeys returns"):
-            ReleasePerKey(epsilon=1.0, selected_keys=keys)
+            ReleasePerKey(NOISE, selected_keys=keys)
 
 
 def test_keys_selected_for_other_neighbours_than_the_callers_word_are_refused() -> None:
@@ -105,7 +105,12 @@ def test_keys_selected_for_other_neighbours_than_the_callers_word_are_refused() 
     keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
     moved = events | SketchPerKey(PROJECTION) | beam.Map(lambda keyed: keyed)
     with pytest.raises(ss.InvalidInputError, match="use the same events and neighbours"):
-        moved | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), selected_keys=keys)
+        moved | ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)),
+            selected_keys=keys,
+            assert_bounds=True,
+            projection=PROJECTION,
+        )
 
 
 def test_keys_selected_in_other_windows_are_refused() -> None:
@@ -114,7 +119,7 @@ def test_keys_selected_in_other_windows_are_refused() -> None:
     keys = windowed | bounds | SelectKeys(epsilon=1.0, delta=1e-6) | beam.WindowInto(beam.window.GlobalWindows())
     sketches = windowed | "Again" >> bounds | SketchPerKey(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match=r"other windows|must be what SelectKeys returns"):
-        sketches | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+        sketches | ReleasePerKey(NOISE, selected_keys=keys)
 
 
 def test_keys_selected_under_other_bounds_are_refused() -> None:
@@ -123,4 +128,4 @@ def test_keys_selected_under_other_bounds_are_refused() -> None:
     keys = rows | BoundContributions(PROJECTION, unit="visitor", max_keys=1, l1=1) | SelectKeys(epsilon=1, delta=1e-6)
     sketches = rows | "Other" >> BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
     with pytest.raises(ss.InvalidInputError, match="use the same events and neighbours"):
-        sketches | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+        (sketches | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys))

@@ -17,7 +17,7 @@ from streamsketch import signs
 from streamsketch.beam import (
     BoundContributions,
     NearestSigns,
-    ReleaseSignsPerKey,
+    ReleasePerKey,
     SelectKeys,
     SignSketchCoder,
     SketchPerKey,
@@ -29,18 +29,12 @@ from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 PUBLISH = signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1, unit="visit"))
-ASSERTED: dict[str, Any] = {"neighbours": PUBLISH.neighbours}
 EVENTS = [("AA", (index, 1)) for index in range(30)] + [("UA", (7, 5)), ("hidden", (8, 1))]
 
 
 def released(tmp_path: Path, *options: str, **arguments: Any) -> tuple[list[Any], dict[str, int]]:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return (
-            pipeline
-            | beam.Create(EVENTS)
-            | SketchPerKey(PROJECTION)
-            | ReleaseSignsPerKey(PUBLISH, **ASSERTED, **arguments)
-        )
+        return pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION) | ReleasePerKey(PUBLISH, **arguments)
 
     return run(build, tmp_path, *options)
 
@@ -96,14 +90,14 @@ def test_bounds_upstream_are_honoured(tmp_path: Path) -> None:
             | beam.Create(rows)
             | BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=3)
             | SketchPerKey(PROJECTION)
-            | ReleaseSignsPerKey(mechanism, public_keys=["a", "b"])
+            | ReleasePerKey(mechanism, public_keys=["a", "b"])
         )
 
     found, _ = run(build(signs.DPSignLogistic(epsilon=1.0, neighbours=neighbours)), tmp_path)
     assert {release.guarantee.neighbours for _, release in found} == {neighbours}
     (rate,) = {release.law.rate for _, release in found}
     assert rate == pytest.approx(1 / (2 * 3 * 4), rel=1e-6)
-    with pytest.raises(ss.InvalidInputError, match="give the mechanism these"):
+    with pytest.raises(ss.InvalidInputError, match="does not imply"):
         run(build(PUBLISH), tmp_path)
 
 
@@ -113,18 +107,9 @@ def test_a_step_after_the_bounds_is_refused_though_the_mechanism_names_neighbour
     rows = beam.Pipeline(runner="FnApiRunner") | beam.Create([(1, "a", 1, 1)])
     sketches = rows | bounds | SketchPerKey(PROJECTION)
     twice = (sketches, sketches) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
-        twice | ReleaseSignsPerKey(mechanism, public_keys=["a"], projection=PROJECTION)
-    asserted = {"neighbours": mechanism.neighbours, "projection": PROJECTION}
-    twice | "Asserted" >> ReleaseSignsPerKey(mechanism, public_keys=["a"], **asserted)
-
-
-def test_a_mechanism_for_data_that_nobody_bounded_needs_an_assertion() -> None:
-    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match="give neighbours, your assertion"):
-        sketches | ReleaseSignsPerKey(PUBLISH, public_keys=["a"])
-    with pytest.raises(ss.InvalidInputError, match="the mechanism is for neighbours="):
-        sketches | "Other" >> ReleaseSignsPerKey(PUBLISH, neighbours=ss.L1(2), public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
+        twice | ReleasePerKey(mechanism, public_keys=["a"], projection=PROJECTION)
+    twice | "Asserted" >> ReleasePerKey(mechanism, public_keys=["a"], assert_bounds=True, projection=PROJECTION)
 
 
 def test_individual_releases_are_refused(tmp_path: Path) -> None:
@@ -146,7 +131,7 @@ def test_selected_keys_pay_for_their_choice(tmp_path: Path) -> None:
         events |= BoundContributions(PROJECTION, unit="visitor", max_keys=2, l1=1)
         keys = events | SelectKeys(epsilon=0.5, delta=1e-9)
         publish = signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=neighbours)
-        return events | SketchPerKey(PROJECTION) | ReleaseSignsPerKey(publish, selected_keys=keys)
+        return events | SketchPerKey(PROJECTION) | ReleasePerKey(publish, selected_keys=keys)
 
     ((key, release),), _ = run(build, tmp_path)
     assert key == "often"
@@ -161,7 +146,7 @@ def test_each_window_is_released_once(tmp_path: Path) -> None:
             | beam.Create(rows)
             | TumblingWindows(60)
             | SketchPerKey(PROJECTION)
-            | ReleaseSignsPerKey(PUBLISH, public_keys=["AA", "ZZ"], public_windows=(0, 180), **ASSERTED)
+            | ReleasePerKey(PUBLISH, public_keys=["AA", "ZZ"], public_windows=(0, 180))
         )
         return releases | beam.Map(lambda keyed, window=beam.DoFn.WindowParam: (keyed[0], int(window.start)))
 
@@ -175,26 +160,26 @@ def test_each_window_is_released_once(tmp_path: Path) -> None:
         (
             signs.DPSignRPRR(epsilon=1, delta=1e-6, neighbours=ss.L1(1), norm_bound=9),
             ss.InvalidInputError,
-            "a key may have no data",
+            "guarantees nothing for keys without data",
         ),
-        (signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1)), TypeError, "differentially private mechanism"),
+        (signs.IDPSignRPRR(epsilon=1, neighbours=ss.L1(1)), TypeError, "guarantees nothing for a table of keys"),
         ("logistic", TypeError, "got a str"),
     ],
 )
 def test_what_has_no_guarantee_for_a_table_is_refused(mechanism: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        ReleaseSignsPerKey(mechanism, public_keys=["a"])
+        ReleasePerKey(mechanism, public_keys=["a"])
 
 
 def test_mistakes_are_found_before_the_job_runs() -> None:
     with pytest.raises(ss.InvalidInputError, match="set of keys would leak"):
-        ReleaseSignsPerKey(PUBLISH)
+        ReleasePerKey(PUBLISH)
     by_bin = signs.DPSignOPORPRR(epsilon=1, neighbours=ss.OneCoordinate(1))
     with pytest.raises(ss.InvalidInputError, match="use OPORP"):
-        ReleaseSignsPerKey(by_bin, public_keys=["a"], projection=PROJECTION)
+        ReleasePerKey(by_bin, public_keys=["a"], projection=PROJECTION)
     too_fine = signs.DPSignRPRRSmooth(epsilon=1, neighbours=ss.L1("1/2"))
     with pytest.raises(ss.InvalidInputError, match="below one grid step"):
-        ReleaseSignsPerKey(too_fine, public_keys=["a"], projection=PROJECTION)
+        ReleasePerKey(too_fine, public_keys=["a"], projection=PROJECTION)
     for top in (0, 1.5):
         with pytest.raises(ss.InvalidInputError, match="top must be"):
             NearestSigns(top)  # type: ignore[arg-type]
@@ -205,8 +190,8 @@ def test_mistakes_are_found_before_the_job_runs() -> None:
 
 
 def test_the_guarantee_shows_and_no_secret() -> None:
-    shown = str(DisplayData.create_from(ReleaseSignsPerKey(PUBLISH, public_keys=["a"])).items)
-    assert "DP-Sign-logistic" in shown
+    shown = str(DisplayData.create_from(ReleasePerKey(PUBLISH, public_keys=["a"])).items)
+    assert "DPSignLogistic" in shown
 
 
 def test_signs_travel_in_the_exchange_format() -> None:

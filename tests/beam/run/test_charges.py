@@ -7,7 +7,7 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam import ReleasePerKey, ReleaseSignsPerKey, SelectKeys, SketchPerKey
+from streamsketch.beam import ReleasePerKey, SelectKeys, SketchPerKey
 from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.run.charges import Charge, _Charge
 from streamsketch.beam.run.runs import RunSecret
@@ -36,7 +36,7 @@ def job(*releases: beam.PTransform) -> Any:
 
 def release(epsilon: float, path: Path | None, **how: Any) -> ReleasePerKey:
     place = {} if path is None else {"ledger": path, "dataset": "flights"}
-    return ReleasePerKey(epsilon=epsilon, neighbours=NEAR, public_keys=["AA", "UA"], **place, **how)
+    return ReleasePerKey(AdditiveNoise(epsilon=epsilon, neighbours=NEAR), public_keys=["AA", "UA"], **place, **how)
 
 
 def charges(path: Path) -> list[float]:
@@ -64,13 +64,15 @@ def test_signs_and_selected_keys_are_charged_with_all_that_they_spend(path: Path
         events = pipeline | beam.Create([(f"unit {number}", "AA", number, 1) for number in range(50)])
         bounded = events | BoundContributions(PROJECTION, unit="unit", unit_name="flight", max_keys=1, l1=1)
         keys = bounded | SelectKeys(epsilon=0.5, delta=1e-7)
-        release = ReleasePerKey(epsilon=1.0, selected_keys=keys, ledger=path, dataset="flights")
+        release = ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=NEAR), selected_keys=keys, ledger=path, dataset="flights"
+        )
         return bounded | SketchPerKey(PROJECTION) | release
 
     run(build, tmp_path)
     assert charges(path) == [1.5]
     mechanism = ss.signs.DPSignLogistic(epsilon=0.5, neighbours=NEAR)
-    signs = ReleaseSignsPerKey(mechanism, neighbours=NEAR, public_keys=["AA"], ledger=path, dataset="flights")
+    signs = ReleasePerKey(mechanism, public_keys=["AA"], ledger=path, dataset="flights")
     run(job(signs), tmp_path)
     assert charges(path) == [1.5, 0.5]
 
@@ -89,6 +91,8 @@ def test_a_retry_costs_nothing(path: Path) -> None:
 
 def test_ledgers_are_named_with_their_data_set(path: Path) -> None:
     with pytest.raises(ss.InvalidInputError, match="go together"):
-        ReleasePerKey(epsilon=1.0, public_keys=["AA"], ledger=path)
+        ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=NEAR), public_keys=["AA"], ledger=path)
     with pytest.raises(TypeError, match="name the ledger"):
-        ReleasePerKey(epsilon=1.0, public_keys=["AA"], ledger=ss.Ledger(path), dataset="flights")  # type: ignore[arg-type]
+        ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=NEAR), public_keys=["AA"], ledger=ss.Ledger(path), dataset="flights"
+        )  # type: ignore[arg-type]

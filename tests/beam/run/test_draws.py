@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.beam.release.contribute import _Contribution
-from streamsketch.beam.release.release import _Release
+from streamsketch.beam.release.contribute import RoundContribution, RoundDraw
+from streamsketch.beam.release.draws import KeyedDraw
 from streamsketch.beam.release.select import _Keep
-from streamsketch.beam.run.draws import KeyedDraw
 from streamsketch.beam.run.repeatable import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import Budget, key_threshold
 from streamsketch.release import AdditiveNoise
-from streamsketch.signs import DPSignLogistic, SignSketch
+from streamsketch.signs import DPSignLogistic
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 NEAR = ss.L1(1, unit="visit")
@@ -34,19 +33,19 @@ LATER = beam.transforms.window.IntervalWindow(0, 3600)
 def release(mechanism: str = "laplace", **how: Any) -> KeyedDraw:
     publisher = AdditiveNoise(**HOW | {"mechanism": mechanism} | how)
     guarantee = publisher.guarantee(PROJECTION).on("asserted")
-    return _Release(publisher, ss.PrivateSketch, None, PROJECTION, guarantee, ["source"], opened=False, count=False)
+    return KeyedDraw(publisher, PROJECTION, guarantee, ["source"])
 
 
 def signs() -> KeyedDraw:
     publisher = DPSignLogistic(epsilon=1.0, neighbours=NEAR)
     guarantee = publisher.guarantee(PROJECTION).on("asserted")
-    return _Release(publisher, SignSketch, None, PROJECTION, guarantee, ["source"], opened=False, count=False)
+    return KeyedDraw(publisher, PROJECTION, guarantee, ["source"])
 
 
 def contribution() -> KeyedDraw:
     keys = [Key.generate(), Key.generate()]
     agreed = Round(PROJECTION, epsilon=1.0, neighbours=NEAR, parties=[key.public for key in keys])
-    return _Contribution(agreed, lambda: keys[0], PROJECTION, agreed.guarantee, ["source"], count=False)
+    return RoundDraw(RoundContribution(agreed, lambda: keys[0]), PROJECTION, agreed.guarantee, ["source"])
 
 
 DRAWS: dict[str, Callable[[], KeyedDraw]] = {

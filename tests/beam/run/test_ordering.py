@@ -15,13 +15,13 @@ from streamsketch.beam import (
     MeanPerKey,
     PairwiseDistances,
     ReleasePerKey,
-    ReleaseSignsPerKey,
     SelectKeys,
     SketchPerKey,
     TumblingWindows,
 )
 from streamsketch.beam.run import ordering
 from streamsketch.beam.run.ordering import InOrder, shards_of
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -32,14 +32,14 @@ Build = Callable[[beam.PCollection], beam.PCollection]
 
 
 def noise(**keys: Any) -> Build:
-    release = ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), **keys)
+    release = ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), **keys)
     return lambda events: events | SketchPerKey(PROJECTION) | release
 
 
 def flips(**keys: Any) -> Build:
     neighbours = ss.L1(1)
     publish = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=neighbours)
-    release = ReleaseSignsPerKey(publish, neighbours=neighbours, **keys)
+    release = ReleasePerKey(publish, **keys)
     return lambda events: events | SketchPerKey(PROJECTION) | release
 
 

@@ -8,12 +8,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, PairwiseDistances, ReleasePerKey, SketchPerKey
+from streamsketch.release import AdditiveNoise
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 TRANSFORMS = [
     BoundContributions(PROJECTION, unit="unit", max_keys=1, l1=1),
     SketchPerKey(PROJECTION),
-    ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"]),
+    ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"]),
     PairwiseDistances(),
 ]
 

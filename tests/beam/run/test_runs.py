@@ -18,17 +18,17 @@ from streamsketch.beam import (
     BoundContributions,
     FinishRun,
     ReleasePerKey,
-    ReleaseSignsPerKey,
     SelectKeys,
     SketchPerKey,
     configure_run,
 )
 from streamsketch.beam.run import claims, ordering, root_keys, runs
 from streamsketch.privacy import Budget, key_threshold
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import append_to, recorded
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
-PRIVACY: dict[str, Any] = {"epsilon": 1.0, "neighbours": ss.L1(1, unit="visit")}
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="visit"))
 EVENTS = [("AA", 1, 1), ("UA", 7, 5)]
 KEY = bytes(range(32))
 
@@ -37,13 +37,13 @@ Build = Callable[[beam.Pipeline], beam.PCollection]
 
 def noise(pipeline: beam.Pipeline, **keys: Any) -> beam.PCollection:
     sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
-    return sketches | ReleasePerKey(**PRIVACY, **(keys or {"public_keys": ["AA", "UA"]})) | beam.Values()
+    return sketches | ReleasePerKey(NOISE, **(keys or {"public_keys": ["AA", "UA"]})) | beam.Values()
 
 
 def flips(pipeline: beam.Pipeline) -> beam.PCollection:
     publish = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1))
     sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
-    return sketches | ReleaseSignsPerKey(publish, neighbours=ss.L1(1), public_keys=["AA", "UA"]) | beam.Values()
+    return sketches | ReleasePerKey(publish, public_keys=["AA", "UA"]) | beam.Values()
 
 
 def crowd(pipeline: beam.Pipeline) -> beam.PCollection:
@@ -123,7 +123,7 @@ def test_retries_of_each_run_publish_the_same(
 def test_two_releases_of_one_pipeline_share_no_noise(repeat: Callable[..., Any]) -> None:
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         sketches = pipeline | beam.Create(EVENTS) | SketchPerKey(PROJECTION)
-        both = [sketches | name >> ReleasePerKey(**PRIVACY, public_keys=["AA"]) for name in ("one", "other")]
+        both = [sketches | name >> ReleasePerKey(NOISE, public_keys=["AA"]) for name in ("one", "other")]
         return both | beam.Flatten() | beam.Values()
 
     (found,) = repeat(build, times=1)

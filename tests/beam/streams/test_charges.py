@@ -14,7 +14,7 @@ import streamsketch as ss
 from pipelines.stream_distances import main
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.run.charges import Charge, WindowCharge
-from streamsketch.beam.run.marked import Span
+from streamsketch.beam.run.known import Span
 from streamsketch.beam.streams import configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
 from streamsketch.intake import Tumbling
@@ -94,7 +94,7 @@ def test_a_bundle_that_is_tried_again_is_charged_once_for_all_keys(root_key: Pat
             | BoundContributions(PROJECTION, unit="aircraft", max_keys=1, l1=10, public_keys=KEYS)
             | SketchPerKey(PROJECTION)
             | ReleasePerKey(
-                epsilon=1.0,
+                AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="aircraft")),
                 public_keys=KEYS,
                 public_windows=(BASE, BASE + 3 * MINUTE),
                 ledger=path,
@@ -190,7 +190,7 @@ def test_a_ledger_is_named_with_its_data_set(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_refused_windows_are_of_streams_with_a_ledger_alone(tmp_path: Path) -> None:
-    release = ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"]).with_refused()
+    release = ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"]).with_refused()
     pipeline = beam.Pipeline(runner="FnApiRunner")
     sketches = pipeline | beam.Create([("AA", 17, 1)]) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.InvalidInputError, match="only a stream with a ledger"):

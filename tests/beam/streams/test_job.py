@@ -167,7 +167,7 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
         sketch.update(item, Fraction(cents, 100))
         assert release.values.tolist() == sketch.state().tolist()
         assert release.agreement == agreement.fingerprint
-        assert release.guarantee.neighbours == ss.L1(5, unit="sale in one window of 60 s")
+        assert release.guarantee.neighbours == ss.L1(5, unit="sale" if unit is None else "sale in one window of 60 s")
 
 
 def test_an_agreement_stands_beside_no_option_that_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, T
 from streamsketch.beam.streams import PartitionClock, ReadGrowingFolder, TakeOnTime, configure_stream
 from streamsketch.beam.streams.folder import _Read
 from streamsketch.beam.streams.lateness import Clock
+from streamsketch.release import AdditiveNoise
 from tests.beam.streams import job
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
 
@@ -98,7 +99,11 @@ def test_one_unit_cannot_move_what_heartbeats_move(
             | TumblingWindows(MINUTE)
             | BoundContributions(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, BASE + 2 * MINUTE))
+            | ReleasePerKey(
+                AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="person")),
+                public_keys=KEYS,
+                public_windows=(BASE, BASE + 2 * MINUTE),
+            )
         )
         return {"releases": releases | beam.Map(with_minute), "late": late}
 

@@ -15,6 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, SketchPerKey, configure_run, run_secret
 from streamsketch.beam.streams import claim_epoch, configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, hkdf
+from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -96,7 +97,7 @@ def test_the_specification_has_no_secret(tmp_path: Path, root_key: Path) -> None
     pipeline = beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
     configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path))
     sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
-    sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"])
+    sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"])
     specification = pipeline.to_runner_api().SerializeToString()
     found = run_secret(pipeline)
     for hidden in (root_key.read_bytes(), *(found.derive(use, "a") for use in ("bounds", "noise"))):
@@ -109,7 +110,7 @@ def test_bounded_jobs_may_use_it_too(tmp_path: Path, root_key: Path) -> None:
         epoch = 1 if list(tmp_path.glob("test.*.epoch")) else None
         configure_stream(pipeline, stream="test", root_key=root_key, claims=str(tmp_path), epoch=epoch)
         sketches = pipeline | beam.Create([("AA", 1, 1)]) | SketchPerKey(PROJECTION)
-        return sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["AA"])
+        return sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["AA"])
 
     (one,), (other,) = (run(build, tmp_path)[0] for _ in range(2))
     assert one == other

@@ -21,6 +21,7 @@ from streamsketch.beam.streams import (
     configure_stream,
 )
 from streamsketch.estimation import By
+from streamsketch.release import AdditiveNoise
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -57,7 +58,11 @@ def released(
         | TumblingWindows(MINUTE)
         | BoundContributions(PROJECTION, unit="person", max_keys=1, l1=10, public_keys=KEYS)
         | SketchPerKey(PROJECTION)
-        | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, None if stop is None else BASE + stop))
+        | ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="person")),
+            public_keys=KEYS,
+            public_windows=(BASE, None if stop is None else BASE + stop),
+        )
     )
 
 
@@ -184,7 +189,11 @@ def test_a_unit_keeps_to_its_windows_a_period_and_gets_new_ones_with_the_next(
         releases = (
             bounded
             | SketchPerKey(PROJECTION)
-            | ReleasePerKey(epsilon=1.0, public_keys=KEYS, public_windows=(BASE, BASE + 420))
+            | ReleasePerKey(
+                AdditiveNoise(epsilon=1.0, neighbours=ss.L1(10, unit="person")),
+                public_keys=KEYS,
+                public_windows=(BASE, BASE + 420),
+            )
         )
         return {"all": releases | beam.Map(with_minute)}
 

@@ -1,5 +1,6 @@
 """What is known of the collections of secret data, what a release takes from it, and what it does not believe."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,21 @@ from streamsketch.beam import (
     BoundContributions,
     MergeSketches,
     ReleasePerKey,
-    ReleaseSignsPerKey,
     SelectKeys,
     SketchPerKey,
     TumblingWindows,
 )
-from streamsketch.beam.run.marked import SecretCollection
+from streamsketch.beam.run.known import Known, known_of
 from streamsketch.beam.streams import BoundAcrossWindows
+from streamsketch.privacy import Bounds
+from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=32, sparsity=4, seed=11, resolution="0.5")
 BOUNDS: dict[str, Any] = {"unit": "plane", "max_keys": 2, "l1": 3}
+PLANE = ss.L1(3, unit="plane", max_keys=2)
+NOISE = AdditiveNoise(epsilon=1.0, neighbours=PLANE)
 
 
 def bounded(pipeline: beam.Pipeline, label: str = "Events", **arguments: Any) -> beam.PCollection:
@@ -34,13 +38,16 @@ def bounded(pipeline: beam.Pipeline, label: str = "Events", **arguments: Any) ->
 
 def test_other_neighbours_than_were_enforced_are_refused() -> None:
     sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match="the events were bounded to L1"):
-        sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3), public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="bounded to one plane of at most 3 in each of at most 2 keys"):
+        sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3)), public_keys=["a"])
 
 
-def test_the_enforced_neighbours_may_be_said_again() -> None:
-    sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
-    sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane", max_keys=2), public_keys=["a"])
+def test_weaker_neighbours_than_were_enforced_hold_too(tmp_path: Path) -> None:
+    weaker = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(4, unit="plane", max_keys=3))
+    found, _ = run(
+        lambda given: bounded(given) | SketchPerKey(PROJECTION) | ReleasePerKey(weaker, public_keys=["a"]), tmp_path
+    )
+    assert [(one.guarantee.neighbours, one.guarantee.basis) for _, one in found] == [(weaker.neighbours, "enforced")]
 
 
 def test_events_that_were_bounded_have_no_units_to_be_bounded_by_again() -> None:
@@ -51,7 +58,6 @@ def test_events_that_were_bounded_have_no_units_to_be_bounded_by_again() -> None
     ):
         with pytest.raises(ss.InvalidInputError, match="bounded before, and no longer say whose"):
             events | again
-    assert events | "Less" >> BoundContributions(PROJECTION, **(BOUNDS | {"l1": 2}), already_enforced=True)
 
 
 def test_a_relation_that_an_agreement_does_not_imply_is_refused_with_a_remedy_that_works() -> None:
@@ -60,34 +66,27 @@ def test_a_relation_that_an_agreement_does_not_imply_is_refused_with_a_remedy_th
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rows = pipeline | beam.Create([pa.table({"key": ["a"], "index": ["x"], "value": [1]})])
     sketches = rows | SketchPerKey(agreement)
-    release: dict[str, Any] = {"epsilon": 1.0, "public_keys": ["a"]}
+    noise = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="plane"))
     with pytest.raises(ss.InvalidInputError, match=r"does not imply one plane of at most 3 \(L1\)") as refused:
-        sketches | "Less" >> ReleasePerKey(**release, neighbours=ss.L1(3, unit="plane"))
-    assert "assert_bounds" not in str(refused.value)  # which no transform has
-    sketches | ReleasePerKey(**release, neighbours=near)
-    alone = rows | "Alone" >> SketchPerKey(PROJECTION)
-    alone | "Asserted" >> ReleasePerKey(**release, neighbours=ss.L1(3, unit="plane"))
-
-
-def test_a_release_of_events_that_nobody_bounded_needs_an_assertion() -> None:
-    sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION)
-    with pytest.raises(ss.InvalidInputError, match="apply BoundContributions to the events"):
-        sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+        sketches | "Less" >> ReleasePerKey(noise, public_keys=["a"])
+    assert "assert_bounds=True" in str(refused.value)
+    sketches | "Assert" >> ReleasePerKey(noise, public_keys=["a"], assert_bounds=True)
+    sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=near), public_keys=["a"])
 
 
 def test_two_branches_with_a_budget_each_are_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     both = (bounded(pipeline, "One"), bounded(pipeline, "Other")) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
-        both | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
+        both | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"])
 
 
 def test_a_branch_that_was_not_bounded_is_refused() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     rest = pipeline | "Rest" >> beam.Create([("a", "y", 1.0)])
     mixed = (bounded(pipeline), rest) | beam.Flatten()
-    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
-        mixed | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
+        (mixed | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"]))
 
 
 STEPS_BETWEEN: dict[str, Callable[[beam.PCollection], beam.PCollection]] = {
@@ -109,34 +108,29 @@ STEPS_BETWEEN: dict[str, Callable[[beam.PCollection], beam.PCollection]] = {
 @pytest.mark.parametrize("step", STEPS_BETWEEN)
 def test_a_step_that_may_undo_the_bounds_is_noticed(step: str) -> None:
     sketches = STEPS_BETWEEN[step](bounded(beam.Pipeline(runner="FnApiRunner")))
-    with pytest.raises(ss.InvalidInputError, match="step that is not SketchPerKey"):
-        sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+    with pytest.raises(ss.InvalidInputError, match="passed a step that may move events"):
+        sketches | ReleasePerKey(NOISE, projection=PROJECTION, public_keys=["a"])
 
 
 def test_a_step_between_takes_the_callers_assertion() -> None:
     sketches = STEPS_BETWEEN["to other keys"](bounded(beam.Pipeline(runner="FnApiRunner")))
-    asserted: dict[str, Any] = {"neighbours": ss.L1(6, unit="plane"), "projection": PROJECTION}
-    sketches | ReleasePerKey(epsilon=1.0, **asserted, public_keys=["all"])
+    noise = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(6, unit="plane"))
+    sketches | ReleasePerKey(noise, assert_bounds=True, projection=PROJECTION, public_keys=["all"])
 
 
 def test_bounds_go_with_what_was_bounded_and_with_its_sketches() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     events = bounded(pipeline)
     sketches = events | SketchPerKey(PROJECTION)
-    for known in (events, sketches):
-        assert isinstance(known, SecretCollection)
-        assert known.neighbours == ss.L1(3, unit="plane", max_keys=2)
-        assert (known.projection, known.enforced, known.late) == (PROJECTION, True, False)
-    asserted = bounded(pipeline, "Asserted", already_enforced=True)
-    assert isinstance(asserted, SecretCollection)
-    assert not asserted.enforced
-    assert type(events | beam.Map(lambda found: found)) is beam.PCollection
+    for known in map(known_of, (events, sketches)):
+        assert known.bounds == Bounds(PLANE, "scale")
+        assert (known.projection, known.given, known.late) == (PROJECTION, PLANE, False)
+    assert known_of(events | beam.Map(lambda found: found)).bounds.ended
 
 
 def test_sketches_that_nobody_bounded_have_a_projection_and_no_bounds() -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([("a", 1, 1)]) | SketchPerKey(PROJECTION)
-    assert isinstance(sketches, SecretCollection)
-    assert (sketches.projection, sketches.neighbours, sketches.enforced) == (PROJECTION, None, False)
+    assert known_of(sketches) == Known(PROJECTION)
 
 
 def test_one_description_of_bounds_serves_several_collections() -> None:
@@ -148,8 +142,9 @@ def test_one_description_of_bounds_serves_several_collections() -> None:
     windowed = rows | TumblingWindows(60) | "Windowed" >> bounds
     keys = whole | "Keys" >> select
     windowed | "Keys of windows" >> select
-    assert windowed.neighbours.unit == "plane in one window of 60 s"
-    whole | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, selected_keys=keys)
+    assert known_of(windowed).bounds.neighbours == dataclasses.replace(PLANE, unit="plane in one window of 60 s")
+    assert known_of(windowed).given == PLANE
+    whole | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
 
 
 def test_keys_are_not_selected_after_a_step_between() -> None:
@@ -163,21 +158,21 @@ def test_late_rows_cannot_be_released() -> None:
     events = pipeline | beam.Create([(1, "a", "x", 1.0)])
     _, late = events | BoundContributions(PROJECTION, **BOUNDS).with_late_data()
     with pytest.raises(ss.InvalidInputError, match="late data"):
-        late | SketchPerKey(PROJECTION) | ReleasePerKey(epsilon=1.0, public_keys=["a"])
+        late | SketchPerKey(PROJECTION) | ReleasePerKey(NOISE, public_keys=["a"])
     with pytest.raises(ss.InvalidInputError, match="late data"):
         (
             late
             | "Pass on" >> beam.Map(lambda found: found)
             | "Other" >> SketchPerKey(PROJECTION)
-            | "Release" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"])
+            | "Release" >> ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"])
         )
 
 
 def test_late_sketches_cannot_be_released() -> None:
     sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
-    _, late = sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"]).with_late_data()
+    _, late = sketches | ReleasePerKey(NOISE, public_keys=["a"]).with_late_data()
     with pytest.raises(ss.InvalidInputError, match="late data"):
-        late | "Again" >> ReleasePerKey(epsilon=1.0, neighbours=ss.L1(1), public_keys=["a"])
+        late | "Again" >> ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), public_keys=["a"])
 
 
 def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path) -> None:
@@ -186,41 +181,29 @@ def test_sketches_of_another_projection_than_bounded_are_refused(tmp_path: Path)
         run(lambda pipeline: bounded(pipeline) | SketchPerKey(other), tmp_path)
     sketches = bounded(beam.Pipeline(runner="FnApiRunner")) | SketchPerKey(PROJECTION)
     with pytest.raises(ss.errors.IncompatibleProjectionsError, match="seed"):
-        sketches | ReleasePerKey(epsilon=1.0, public_keys=["a"], projection=other)
+        sketches | ReleasePerKey(NOISE, public_keys=["a"], projection=other)
 
 
 AGREED = ss.Agreement(
     PROJECTION, key="shop", index="item", value="sold", neighbours=ss.L1(3, unit="plane", max_keys=2), missing="drop"
 )
 BATCH = pa.table({"shop": ["a"], "item": ["x"], "sold": [1]})
-SAID = {"neighbours": ss.L1(3, unit="plane", max_keys=2)}
 # how the sketches were made, what the release is told, and what its guarantee says of the bound
 ROADS: dict[str, tuple[Callable[[beam.Pipeline], beam.PCollection], dict[str, Any], str]] = {
     "bounded": (lambda given: bounded(given, "A") | "SA" >> SketchPerKey(PROJECTION), {}, "enforced"),
-    "bounded, and said again": (lambda given: bounded(given, "B") | "SB" >> SketchPerKey(PROJECTION), SAID, "enforced"),
-    "asserted of the events": (
-        lambda given: (
-            given
-            | "C" >> beam.Create([("a", "x", 1)])
-            | "BC" >> BoundContributions(PROJECTION, **BOUNDS, already_enforced=True)
-            | "SC" >> SketchPerKey(PROJECTION)
-        ),
-        {},
-        "asserted",
-    ),
     "nothing bounded": (
         lambda given: given | "D" >> beam.Create([("a", "x", 1)]) | "SD" >> SketchPerKey(PROJECTION),
-        SAID,
+        {},
         "asserted",
     ),
     "a step in between": (
         lambda given: bounded(given, "E") | "SE" >> SketchPerKey(PROJECTION) | "E2" >> beam.Map(lambda keyed: keyed),
-        SAID | {"projection": PROJECTION},
+        {"assert_bounds": True, "projection": PROJECTION},
         "asserted",
     ),
     "an agreement": (
         lambda given: given | "F" >> beam.Create([BATCH]) | "SF" >> SketchPerKey(AGREED),
-        SAID,
+        {},
         "asserted",
     ),
 }
@@ -230,7 +213,7 @@ def test_each_guarantee_says_whether_its_bound_was_enforced(tmp_path: Path) -> N
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         found = []
         for name, (make, said, _) in ROADS.items():
-            release = ReleasePerKey(epsilon=1.0, public_keys=["a"], **said)
+            release = ReleasePerKey(NOISE, public_keys=["a"], **said)
             found.append(make(pipeline) | f"Release {name}" >> release | f"Name {name}" >> beam.Map(named, name))
         return found | beam.Flatten()
 
@@ -239,7 +222,7 @@ def test_each_guarantee_says_whether_its_bound_was_enforced(tmp_path: Path) -> N
 
 
 def test_however_keys_are_named_and_whatever_is_published_enforced_bounds_are_called_so(tmp_path: Path) -> None:
-    logistic = DPSignLogistic(epsilon=1.0, **SAID)
+    logistic = DPSignLogistic(epsilon=1.0, neighbours=PLANE)
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         visits = pipeline | beam.Create([(plane, "a", "x", 1) for plane in range(99)])
@@ -248,8 +231,9 @@ def test_however_keys_are_named_and_whatever_is_published_enforced_bounds_are_ca
         chosen = events | SelectKeys(epsilon=1.0, delta=1e-6)
         found = []
         for keys in ({"public_keys": ["a"]}, {"selected_keys": chosen}, {"keys_are_public": True}):
-            for release in (ReleasePerKey(epsilon=1.0, **keys), ReleaseSignsPerKey(logistic, **keys)):
-                name = f"{type(release).__name__}, {min(keys)}"
+            for publisher in (NOISE, logistic):
+                name = f"{type(publisher).__name__}, {min(keys)}"
+                release = ReleasePerKey(publisher, **keys)
                 found.append(sketches | name >> release | f"Name {name}" >> beam.Map(named, name))
         return found | beam.Flatten()
 
@@ -265,16 +249,18 @@ def named(keyed: tuple[Any, Any], name: str) -> tuple[str, str | None]:
 def test_an_agreement_is_not_contradicted() -> None:
     sketches = beam.Pipeline(runner="FnApiRunner") | beam.Create([BATCH]) | SketchPerKey(AGREED)
     with pytest.raises(ss.InvalidInputError, match="sketched under an agreement for one plane of at most 3 in each of"):
-        sketches | ReleasePerKey(epsilon=1.0, neighbours=ss.L1(3, unit="plane"), public_keys=["a"])
+        sketches | ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=ss.L1(3, unit="plane")), public_keys=["a"])
 
 
-@pytest.mark.parametrize("neighbours", [SAID["neighbours"], ss.L1(1)])
+@pytest.mark.parametrize("neighbours", [PLANE, ss.L1(1)])
 def test_a_sketch_that_was_bounded_elsewhere_does_not_enter_without_its_bounds(neighbours: ss.L1) -> None:
     near = ss.L1(100, unit="plane", max_keys=3)
     table = ss.bounding.bound_units([(["a"], ["x"], [400], ["Ann"])], PROJECTION, neighbours=near)
     pipeline = beam.Pipeline(runner="FnApiRunner")
     with pytest.raises(Exception, match=r"was bounded to one plane of at most 100 .* a pipeline would forget"):  # noqa: PT012
         sketches = pipeline | beam.Create([("a", table["a"])]).with_output_types(beam.typehints.KV[str, ss.Sketch])
-        release = ReleasePerKey(epsilon=1.0, neighbours=neighbours, projection=PROJECTION, public_keys=["a"])
+        release = ReleasePerKey(
+            AdditiveNoise(epsilon=1.0, neighbours=neighbours), projection=PROJECTION, public_keys=["a"]
+        )
         sketches | release
         pipeline.run().wait_until_finish()

@@ -1,0 +1,94 @@
+"""What is drawn of a key's sketch."""
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import BoundedWindow
+
+from streamsketch.agreement import Agreement
+from streamsketch.beam.intake.keys import METRICS
+from streamsketch.beam.intake.sketch import merged
+from streamsketch.beam.run.repeatable import data_id
+from streamsketch.beam.run.runs import RunSecret
+from streamsketch.data import from_list
+from streamsketch.privacy import BitSource, Guarantee
+from streamsketch.projections import Projection
+from streamsketch.release import Calibrated, Publisher
+from streamsketch.sketching import Sketch
+
+
+class KeyedDraw:
+    """What a publisher draws of a key's sketch, with data ids that are functions of the run, names and sources.
+
+    Parameters
+    ----------
+    publisher
+        What draws.
+    projection, guarantee
+        Of all sketches, and what each release states.
+    sources
+        Labels of the steps that the data come from.
+    agreement
+        What the data follow, if anything.
+    opened
+        Whether windows are opened by empty sketches.
+    count
+        Whether keys without data are counted.
+    """
+
+    summed = Sketch
+
+    def __init__(
+        self,
+        publisher: Any,
+        projection: Projection,
+        guarantee: Guarantee,
+        sources: Sequence[str],
+        agreement: Agreement | None = None,
+        *,
+        opened: bool = False,
+        count: bool = False,
+    ) -> None:
+        self._publisher, self._projection, self._guarantee = publisher, projection, guarantee
+        self._sources, self._agreement, self._opened, self._count = sources, agreement, opened, count
+
+    @property
+    def published(self) -> type[Any]:
+        """Type of what is published."""
+        found: type[Any] = self._publisher.published
+        return found
+
+    def is_first(self, values: list[Sketch]) -> bool:
+        """Return whether the window was opened for these values: it ends again where a restore forgets the time."""
+        return not self._opened or any(sketch.mass == 0 for sketch in values)
+
+    def total(self, values: Iterable[Sketch]) -> Sketch:
+        """Return the sum."""
+        total = merged(values)
+        self._projection.check_same(total.projection)
+        return total
+
+    def named(self, total: Sketch) -> tuple[bytes, ...]:
+        """Return what the draw depends on beside key and window."""
+        public = total.projection.to_json(), self._guarantee.to_json()
+        return (*(text.encode() for text in public), total.state().astype("<i8").tobytes())
+
+    def draw(self, total: Sketch, bits: BitSource, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+        """Yield what is published."""
+        id_key = run.derive("data ids", "")  # of all transforms, so that they give the same data the same ids
+        ids = from_list(data_id(id_key, source, key, window) for source in self._sources)
+        known: dict[str, Any] = {"ids": ids, "agreement": self._agreement}
+        yield self._drawn(Sketch.from_state(total.projection, total.state(), total.mass, **known), bits, key)
+        Metrics.counter(METRICS, "releases").inc()
+        if self._count and total.mass == 0:
+            Metrics.counter(METRICS, "keys_without_data").inc()
+
+    def _drawn(self, sketch: Sketch, bits: BitSource, _key: Any) -> Any:
+        return self._calibrated.release(sketch, bits)
+
+    @functools.cached_property
+    def _calibrated(self) -> Calibrated[Any]:
+        publisher: Publisher[Any] = self._publisher
+        return publisher.calibrated(self._projection).with_guarantee(self._guarantee)
